@@ -1,8 +1,8 @@
-//! Figures of the memstore alone: inserts, gets, misses, scans both ways, several writers.
+//! Benchmark of the memstore: inserts, gets, misses, scans in both directions, several writers.
 //!
-//! `cargo bench -p bennu-store --bench memstore -- [cells=400000]`. Rows have 16 bytes, values 100.
-//! Prints the processor time of the calling thread for each cell (where Linux tells it; else the
-//! wall time), and for several writers the wall time.
+//! `cargo bench -p bennu-store --bench memstore -- [cells=400000]`. Rows of 16 bytes, values of 100
+//! bytes. Prints the CPU time of the calling thread per cell (on Linux; otherwise the wall time),
+//! and for several writers the wall time.
 
 #![allow(clippy::print_stdout, reason = "the figures are its output")]
 
@@ -16,7 +16,7 @@ use store::{Sequence, Timestamp};
 
 const VALUE: [u8; 100] = [7; 100];
 
-/// Returns the nanoseconds that this thread has run.
+/// Returns the CPU time of this thread in nanoseconds.
 fn thread_nanos(since: Instant) -> u64 {
     let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = figures.split(' ').next().and_then(|figure| figure.parse().ok());
@@ -43,7 +43,7 @@ fn random_row(number: u64) -> Row {
     (u128::from(mix(number)) << 64 | u128::from(mix(!number))).to_be_bytes()
 }
 
-/// Rows whose first bytes are the same.
+/// Rows with a common prefix.
 fn text_row(number: u64) -> Row {
     let text = format!("{:016}", mix(number) % 10_000_000_000_000_000);
     text.as_bytes().try_into().expect("sixteen digits")

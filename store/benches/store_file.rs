@@ -1,8 +1,8 @@
-//! Figures of store files alone: writing, gets, misses, scans both ways.
+//! Benchmark of store files: writing, gets, misses, scans in both directions.
 //!
 //! `cargo bench -p bennu-store --bench store_file -- [cells=1000000] [block=32768]
 //! [compression=lz4] [only=PART]`. Keys have 16 bytes, values 100 of which half compress. Prints
-//! the wall time and the processor time of the calling thread for each cell.
+//! the wall time and the CPU time of the calling thread per cell.
 
 #![allow(clippy::print_stdout, reason = "the figures are its output")]
 
@@ -43,7 +43,8 @@ fn settings() -> Settings {
     settings
 }
 
-/// Row `n` of `0..cell_count`: ascending, 16 bytes, only the lower ones differ between neighbours.
+/// Row `n` of `0..cell_count`: ascending, 16 bytes, of which adjacent rows differ only in the
+/// lower ones.
 fn row(n: u64) -> [u8; 16] {
     let mut row = *b"user000000000000";
     let mut rest = n;
@@ -70,7 +71,7 @@ fn value(n: u64) -> [u8; 100] {
     value
 }
 
-/// Nanoseconds that this thread has spent on a processor.
+/// Returns the CPU time of this thread in nanoseconds.
 fn processor_nanos() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0)
@@ -130,7 +131,7 @@ fn main() {
         }
     };
     measure(&settings, "making cells", count, &mut make);
-    // Always: the rest reads it.
+    // Always executed: the other benchmarks read it.
     let all = Settings { only: None, family: settings.family.clone(), cell_count: count };
     measure(&all, "write", count, &mut || write(&settings, &env, &path));
 

@@ -1,8 +1,9 @@
 //! Measures the commit path: `commits DURABILITY THREADS COMMITS [PUTS]`, with durability `sync`,
-//! `async` or `skip`, so many commits by each thread, so many puts in each.
+//! `async` or `skip`, the number of commits per thread and of puts per commit.
 //!
-//! The data directory is `$BENNU_DIRECTORY`, or a new one in the working directory. Prints how long
-//! a commit took, and how long the log takes to be replayed; `strace -c -f` counts its system calls and `perf stat` its instructions.
+//! The data directory is `$BENNU_DIRECTORY`, or a new one in the working directory. Prints the
+//! duration of a commit, and of the replay of the log; `strace -c -f` counts its system calls and
+//! `perf stat` its instructions.
 
 #![expect(clippy::print_stdout, reason = "this is its purpose")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
@@ -92,7 +93,7 @@ fn work(store: &Arc<Store>, thread: u64, commits: u64, puts: u64) -> Vec<Duratio
         let mut batch = PutBatch::with_capacity(puts as usize * 128);
         for _ in 0..puts {
             next += 1;
-            // Spread, as keys of a load are not.
+            // Scattered, unlike the keys of a bulk load.
             let key = next.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let row = (u128::from(key) << 64 | u128::from(next)).to_be_bytes();
             let column = Column { row: &row, family: 0, qualifier: b"" };

@@ -1,10 +1,10 @@
-//! What observers cost, to count instructions of:
-//! `valgrind --tool=callgrind target/release/examples/observer_cost get none 10000`.
+//! Measures the cost of observers, by counting instructions: `valgrind --tool=callgrind
+//! target/release/examples/observer_cost get none 10000`.
 //!
-//! The operation is `get` (of one cell), `put` (a commit that skips the log), `mutate` (the same in
-//! a transaction) or `scan` (of a row among many); the observer is `none`, `others` (one that wants
-//! other hooks only) or `all` (one with all hooks, which do nothing). The difference of two counts
-//! of rounds is the cost of the rounds between.
+//! The operation is `get` (of one cell), `put` (a commit that skips the log), `mutate` (the same
+//! in a transaction) or `scan` (of a row among many); the observer is `none`, `others` (one that
+//! declares other hooks only) or `all` (one with all hooks, without effect). The difference of
+//! two numbers of rounds is the cost of the rounds between.
 
 #![expect(clippy::unwrap_used, reason = "a program for measuring")]
 
@@ -23,7 +23,7 @@ use store::{
 const TABLE: TableId = TableId(1);
 const ROWS: u64 = 10_000;
 
-/// Does nothing in these hooks.
+/// Observer with these hooks, which have no effect.
 struct Idle(Hooks);
 
 impl RegionObserver for Idle {

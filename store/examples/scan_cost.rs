@@ -1,7 +1,8 @@
-//! Scans to count instructions of: `valgrind --tool=callgrind target/release/examples/scan_cost
-//! forward 2`. A table of 100,000 rows in one store file (16-byte keys, one cell of 100 bytes) is
-//! scanned whole so many times, `forward` or in `reverse`; or a scanner is opened and one row read
-//! 10,000 times as often, for `open`. The difference of two counts of rounds is the cost of one.
+//! Measures the cost of scans, by counting instructions: `valgrind --tool=callgrind
+//! target/release/examples/scan_cost forward 2`. A table of 100,000 rows in one store file
+//! (16-byte keys, one cell of 100 bytes) is scanned completely in each round, `forward` or in
+//! `reverse`; for `open`, a scanner is opened and one row read 10,000 times in each round. The
+//! difference of two numbers of rounds is the cost of one.
 
 #![expect(clippy::unwrap_used, reason = "a program for measuring")]
 

@@ -1,7 +1,8 @@
-//! Measures splits and merges: `splits ROWS [WRITERS] [ROUNDS]`. So many rows of 16 + 100 bytes are
-//! loaded into one region; then, while so many threads put rows and one reads them, the largest
-//! region is split and, in turn, all regions are merged into one. Prints for each how long writers
-//! of the region were kept out, how long the call took, and the longest put and get meanwhile.
+//! Measures splits and merges: `splits ROWS [WRITERS] [ROUNDS]`. ROWS rows of 16 + 100 bytes are
+//! loaded into one region; then, while WRITERS threads put rows and one reads them, the largest
+//! region is split and all regions are merged into one, alternately. Prints for each the time
+//! that writers of the region had to wait, the duration of the call, and the longest put and get
+//! meanwhile.
 //!
 //! The data directory is `$BENNU_DIRECTORY`, or a new one in the working directory.
 
@@ -63,7 +64,7 @@ fn main() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// What the threads that write and read tell.
+/// Measurements of the threads that write and read.
 #[derive(Default)]
 struct Watch {
     done: AtomicBool,
@@ -71,7 +72,7 @@ struct Watch {
     longest_get: AtomicU64,
 }
 
-/// Takes note of how long a call took.
+/// Records the duration of a call.
 fn note(longest: &AtomicU64, call: impl FnOnce()) {
     let began = Instant::now();
     call();

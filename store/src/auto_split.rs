@@ -1,8 +1,7 @@
-//! Splits regions that have become too large or too busy, on a thread of its own.
+//! Automatic splits of regions that have become too large or too busy, on a separate thread.
 //!
-//! A region is looked at after a flush or a compaction of it, and those whose writes may have had
-//! to wait now and then. One that has parts of files since its last split waits until they are
-//! written anew.
+//! A region is checked after its flushes and compactions, and periodically if its writes may have
+//! had to wait. One that has half-files of its last split waits until they are rewritten.
 
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ fn look(engine: &Engine, region: RegionId) {
             tracing::info!(region = region.id().0, ?reshaped, "split a region");
             reshaped.added.iter().for_each(|region| engine.splits.want(*region));
         }
-        // It is looked at again after the next flush.
+        // It is checked again after the next flush.
         Err(error) => tracing::warn!(%error, region = region.id().0, "could not split a region"),
     }
 }
@@ -65,7 +64,7 @@ fn split_if_due(
     let Some(middle) = region.middle_row()? else { return Ok(None) };
     let point = options.policy.point(middle);
     if point.as_slice() <= region.start() || !region.rows().contains(&point) {
-        // All its rows belong together.
+        // All its rows belong to one group.
         return Ok(None);
     }
     let _defining = engine.defining.lock();

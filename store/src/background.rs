@@ -1,11 +1,10 @@
-//! Work in the background: some threads flush, some compact, one splits regions
-//! ([`crate::auto_split`]).
+//! Background threads: flushes, compactions, and one thread for splits ([`crate::auto_split`]).
 //!
 //! A flush is due when the memstores of a region are above its flush size, when all memstores are
-//! above their share of memory (then the largest), or when the log has grown too long (then the
-//! region that holds it back). After a flush the log is shortened and the region's compactions
-//! are scheduled ([`crate::schedule`]). What fails is logged and tried again later; a write never
-//! fails because of it.
+//! above their share of memory (then the largest is flushed), or when the log is too long (then
+//! the region that holds it back). After a flush, obsolete log segments are removed and the
+//! region's compactions are scheduled ([`crate::schedule`]). Failures are logged and retried
+//! later; a write never fails because of them.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,7 +16,7 @@ use crate::error::{Error, Result, WriteFailure};
 use crate::region::Region;
 use crate::schedule::Watch;
 
-/// How long work that failed rests.
+/// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The running threads.
@@ -51,8 +50,8 @@ impl Background {
         Ok(background)
     }
 
-    /// Stops the threads and waits for them: at most for the flush that runs. Compactions end
-    /// early.
+    /// Stops the threads and waits for them: at most for the running flush. Compactions are
+    /// stopped.
     pub(crate) fn stop(&mut self, engine: &Engine) {
         engine.pressure.stop();
         engine.schedule.stop();
@@ -69,7 +68,7 @@ fn run_flushes(engine: &Engine) {
     while engine.pressure.next_flush() {
         while let Some(region) = next_to_flush(engine) {
             if !engine.pressure.claim_flush(region.id()) {
-                // Another thread is at it; there may be more when it is done.
+                // Another thread flushes it; there may be more work afterwards.
                 break;
             }
             let flushed = flush_one(engine, &region);
@@ -81,7 +80,7 @@ fn run_flushes(engine: &Engine) {
                 return;
             }
         }
-        // Some may have asked while the last flush ran and found nothing to do.
+        // Writers may have requested a flush while the last one ran.
         engine.pressure.relieve();
     }
 }
@@ -105,7 +104,7 @@ fn flush_one(engine: &Engine, region: &Arc<Region>) -> bool {
     }
 }
 
-/// Returns the region whose flush is most wanted, or `None` if none is due.
+/// Returns the region whose flush is most urgent, or `None` if none is due.
 fn next_to_flush(engine: &Engine) -> Option<Arc<Region>> {
     let regions = engine.regions();
     let largest = regions
@@ -129,7 +128,7 @@ fn next_to_flush(engine: &Engine) -> Option<Arc<Region>> {
     None
 }
 
-/// The length of the log at which the region that holds it back is flushed.
+/// Returns the length of the log at which the region that holds it back is flushed.
 pub(crate) fn log_limit_bytes(engine: &Engine) -> u64 {
     (4 * engine.options().wal_segment_bytes).max(engine.pressure.soft_limit_bytes())
 }

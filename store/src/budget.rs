@@ -1,45 +1,45 @@
-//! How the memory budget of a store is shared out.
+//! Division of a store's memory budget.
 //!
 //! ```text
-//!   budget  | set aside |   cache 40 %   |  memstores 40 %, writers wait at 60 %  |
-//!   above it, up to a quarter more:  records of the log that no disk has yet, and the allocator
+//!   budget  | reserved  |   cache 40 %   |  memstores 40 %, writers wait at 60 %  |
+//!   above it, up to a quarter more:  unsynced log records, and the allocator
 //! ```
 //!
-//! The budget is what the process is to take, not what is asked of the allocator. So something is
-//! set aside for what a store needs whatever its size (the program, the buffers of files that are
-//! read, merged and written), and a part for memory that was freed and is not given back yet:
-//! blocks and buffers that one thread allocated and another one freed. Shares are of the rest.
-//! docs/performance.md has what was measured.
+//! The budget is the target size of the process, not of its allocations. So a part is reserved
+//! for the fixed needs of a store (the program, the buffers for reading, merging and writing
+//! files), and a part for memory that was freed and not yet returned to the system: blocks and
+//! buffers that one thread allocated and another one freed. Shares are of the rest. Measurements
+//! are in docs/performance.md.
 
-/// Set aside, but never more than half of the budget together with the part below.
+/// Reserved bytes, but never more than half of the budget together with the part below.
 const SET_ASIDE_BYTES: u64 = 24 << 20;
-/// The part that is set aside for the allocator: a quarter.
+/// Divisor: the part reserved for the allocator, a quarter.
 const ALLOCATOR_PART: u64 = 4;
-/// Records of the log that no disk has yet take no more than this, whatever the budget.
+/// Limit of unsynced log records, regardless of the budget.
 const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 
 /// The shares of a memory budget, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Budget {
-    /// Where memstores begin to be flushed.
+    /// Memstore bytes at which flushes start.
     pub(crate) memstore_soft: u64,
-    /// Where writers wait for them; up to here, what some give back is kept for the next.
+    /// Memstore bytes at which writers wait; up to here, freed chunks are pooled for the next
+    /// memstores.
     pub(crate) memstore_hard: u64,
     /// The block cache.
     pub(crate) cache: u64,
-    /// Part of what memstores have: the staged cells and row locks of all open transactions. 40 %.
+    /// Part of the memstore share: the staged cells and row locks of all open transactions. 40 %.
     pub(crate) transactions: u64,
-    /// Part of what is set aside: what SERIALIZABLE transactions note of their reads and writes. A
-    /// 64th.
+    /// Part of the reserve: read and write sets of SERIALIZABLE transactions. A 64th.
     pub(crate) serializable: u64,
-    /// Where ASYNC commits wait for the disk.
+    /// Unsynced log bytes at which ASYNC commits wait for the disk.
     pub(crate) unsynced: u64,
-    /// Part of what is set aside: what region threads have read ahead of statements. A 32nd.
+    /// Part of the reserve: items that region threads have read ahead for statements. A 32nd.
     pub(crate) read_ahead: u64,
 }
 
 impl Budget {
-    /// Shares out a budget.
+    /// Divides a budget.
     pub(crate) fn of(memory_bytes: u64) -> Budget {
         let shared = memory_bytes - set_aside(memory_bytes);
         let fifth = shared / 5;
@@ -76,7 +76,7 @@ mod tests {
                 read_ahead,
             } = Budget::of(memory_bytes);
             assert!(memstore_soft > 0 && memstore_soft < memstore_hard);
-            // Else nobody could write while they have all of it.
+            // Otherwise no other writer could continue while transactions have their whole share.
             assert!(transactions < memstore_hard);
             assert!(memstore_hard + cache + set_aside(memory_bytes) <= memory_bytes);
             assert!(unsynced <= memory_bytes / 16);

@@ -1,28 +1,28 @@
-//! Bulk load: cells in order, written straight to store files, adopted by one commit.
+//! Bulk load: sorted cells, written directly to store files, adopted by one commit.
 //!
 //! ```text
-//!   add, add, … --> files in the directories of the regions, cut at regions and at a size
+//!   add, add, … --> files in the directories of the regions, divided by region and size
 //!   adopt       --> target regions flushed
 //!               --> their gates closed, sequence S, memstores frozen, gates open
-//!               --> log synced up to S, what was frozen written, one manifest edit, views
+//!               --> log synced up to S, frozen memstores written, one manifest edit, views
 //!               --> S applied: visible to new snapshots
 //! ```
 //!
-//! Cells that are sorted in several threads come as several streams ([`LoadStream`]), each written
-//! by its own thread to files of its own, and put one behind the other before the adoption.
+//! Cells that are sorted by several threads form several streams ([`LoadStream`]), each written
+//! by its own thread to separate files, and concatenated before the adoption.
 //!
-//! The files are written before S is known; the manifest says of each that all its cells have S.
-//! The cost of the adoption is that of the files' trailers, one edit, and a flush of what is in the
-//! target regions' memory. Other commits are acknowledged only once S is applied.
+//! The files are written before S is known; the manifest records S for each file. The cost of the
+//! adoption is that of the files' trailers, one edit, and a flush of the target regions'
+//! memstores. Other commits are acknowledged only once S is applied.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! 1. All cells are adopted, or none: at a crash too. Files that were not adopted are removed by
-//!    who drops the load, or by the next start.
+//! 1. All cells are adopted, or none, even in a crash. Files that were not adopted are removed
+//!    when the load is dropped, or by the next opening.
 //! 2. A snapshot sees all of it or nothing.
 //! 3. It counts as one commit at S. It takes no row locks: a transaction that has read a row and
-//!    writes it at a later commit does not notice, unless it runs at REPEATABLE READ and takes the
-//!    row's lock after the adoption. Observers see the load and its files, not its cells.
+//!    writes it in a later commit does not notice, unless it runs at REPEATABLE READ and takes
+//!    the row's lock after the adoption. Observers see the load and its files, not its cells.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ use crate::region::{HeldFlushes, Region, RegionMap, Surroundings};
 use crate::run::{LiveFile, Run};
 use crate::table::Table;
 
-/// Bytes at which a file is closed once its row is complete.
+/// Size at which a file is closed once its row is complete.
 const FILE_BYTES: u64 = 256 << 20;
 
 /// A cell to load.
@@ -51,29 +51,29 @@ pub struct BulkCell<'a> {
     pub row: &'a [u8],
     /// Index of the family.
     pub family: u8,
-    /// The column; empty for markers of a family.
+    /// The qualifier; empty for family markers.
     pub qualifier: &'a [u8],
-    /// The version; `None` for the time at which the load began.
+    /// The timestamp; `None` for the time at which the load began.
     pub timestamp: Option<Timestamp>,
-    /// What it says.
+    /// The type.
     pub cell_type: CellType,
-    /// The value; empty for markers. Of an [`ExpiringPut`](CellType::ExpiringPut) as stored, see
-    /// [`expiring_value`](crate::cell::expiring_value).
+    /// The value; empty for markers. That of an [`ExpiringPut`](CellType::ExpiringPut) is in
+    /// stored form, see [`expiring_value`](crate::cell::expiring_value).
     pub value: &'a [u8],
 }
 
-/// What a bulk load did.
+/// Result of a bulk load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BulkLoaded {
-    /// Its place in the order of commits; `None` if it had no cell.
+    /// Its commit sequence; `None` if it had no cell.
     pub sequence: Option<Sequence>,
-    /// Files adopted.
+    /// Number of files adopted.
     pub file_count: u64,
-    /// Cells in them.
+    /// Number of cells in them.
     pub cell_count: u64,
 }
 
-/// Writes the files of a bulk load. Dropped before it is adopted, it leaves nothing.
+/// Writer of the files of a bulk load. Dropping it without adoption removes them.
 pub struct BulkLoad {
     engine: Arc<Engine>,
     /// Keeps the store from stopping.
@@ -82,12 +82,12 @@ pub struct BulkLoad {
     cells: LoadStream,
 }
 
-/// Ascending cells of a bulk load. Dropped before it is [appended](BulkLoad::append), it leaves
-/// nothing.
+/// Ascending cells of a bulk load. Dropping it without [appending](BulkLoad::append) removes its
+/// files.
 pub struct LoadStream {
     map: Arc<RegionMap>,
     started: Timestamp,
-    /// Index of the region that is being written.
+    /// Index of the current region.
     region: usize,
     families: Vec<FamilyLoad>,
     files: Files,
@@ -100,11 +100,11 @@ pub struct LoadStream {
 struct FamilyLoad {
     writer: Option<FileWriter>,
     last_key: Vec<u8>,
-    /// Holds a key while it is compared with the last one.
+    /// Buffer for a key while it is compared with the last one.
     key: Vec<u8>,
 }
 
-/// Files that nobody has adopted yet, by region and family.
+/// Files that are not adopted yet, by region and family.
 struct Files {
     engine: Arc<Engine>,
     written: BTreeMap<(usize, u8), Vec<(FileId, PathBuf)>>,
@@ -113,11 +113,11 @@ struct Files {
 impl Drop for Files {
     fn drop(&mut self) {
         if !self.written.is_empty() && !self.engine.manifest.lock().is_settled() {
-            // A restart might find that they were adopted; else it removes them.
+            // A restart may find that they were adopted; otherwise it removes them.
             return;
         }
         for (_, path) in self.written.values().flatten() {
-            // It may not be there yet. If it is and stays, the next start removes it.
+            // It may not exist yet. If the removal fails, the next opening removes it.
             let _ = self.engine.options().env.remove(path);
         }
     }
@@ -136,14 +136,14 @@ impl BulkLoad {
         table: Arc<Table>,
     ) -> BulkLoad {
         let map = table.begin_load();
-        // Not below commits made before, whose times may be ahead of the clock.
+        // Not below earlier commits, whose times may be ahead of the clock.
         let started = Timestamp(engine.options().env.now_micros()).max(engine.last_timestamp());
         let family_count = table.descriptor().families.len();
         let cells = LoadStream::new(Arc::clone(&engine), map, started, family_count);
         BulkLoad { engine, _store: store, table, cells }
     }
 
-    /// As [`BulkLoad::begin`], whose cells are of a time that the caller has chosen.
+    /// As [`BulkLoad::begin`], with a time chosen by the caller.
     pub(crate) fn begin_at(
         engine: Arc<Engine>,
         store: Arc<dyn Any + Send + Sync>,
@@ -155,11 +155,11 @@ impl BulkLoad {
         load
     }
 
-    /// Goes back to the first row, for cells of families that have none yet.
+    /// Restarts at the first row, for cells of families that have none yet.
     ///
     /// # Errors
     ///
-    /// Those of writing.
+    /// Errors of writing.
     pub(crate) fn rewind(&mut self) -> Result<()> {
         self.cells.families.iter_mut().try_for_each(close)?;
         self.cells.row.clear();
@@ -180,19 +180,19 @@ impl BulkLoad {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if it is not behind the cells before it or cannot be a cell,
+    /// [`Error::InvalidRequest`] if it is not above the previous cells or is invalid,
     /// [`Error::Io`].
     pub fn add(&mut self, cell: BulkCell<'_>) -> Result<()> {
         self.cells.add(cell)
     }
 
-    /// Begins a stream of cells, which another thread may write.
+    /// Returns a stream of cells, which another thread may write.
     pub fn stream(&self) -> LoadStream {
         let (engine, map) = (Arc::clone(&self.engine), Arc::clone(&self.cells.map));
         LoadStream::new(engine, map, self.cells.started, self.cells.families.len())
     }
 
-    /// Adds the cells of a stream, whose rows are behind all that were added before.
+    /// Appends the cells of a stream, whose rows must be above all rows so far.
     ///
     /// # Errors
     ///
@@ -219,12 +219,13 @@ impl BulkLoad {
         Ok(())
     }
 
-    /// Adopts all that was added: on return it is on disk and visible to new snapshots.
+    /// Adopts the cells: on return they are on disk and visible to new snapshots.
     ///
     /// # Errors
     ///
-    /// Nothing is adopted then, unless the manifest could not be written: it may be there after a
-    /// restart then, if no commit succeeds before. [`Error::NoSuchTable`] if the table was dropped,
+    /// Nothing is adopted then, unless the manifest could not be written: then the load may exist
+    /// after a restart, if no commit succeeds before. [`Error::NoSuchTable`] if the table was
+    /// dropped,
     /// [`Error::Io`], [`Error::LogFailed`], [`Error::ShutDown`].
     pub fn adopt(mut self) -> Result<BulkLoaded> {
         self.cells.families.iter_mut().try_for_each(close)?;
@@ -254,7 +255,7 @@ impl BulkLoad {
     }
 }
 
-/// Adopts what was added to several tables, as one commit. `None` if that is nothing.
+/// Adopts the loads of several tables, as one commit. `None` if they are empty.
 ///
 /// # Errors
 ///
@@ -280,7 +281,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Returns the files as observers are shown them.
+    /// Returns the files in the form for observers.
     fn new_files(&self) -> impl Iterator<Item = StoreFileRef<'a>> {
         let of_region =
             self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
@@ -308,8 +309,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Returns the regions that have files of the loads, in the order in which commits take their
-/// gates.
+/// Returns the regions with files of the loads, in the order in which commits take their gates.
 ///
 /// # Errors
 ///
@@ -333,7 +333,7 @@ fn adopt_into(engine: &Engine, targets: &[Target<'_>]) -> Result<CommitClock> {
     let mut held = Vec::with_capacity(targets.len());
     for Target { region, .. } in targets {
         region.check_whole()?;
-        // Most of what is in memory, before anybody waits.
+        // Most of the memstores' content, before any writer waits.
         region.flush(engine)?;
     }
     for Target { region, .. } in targets {
@@ -346,9 +346,9 @@ fn adopt_into(engine: &Engine, targets: &[Target<'_>]) -> Result<CommitClock> {
     held.iter_mut().for_each(|held| held.freeze(clock.sequence));
     drop(gates);
     let adopted = write_edit(engine, targets, held, clock);
-    // Whatever came of it: others wait for this sequence.
+    // Regardless of the outcome: other commits wait for this sequence.
     engine.note_applied(clock.sequence);
-    // Other threads may still be applying earlier commits; new snapshots are up to those.
+    // Other threads may still be applying earlier commits, which new snapshots include.
     engine.wait_applied(clock.sequence);
     adopted?;
     for target in targets {
@@ -427,7 +427,7 @@ impl LoadStream {
         }
     }
 
-    /// Returns whether the cell of a family that was added last is of this row.
+    /// Returns whether the last cell of a family is of this row.
     pub(crate) fn is_last(&self, row: &[u8], family: u8) -> bool {
         let last = self.families.get(usize::from(family)).map(|last| last.last_key.as_slice());
         self.row == row && last.is_some_and(|key| !key.is_empty() && row_of(key) == row)
@@ -437,7 +437,7 @@ impl LoadStream {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if it is not behind the cells before it or cannot be a cell,
+    /// [`Error::InvalidRequest`] if it is not above the previous cells or is invalid,
     /// [`Error::Io`].
     pub fn add(&mut self, cell: BulkCell<'_>) -> Result<()> {
         self.check(&cell)?;
@@ -449,7 +449,7 @@ impl LoadStream {
             row: cell.row,
             qualifier: cell.qualifier,
             timestamp: cell.timestamp.unwrap_or(self.started),
-            // The adoption's stands in the manifest.
+            // The manifest has the sequence of the adoption.
             sequence: Sequence(0),
             cell_type: cell.cell_type,
         };

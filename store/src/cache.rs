@@ -1,13 +1,13 @@
 //! The block cache: one for the process, sharded, scan-resistant, bounded by bytes.
 //!
-//! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be asked for twice before it
-//! can push out one that is in use, so a long scan does not empty the cache.
+//! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be requested twice before it
+//! can evict one that is in use, so a long scan does not empty the cache.
 //!
-//! Every read of a file asks for its filter and its index, and to find them in the table costs as
-//! much as to look into them. So an open file may *keep* such blocks for itself ([`KeptBlock`]), up
-//! to half of the cache's bytes for all files together; the table has what is left.
+//! Every read of a file needs its filter and its index, and a look-up in the hash table costs as
+//! much as their use. So an open file may *keep* such blocks outside the table ([`KeptBlock`]),
+//! up to half of the cache's bytes for all files together; the table has the rest.
 //!
-//! While memory is short the table gives up to three quarters of its bytes
+//! While memory is short the table lends up to three quarters of its bytes
 //! ([`BlockCache::lend`]); it fills again afterwards.
 
 use std::any::Any;
@@ -22,24 +22,25 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
 use crate::memory::give_to_server;
 
-/// Shards at most; and each shard holds at least this many bytes, because an entry that is larger
-/// than a shard's share is not taken.
+/// Maximal number of shards; each shard holds at least this many bytes, because an entry that is
+/// larger than a shard's share is rejected.
 const SHARDS_MAX: u64 = 8;
 const SHARD_BYTES_MIN: u64 = 4 << 20;
-/// What an entry costs beside its bytes.
+/// Overhead of an entry, in addition to its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 96;
 
-/// Names a block: the file (by a number that no other open file of the process has) and its offset.
+/// Key of a block: the file (by a number that is unique among open files of the process) and its
+/// offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
     /// The file.
     pub file_number: u64,
-    /// Where the block begins.
+    /// Offset of the block.
     pub offset: u64,
 }
 
-/// A block as it is read: checked and decompressed. Clones share the bytes, which lie beside
-/// their count of owners: to look at a block from the cache costs one cache line, not three.
+/// A verified and decompressed block. Clones share the bytes, which are adjacent to their
+/// reference count: an access to a cached block costs one cache line, not three.
 #[derive(Debug, Clone)]
 pub struct Block {
     content: Content,
@@ -52,33 +53,33 @@ enum Content {
     Prepared(Arc<dyn PreparedBlock>),
 }
 
-/// What an encoding has found out about a block that is worth keeping with it.
+/// Decoded metadata of a block that is cached together with it.
 pub(crate) trait PreparedBlock: Any + Debug + Send + Sync {
     /// Returns the bytes of the block.
     fn bytes(&self) -> &Arc<[u8]>;
 
-    /// Returns all bytes that it may take, those of the block included.
+    /// Returns the maximal bytes, including those of the block.
     fn byte_count(&self) -> usize;
 }
 
 impl Block {
-    /// Returns a block of a copy of these bytes; `encoding` is the code of their layout, which
-    /// only the readers of data blocks ask for.
+    /// Returns a block with a copy of these bytes; `encoding` is the code of their layout, which
+    /// only readers of data blocks use.
     pub fn new(encoding: u8, bytes: &[u8]) -> Block {
         Block::of_buffer(encoding, bytes.into())
     }
 
-    /// Returns a block of these bytes.
+    /// Returns a block with these bytes.
     pub fn of_buffer(encoding: u8, bytes: Arc<[u8]>) -> Block {
         Block { content: Content::Bytes(bytes), encoding }
     }
 
-    /// Returns the block with what its encoding has found out about it.
+    /// Returns the block with the decoded metadata of its encoding.
     pub(crate) fn into_prepared(self, prepared: impl PreparedBlock) -> Block {
         Block { content: Content::Prepared(Arc::new(prepared)), ..self }
     }
 
-    /// Returns what was found out about the block, if it is of this kind.
+    /// Returns the decoded metadata, if it is of this type.
     pub(crate) fn prepared<T: PreparedBlock>(&self) -> Option<Arc<T>> {
         match &self.content {
             Content::Bytes(_) => None,
@@ -89,7 +90,7 @@ impl Block {
         }
     }
 
-    /// As [`Block::prepared`], of a block that is not needed any more: its owners are not counted.
+    /// As [`Block::prepared`], consuming the block, without a change of the reference count.
     pub(crate) fn take_prepared<T: PreparedBlock>(self) -> Option<Arc<T>> {
         match self.content {
             Content::Bytes(_) => None,
@@ -100,7 +101,7 @@ impl Block {
         }
     }
 
-    /// Returns the bytes that the block takes at most.
+    /// Returns the maximal bytes of the block.
     pub fn byte_count(&self) -> usize {
         match &self.content {
             Content::Bytes(bytes) => bytes.len(),
@@ -118,7 +119,7 @@ impl Block {
         self.shared_bytes()
     }
 
-    /// Returns the bytes, which can be kept.
+    /// Returns the bytes with shared ownership.
     pub(crate) fn shared_bytes(&self) -> &Arc<[u8]> {
         match &self.content {
             Content::Bytes(bytes) => bytes,
@@ -133,19 +134,19 @@ pub struct BlockCache {
     capacity_bytes: u64,
     /// Bytes of the blocks that files keep.
     kept_bytes: AtomicU64,
-    /// Bytes that the table has given up for them. Grows by steps and never shrinks: files that go
-    /// make room for the blocks of those that come.
+    /// Bytes of the table reserved for them. Grows by steps and never shrinks: closed files make
+    /// room for the blocks of new ones.
     reserved_bytes: Mutex<u64>,
-    /// Bytes that the table has given up because memory is short.
+    /// Bytes that the table has lent because memory is short.
     lent_bytes: AtomicU64,
 }
 
-/// Steps in which the table gives up its bytes.
+/// Number of steps in which the table's bytes are reserved.
 const RESERVATIONS: u64 = 32;
-/// What the table keeps however short memory is: this part of its bytes.
+/// Divisor: the part of its bytes that the table never lends.
 const KEPT_PART: u64 = 4;
 
-/// A block that an open file keeps for itself; its bytes are the cache's again when it is dropped.
+/// A block that an open file keeps outside the table; dropping it returns its bytes to the cache.
 pub struct KeptBlock {
     block: Block,
     cache: Arc<BlockCache>,
@@ -165,8 +166,7 @@ impl Drop for KeptBlock {
     }
 }
 
-/// A family's way to the block cache: counts what its reads find there, and may keep its data
-/// blocks out of it.
+/// A family's access to the block cache: counts hits and misses, and may exclude its data blocks.
 pub struct FamilyCache {
     blocks: Arc<BlockCache>,
     hits: Counter,
@@ -174,7 +174,7 @@ pub struct FamilyCache {
     takes_data: AtomicBool,
 }
 
-/// A count to which threads add on cache lines of their own.
+/// A counter with striped cache lines for concurrent threads.
 #[derive(Default)]
 struct Counter {
     stripes: [Stripe; STRIPES],
@@ -198,12 +198,12 @@ impl Counter {
     }
 }
 
-/// How often reads of a family, a region or a table found a block in the cache.
+/// Hits and misses of the block cache for a family, a region or a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Blocks found.
+    /// Number of hits.
     pub hit_count: u64,
-    /// Blocks that had to be read.
+    /// Number of misses.
     pub miss_count: u64,
 }
 
@@ -215,7 +215,7 @@ impl std::ops::AddAssign for CacheUse {
 }
 
 impl FamilyCache {
-    /// Returns the way of a family that was not read yet; its data blocks are taken.
+    /// Returns the access of a family without hits and misses, whose data blocks enter the cache.
     pub fn new(blocks: Arc<BlockCache>) -> FamilyCache {
         FamilyCache {
             blocks,
@@ -225,8 +225,8 @@ impl FamilyCache {
         }
     }
 
-    /// Lets data blocks that are read from now on into the cache or keeps them out. Index and bloom
-    /// blocks always enter it.
+    /// Sets whether data blocks that are read from now on enter the cache. Index and Bloom blocks
+    /// always do.
     pub fn set_takes_data(&self, takes_data: bool) {
         self.takes_data.store(takes_data, Relaxed);
     }
@@ -240,7 +240,7 @@ impl FamilyCache {
     ///
     /// # Errors
     ///
-    /// Those of `read`.
+    /// Errors of `read`.
     pub fn block_or_read<E>(
         &self,
         key: BlockKey,
@@ -261,7 +261,7 @@ impl FamilyCache {
         Ok(block)
     }
 
-    /// Takes a block out of the table for its file to keep, if there is room for it.
+    /// Moves a block out of the table for its file to keep, if there is room for it.
     pub fn keep(&self, key: BlockKey, block: &Block) -> Option<KeptBlock> {
         if !self.blocks.reserve(weight(block)) {
             return None;
@@ -270,35 +270,35 @@ impl FamilyCache {
         Some(KeptBlock { block: block.clone(), cache: Arc::clone(&self.blocks) })
     }
 
-    /// Returns a block if it is there; counts nothing and keeps nothing warm.
+    /// Returns a block if it is cached; changes neither counters nor eviction order.
     pub fn peek(&self, key: BlockKey) -> Option<Block> {
         self.blocks.blocks.peek(&key).map(|weighed| weighed.block)
     }
 
-    /// Weighs a block again that has grown, if it is there: others may have to go.
+    /// Updates the weight of a cached block that has grown, which may evict others.
     pub fn weigh(&self, key: BlockKey) {
         let Some(block) = self.peek(key) else { return };
         let weighed = Weighed::new(block);
         let weight = weighed.weight.cast_signed();
-        // It may have gone meanwhile. What was there before was evicted, and charged back.
+        // It may have been evicted meanwhile. The weight before was released with the old entry.
         if self.blocks.blocks.replace(key, weighed, true).is_ok() {
             give_to_server(weight);
         }
     }
 
-    /// Forgets a block.
+    /// Removes a block.
     pub fn remove(&self, key: BlockKey) {
         self.blocks.blocks.remove(&key);
     }
 
-    /// Returns what was found and what was not.
+    /// Returns hits and misses.
     pub fn usage(&self) -> CacheUse {
         CacheUse { hit_count: self.hits.total(), miss_count: self.misses.total() }
     }
 }
 
-/// Has blocks that are pushed out freed when the cache is unlocked again, by whom they are charged
-/// to then.
+/// Frees evicted blocks only after the cache is unlocked; their memory is charged to the evicting
+/// thread's account.
 #[derive(Debug, Clone)]
 struct Eviction;
 
@@ -313,8 +313,8 @@ impl Lifecycle<BlockKey, Weighed> for Eviction {
     }
 }
 
-/// A block with the weight that it had when it was weighed: the table counts on that it does not
-/// change by itself.
+/// A block with its weight when it was last weighed: the table requires that the weight does not
+/// change silently.
 #[derive(Clone)]
 struct Weighed {
     block: Block,
@@ -337,21 +337,21 @@ impl Weighter<BlockKey, Weighed> for BlockWeighter {
     }
 }
 
-/// Returns the bytes for which a block counts.
+/// Returns the weight of a block in bytes.
 fn weight(block: &Block) -> u64 {
     (block.byte_count() + ENTRY_OVERHEAD_BYTES) as u64
 }
 
-/// Figures of the cache.
+/// Statistics of the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// Blocks held, not counting those that files keep.
+    /// Number of cached blocks, without those that files keep.
     pub block_count: u64,
-    /// Bytes held, with those that files keep.
+    /// Bytes of cached blocks, including those that files keep.
     pub byte_count: u64,
     /// Bytes of filters and indexes that files keep.
     pub kept_bytes: u64,
-    /// Bytes held at most.
+    /// Maximal bytes.
     pub capacity_bytes: u64,
 }
 
@@ -372,7 +372,7 @@ impl BlockCache {
         BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes, lent_bytes }
     }
 
-    /// Makes room for so many bytes of a block that a file keeps; returns whether there is some.
+    /// Reserves bytes for a block that a file keeps; returns whether there is room.
     fn reserve(&self, byte_count: u64) -> bool {
         let limit = self.capacity_bytes / 2;
         let add = |kept: u64| Some(kept + byte_count).filter(|kept| *kept <= limit);
@@ -392,8 +392,8 @@ impl BlockCache {
         self.blocks.set_capacity(left.max(whole / KEPT_PART));
     }
 
-    /// Has the table give up so many bytes, instead of those that it has given up before: blocks
-    /// beyond what is left are evicted. Gives no more than it has, less a [`KEPT_PART`].
+    /// Sets the bytes that the table lends: blocks beyond the rest are evicted. Lends at most its
+    /// bytes less a [`KEPT_PART`].
     pub(crate) fn lend(&self, bytes: u64) {
         let reserved = self.reserved_bytes.lock();
         let most = self.capacity_bytes.saturating_sub(*reserved);
@@ -403,12 +403,12 @@ impl BlockCache {
         }
     }
 
-    /// Returns the bytes that the table has given up because memory is short.
+    /// Returns the bytes that the table has lent because memory is short.
     pub(crate) fn lent_bytes(&self) -> u64 {
         self.lent_bytes.load(Relaxed)
     }
 
-    /// Returns the figures.
+    /// Returns the statistics.
     pub fn status(&self) -> CacheStatus {
         let kept_bytes = self.kept_bytes.load(Relaxed);
         CacheStatus {
@@ -488,7 +488,7 @@ mod tests {
         assert_eq!(failed.err(), Some("no disk"));
     }
 
-    /// A block of which more is opened while the cache has it.
+    /// A block whose pieces are opened while it is cached.
     #[derive(Debug)]
     struct Growing(AtomicUsize, Arc<[u8]>);
 
@@ -513,7 +513,7 @@ mod tests {
         block.prepared::<Growing>().unwrap().0.store(51_000, Relaxed);
         family.weigh(key(0));
         assert_eq!(cache.status().byte_count, before + 50_000);
-        // One that is not there stays out.
+        // A block that is not cached is not inserted.
         family.weigh(key(1));
         assert_eq!(cache.status().block_count, 1);
         family.remove(key(0));
@@ -524,7 +524,7 @@ mod tests {
     fn a_long_scan_leaves_what_is_in_use() {
         let cache = Arc::new(BlockCache::new(32 << 20));
         let (points, scans) = (FamilyCache::new(cache.clone()), FamilyCache::new(cache));
-        // 12 MiB that are read again and again, and eight times the cache that is read once.
+        // 12 MiB that are read repeatedly, and eight times the cache that is read once.
         let hot = 384;
         for offset in (0..hot).chain(0..hot).chain(0..hot) {
             read(&points, offset);

@@ -1,4 +1,4 @@
-//! The cell, its order, and batches of cells.
+//! Cells, their order, their encoded keys, and batches of cells.
 //!
 //! A cell is `(row, family, qualifier, timestamp, sequence, type, value)`. A memstore or store file
 //! belongs to one family of one region, so the family is not part of the key inside it.
@@ -6,7 +6,7 @@
 //! # Order
 //!
 //! Row ascending, (family ascending,) qualifier ascending, timestamp *descending*, sequence
-//! *descending*, then type (markers before puts). A scan therefore meets the newest version of a
+//! *descending*, then type (markers before puts). A scan therefore reads the newest version of a
 //! column first. Family markers have an empty qualifier, so they come before the row's columns.
 //!
 //! # The encoded key
@@ -20,16 +20,17 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-/// When a version is valid from, as the user sees it: microseconds since 1970-01-01 UTC.
+/// Timestamp of a version, as visible to the user: microseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Stands for the commit time in cells that are not committed yet; sorts before all others.
+    /// Placeholder for the commit time in uncommitted cells; sorts before all other timestamps.
     pub const LATEST: Timestamp = Timestamp(i64::MAX);
 }
 
-/// The order of commits. It decides who sees what; the user never sees it.
+/// Commit sequence: the position in the order of commits. It decides visibility; it is never
+/// visible to the user.
 ///
 /// Sequences of cells staged by an open transaction have the top bit set ([`Sequence::STAGED`]) and
 /// count the transaction's own writes.
@@ -46,14 +47,14 @@ impl Sequence {
     }
 }
 
-/// What a cell says. The number is the code on disk; larger codes sort first.
+/// Type of a cell. The number is the code on disk; larger codes sort first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CellType {
     /// A version of a column.
     Put = 4,
-    /// A version of a column that expires by itself. As stored, its value begins with its TTL: see
-    /// [`expiring_value`]. Readers are given it as a `Put` with [`CellRef::ttl`].
+    /// A version of a column with a cell TTL. Its stored value begins with the TTL: see
+    /// [`expiring_value`]. Readers receive it as a `Put` with [`CellRef::ttl`].
     ExpiringPut = 5,
     /// Masks the version of the column with exactly this timestamp.
     Delete = 8,
@@ -66,7 +67,7 @@ pub enum CellType {
 }
 
 impl CellType {
-    /// Returns whether it masks cells of all columns of a family.
+    /// Returns whether it can mask cells of all columns of a family.
     pub fn is_family_marker(self) -> bool {
         matches!(self, CellType::DeleteFamily | CellType::DeleteFamilyVersion)
     }
@@ -103,13 +104,13 @@ pub fn expiring_value(ttl: Duration, value: &[u8]) -> Vec<u8> {
     stored
 }
 
-/// Returns the TTL and the value that are in the stored value of an [`CellType::ExpiringPut`].
+/// Splits the stored value of an [`CellType::ExpiringPut`] into TTL and value.
 pub fn split_expiring(stored: &[u8]) -> Option<(Duration, &[u8])> {
     let (milliseconds, value) = stored.split_first_chunk::<TTL_BYTES>()?;
     Some((Duration::from_millis(u64::from_be_bytes(*milliseconds)), value))
 }
 
-/// Returns when an [`CellType::ExpiringPut`] is seen for the last time.
+/// Returns the last moment at which an [`CellType::ExpiringPut`] is visible.
 pub fn last_seen(timestamp: Timestamp, stored: &[u8]) -> Timestamp {
     let Some((ttl, _)) = split_expiring(stored) else { return Timestamp(i64::MAX) };
     let micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
@@ -129,11 +130,11 @@ pub struct KeyParts<'a> {
     pub row: &'a [u8],
     /// The qualifier; empty for family markers.
     pub qualifier: &'a [u8],
-    /// The version.
+    /// The timestamp.
     pub timestamp: Timestamp,
-    /// The commit.
+    /// The commit sequence.
     pub sequence: Sequence,
-    /// What it says.
+    /// The type.
     pub cell_type: CellType,
 }
 
@@ -146,11 +147,11 @@ impl<'a> KeyParts<'a> {
         out.extend_from_slice(&self.tail(self.row.len()));
     }
 
-    /// Writes the encoded key to `out`, which is as long as the key.
+    /// Writes the encoded key to `out`, which must have the length of the key.
     ///
     /// # Panics
     ///
-    /// If it is not.
+    /// If it does not.
     pub(crate) fn encode_into(&self, out: &mut [u8]) {
         debug_assert!(self.row.len() <= ROW_BYTES_MAX, "row key too long");
         let (row, rest) = out.split_at_mut(self.row.len());
@@ -160,7 +161,7 @@ impl<'a> KeyParts<'a> {
         tail.copy_from_slice(&self.tail(self.row.len()));
     }
 
-    /// Returns what follows row and qualifier in the encoded key, for a row of this length.
+    /// Returns the encoded key behind row and qualifier, for a row of this length.
     pub(crate) fn tail(&self, row_length: usize) -> [u8; KEY_TAIL_BYTES] {
         let mut tail = [0; KEY_TAIL_BYTES];
         let timestamp = !((self.timestamp.0 as u64) ^ (1 << 63));
@@ -172,7 +173,7 @@ impl<'a> KeyParts<'a> {
         tail
     }
 
-    /// Returns the parts of an encoded key, or `None` if the bytes are not one.
+    /// Decodes a key; `None` if the bytes are malformed.
     pub fn decode(key: &'a [u8]) -> Option<KeyParts<'a>> {
         let head_length = key.len().checked_sub(KEY_TAIL_BYTES)?;
         let (head, tail) = key.split_at(head_length);
@@ -192,17 +193,17 @@ impl<'a> KeyParts<'a> {
     }
 }
 
-/// Where an encoded key stands in cell order. Search keys have such a place, too, and no parts.
+/// Sort position of an encoded key. Search keys have one, too, though they cannot be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyPlace<'a> {
     pub(crate) row: &'a [u8],
     qualifier: &'a [u8],
-    /// Timestamp, sequence and type as they are stored: they ascend.
+    /// Timestamp, sequence and type in their stored form, which ascends.
     rest: (u64, u64, u8),
 }
 
 impl<'a> KeyPlace<'a> {
-    /// Returns the place of an encoded key.
+    /// Returns the sort position of an encoded key.
     ///
     /// # Panics
     ///
@@ -213,7 +214,7 @@ impl<'a> KeyPlace<'a> {
         KeyPlace { row, qualifier, rest: (word(0), word(8), tail[16]) }
     }
 
-    /// Compares with a key that was taken apart.
+    /// Compares with a decoded key.
     pub(crate) fn compare(&self, parts: &KeyParts<'_>) -> Ordering {
         let rest = (
             !((parts.timestamp.0 as u64) ^ (1 << 63)),
@@ -237,13 +238,13 @@ pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
         .then_with(|| a_tail[..17].cmp(&b_tail[..17]))
 }
 
-/// Puts another sequence into an encoded key.
+/// Replaces the sequence in an encoded key.
 pub fn set_sequence(key: &mut [u8], sequence: Sequence) {
     let start = key.len() - KEY_TAIL_BYTES + 8;
     key[start..start + 8].copy_from_slice(&(!sequence.0).to_be_bytes());
 }
 
-/// Returns the first 16 bytes of a row, filled up with zeros, as a number: of two rows with
+/// Returns the first 16 bytes of a row, padded with zeros, as a number: of two rows with
 /// different numbers the one with the lower comes first.
 pub fn row_prefix(row: &[u8]) -> u128 {
     match row.first_chunk::<16>() {
@@ -267,8 +268,8 @@ pub fn column_of(key: &[u8]) -> (&[u8], &[u8]) {
     (row, qualifier)
 }
 
-/// Returns whether the bytes are an encoded key: what [`compare_keys`] can take and
-/// [`KeyParts::decode`] can take apart.
+/// Returns whether the bytes are an encoded key: valid for [`compare_keys`] and
+/// [`KeyParts::decode`].
 pub fn is_key(bytes: &[u8]) -> bool {
     let Some(head_length) = bytes.len().checked_sub(KEY_TAIL_BYTES) else { return false };
     let tail = &bytes[head_length..];
@@ -276,7 +277,7 @@ pub fn is_key(bytes: &[u8]) -> bool {
         && CellType::from_code(!tail[16]).is_some()
 }
 
-/// A key on the stack, for searches.
+/// A search key, usually without a heap allocation.
 pub type SearchKey = SmallVec<[u8; 128]>;
 
 /// Returns a key that sorts before every cell of a row and after every cell of the rows before it.
@@ -333,18 +334,18 @@ pub struct Cell {
     pub family: u8,
     /// The qualifier.
     pub qualifier: Vec<u8>,
-    /// The version.
+    /// The timestamp.
     pub timestamp: Timestamp,
-    /// The commit.
+    /// The commit sequence.
     pub sequence: Sequence,
-    /// What it says.
+    /// The type.
     pub cell_type: CellType,
-    /// The value as it is stored; empty for markers.
+    /// The stored value; empty for markers.
     pub value: Vec<u8>,
 }
 
 impl Cell {
-    /// Returns the parts of its key within its family.
+    /// Returns its key within its family.
     pub fn key_parts(&self) -> KeyParts<'_> {
         KeyParts {
             row: &self.row,
@@ -356,7 +357,7 @@ impl Cell {
     }
 }
 
-/// Cells of some rows, in order, in one buffer: what scans and gets return.
+/// Cells of some rows, in order, in one buffer: the result of scans and gets.
 ///
 /// Reused by callers from batch to batch, so that a scan allocates nothing per row.
 #[derive(Debug, Clone, Default)]
@@ -365,7 +366,7 @@ pub struct CellBatch {
     cells: Vec<CellEntry>,
     /// Index into `cells` of the first cell of each row.
     rows: Vec<u32>,
-    /// Where the key of the row begun last stands in `bytes`.
+    /// Offset of the last row's key in `bytes`.
     row_start: u32,
 }
 
@@ -378,7 +379,7 @@ struct CellEntry {
     value_start: u32,
     value_length: u32,
     family: u8,
-    /// With `ExpiringPut`, the TTL stands before the value.
+    /// For `ExpiringPut`, the TTL is stored before the value.
     cell_type: CellType,
     timestamp: Timestamp,
     sequence: Sequence,
@@ -401,20 +402,20 @@ pub struct CellRef<'a> {
     pub family: u8,
     /// The qualifier.
     pub qualifier: &'a [u8],
-    /// The version.
+    /// The timestamp.
     pub timestamp: Timestamp,
-    /// The commit.
+    /// The commit sequence.
     pub sequence: Sequence,
-    /// What it says; always `Put` unless the scan was raw. Never `ExpiringPut`.
+    /// The type; always `Put` unless the scan was raw. Never `ExpiringPut`.
     pub cell_type: CellType,
     /// The value.
     pub value: &'a [u8],
-    /// How long after its timestamp it expires, if it does so by itself; in milliseconds.
+    /// The cell TTL, relative to the timestamp; in milliseconds.
     pub ttl: Option<Duration>,
 }
 
 impl<'a> CellRef<'a> {
-    /// Returns a cell as readers are given it.
+    /// Returns a cell in the form for readers.
     #[inline]
     pub fn of_stored(family: u8, key: &KeyParts<'a>, stored: &'a [u8]) -> CellRef<'a> {
         let expiring = match key.cell_type {
@@ -441,7 +442,7 @@ impl CellBatch {
         CellBatch::default()
     }
 
-    /// Empties the batch and keeps its memory.
+    /// Empties the batch; its memory is reused.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.cells.clear();
@@ -456,14 +457,14 @@ impl CellBatch {
         self.bytes.extend_from_slice(row);
     }
 
-    /// Takes back the row begun last, with its cells.
+    /// Removes the last row, with its cells.
     pub fn cancel_row(&mut self) {
         let Some(first) = self.rows.pop() else { return };
         self.bytes.truncate(self.row_start as usize);
         self.cells.truncate(first as usize);
     }
 
-    /// Adds a cell to the row begun last.
+    /// Adds a cell to the last row.
     #[inline]
     pub fn push(&mut self, cell: CellRef<'_>) {
         let qualifier_start = self.bytes.len() as u32;
@@ -491,7 +492,7 @@ impl CellBatch {
         });
     }
 
-    /// Adds a put to the row begun last, whose value `append` appends. Adds nothing if that fails.
+    /// Adds a put to the last row, whose value `append` appends. Adds nothing if that fails.
     pub(crate) fn push_put<E>(
         &mut self,
         family: u8,
@@ -544,20 +545,20 @@ impl CellBatch {
     ///
     /// # Panics
     ///
-    /// If there are not so many rows.
+    /// If there is no such row.
     pub fn row(&self, index: usize) -> RowRef<'_> {
         let first = self.rows[index] as usize;
         let end = self.rows.get(index + 1).map_or(self.cells.len(), |&next| next as usize);
         RowRef { batch: self, first, end }
     }
 
-    /// Returns the last cell of the row begun last, if it has one.
+    /// Returns the last cell of the last row, if it has one.
     pub fn last_cell(&self) -> Option<CellRef<'_>> {
         let first = *self.rows.last()? as usize;
         self.cells[first..].last().map(|entry| self.cell(entry))
     }
 
-    /// Returns row and qualifier of the last cell of the row begun last, if it has one.
+    /// Returns row and qualifier of the last cell of the last row, if it has one.
     #[inline]
     pub(crate) fn last_column(&self) -> Option<(&[u8], &[u8])> {
         let entry = self.cells.get(*self.rows.last()? as usize..)?.last()?;
@@ -639,8 +640,8 @@ impl<'a> RowRef<'a> {
         let slice =
             |start: u32, length: u32| &batch.bytes[start as usize..(start + length) as usize];
         batch.cells[self.first..self.end].iter().filter_map(move |entry| {
-            // Most are empty. To compare those by memcmp reads, masked, from an address that is
-            // none, which some processors take long for.
+            // Most are empty. A memcmp of empty slices does a masked read from a dangling
+            // address, which is slow on some processors.
             let same = entry.qualifier_length as usize == qualifier.len()
                 && (qualifier.is_empty()
                     || slice(entry.qualifier_start, entry.qualifier_length) == qualifier);

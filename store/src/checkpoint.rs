@@ -1,21 +1,22 @@
-//! Checkpoints: a copy of the store in another directory, made of hard links, while it is used.
+//! Checkpoints: a copy of the store in another directory, made of hard links, while the store is
+//! in use.
 //!
 //! ```text
 //!   all memstores flushed, as a start
 //!   write gates of all regions closed --> the sequence S, memstores frozen --> gates open
-//!   region by region: what was frozen is written, its files are linked into DIR.tmp
-//!   a manifest that says "all up to S is in these files", no log
+//!   region by region: frozen memstores are written, its files are linked into DIR.tmp
+//!   a manifest with "all commits up to S are in these files", no log
 //!   DIR.tmp synced and renamed to DIR
 //! ```
 //!
-//! The gates are closed for as long as it takes to freeze the memstores: microseconds for each
-//! region. Flushes of a region wait from then until its files are linked; commits do not.
+//! The gates are closed while the memstores are frozen: microseconds for each region. Flushes of
+//! a region wait from then until its files are linked; commits do not.
 //!
 //! # Invariants
 //!
-//! 1. A directory under the name of the checkpoint is whole. What a crash leaves has the name with
-//!    `.tmp` behind it, and is removed by the next checkpoint of that name.
-//! 2. Opened as a store, it holds exactly the commits up to S, those that skip the log among them.
+//! 1. A directory under the name of the checkpoint is complete. A crash leaves the name with the
+//!    suffix `.tmp`, which the next checkpoint with that name removes.
+//! 2. Opened as a store, it has exactly the commits up to S, including those that skip the log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::manifest::{ManifestState, RegionRecord, TableRecord, write_manifest};
 use crate::region::{HeldFlushes, Region, Surroundings, directory_of};
 use crate::table::Table;
 
-/// What a checkpoint holds.
+/// Content of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint {
     /// All commits up to here, and none above.
@@ -49,7 +50,7 @@ struct TableAt {
     regions: Vec<Arc<Region>>,
 }
 
-/// Makes a checkpoint. Tables and regions stay as they are until the memstores are frozen.
+/// Makes a checkpoint. Tables and regions do not change until the memstores are frozen.
 pub(crate) fn write(engine: &Engine, directory: &Path) -> Result<Checkpoint> {
     engine.check_running()?;
     let env = &*engine.options().env;
@@ -87,7 +88,7 @@ fn tables(engine: &Engine) -> Vec<TableAt> {
     tables.values().map(table).collect()
 }
 
-/// Makes the directory in which the checkpoint is put together.
+/// Creates the temporary directory of the checkpoint.
 fn begin(env: &dyn Env, directory: &Path) -> Result<PathBuf> {
     let refuse = |why: &str| {
         let path = directory.display();
@@ -123,7 +124,7 @@ fn freeze<'a>(
         held.push(region.hold_flushes(engine)?);
     }
     let gates: Vec<_> = regions.iter().map(|region| region.close_write_gate()).collect();
-    // No commit is under way: each writes to a region.
+    // No commit is in progress: each writes to a region.
     let clock = engine.clock();
     debug_assert_eq!(clock.sequence, engine.last_sequence());
     held.iter_mut().for_each(|held| held.freeze(clock.sequence));
@@ -131,7 +132,7 @@ fn freeze<'a>(
     Ok((clock, held))
 }
 
-/// A checkpoint that is being put together.
+/// A checkpoint under construction.
 struct Copy<'a> {
     env: &'a dyn Env,
     temporary: &'a Path,
@@ -170,7 +171,7 @@ impl Copy<'_> {
         })
     }
 
-    /// Returns what the manifest says; `records` are sorted by the ids of their regions.
+    /// Returns the manifest state; `records` are sorted by the ids of their regions.
     fn state(&self, tables: Vec<TableAt>, records: Vec<RegionRecord>) -> ManifestState {
         let mut state = ManifestState {
             next_region: records.last().map_or(0, |record| record.id.0 + 1),
@@ -184,7 +185,7 @@ impl Copy<'_> {
             let find = |region: &Arc<Region>| {
                 let index = records.binary_search_by_key(&region.id(), |record| record.id).ok()?;
                 let mut record = records[index].clone();
-                // A family that came later has nothing in it yet.
+                // A family that was added later has no files here.
                 record.files.truncate(family_count);
                 record.history.truncate(family_count);
                 Some(record)

@@ -1,4 +1,4 @@
-//! Records of internal metadata as bytes: the one place that uses `bincode`.
+//! Encoding of internal metadata records: the only user of `bincode`.
 //!
 //! ```text
 //! offset  size  field
@@ -7,10 +7,10 @@
 //!      8     n  payload: a version byte, then the record
 //! ```
 //!
-//! Integers of the frame are little-endian. The record is bincode's standard form: variable-length
-//! integers, sequences with their length in front. What the records are, and what a version means,
-//! is in `docs/formats/manifest.md`. Cells, log records and store files do not come through here:
-//! their layouts are written by hand.
+//! Integers of the frame are little-endian. The record is bincode's standard form:
+//! variable-length integers, sequences with their length in front. The records and their versions
+//! are described in `docs/formats/manifest.md`. Cells, log records and store files have
+//! hand-written encodings instead.
 
 use bincode::config;
 
@@ -20,17 +20,17 @@ pub const RECORD_VERSION: u8 = 1;
 /// Bytes of a frame before its payload.
 pub const FRAME_HEAD_BYTES: usize = 8;
 
-/// Why the bytes at an offset are not a record.
+/// Reason why the bytes at an offset are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Damage {
-    /// The frame is not whole or its checksum does not fit: a torn write, if nothing follows.
+    /// The frame is incomplete or its checksum is wrong: a torn write, if nothing follows.
     Broken(String),
-    /// The frame is whole, but its content is from another version or makes no sense.
+    /// The frame is complete, but its content is of another version or invalid.
     Unreadable(String),
 }
 
-/// Bytes that a record may claim in memory. Far above any that is written: it keeps a length that
-/// was made up from being reserved.
+/// Limit of the memory that a decoded record may claim, far above any real one: prevents the
+/// allocation of an invalid length.
 const RECORD_MEMORY_MAX: usize = 1 << 30;
 
 /// Appends a record with its frame.
@@ -47,20 +47,20 @@ pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
     out[start + 4..payload_start].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns the record at the start of `bytes` and the bytes it takes.
+/// Decodes the record at the start of `bytes`; returns it with its length.
 ///
 /// # Errors
 ///
-/// [`Damage`] says whether the frame or its content is at fault.
+/// [`Damage`] distinguishes a damaged frame from damaged content.
 pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), Damage> {
     read_record_in(bytes, ())
 }
 
-/// As [`read_record`], of a record whose layout depends on something outside of it.
+/// As [`read_record`], for a record whose layout depends on a context.
 ///
 /// # Errors
 ///
-/// The same.
+/// As [`read_record`].
 pub fn read_record_in<C, T: bincode::Decode<C>>(
     bytes: &[u8],
     context: C,
@@ -82,7 +82,8 @@ pub fn read_record_in<C, T: bincode::Decode<C>>(
     Ok((record, FRAME_HEAD_BYTES + payload.len()))
 }
 
-/// Returns whether a whole record begins anywhere in `bytes`: what tells damage from a torn tail.
+/// Returns whether a complete record begins anywhere in `bytes`: distinguishes damage from a torn
+/// tail.
 pub fn holds_record(bytes: &[u8]) -> bool {
     (0..bytes.len()).any(|offset| frame_payload(&bytes[offset..]).is_ok())
 }

@@ -1,8 +1,8 @@
-//! Descriptions of regions: what the manifest says of a region, once more in its directory
-//! (HBase's `.regioninfo`). Nobody reads them but who salvages a directory without a manifest.
+//! Descriptions of regions: a copy of a region's manifest record in its directory (HBase's
+//! `.regioninfo`). Only the salvage of a directory without a manifest reads them.
 //!
-//! They are written after the manifest and not synced, so that they cost little; one that is
-//! missing is written by the next start.
+//! They are written after the manifest and not synced, so that they cost little; a missing one is
+//! written at the next opening.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::descriptor::{DatabaseId, RegionId, RowRange, TableDescriptor};
 use crate::env::Env;
 use crate::error::Result;
 
-/// What the file in the region's directory is called.
+/// Name of the file in the region's directory.
 const NAME: &str = "REGION";
-/// Its first bytes, and the version of what follows.
+/// Magic, and version of the content.
 const HEAD: [u8; 12] = *b"bennu-rg\x01\0\0\0";
 
-/// What is known of a region without the manifest.
+/// Metadata of a region without the manifest.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub(crate) struct RegionDescription {
     /// The database.
     pub(crate) database: DatabaseId,
-    /// The table, as it was when the description was written.
+    /// The table's descriptor when the description was written.
     pub(crate) table: TableDescriptor,
     /// The region.
     pub(crate) region: RegionId,
@@ -30,7 +30,7 @@ pub(crate) struct RegionDescription {
 }
 
 impl RegionDescription {
-    /// Returns the description of a region of these rows.
+    /// Returns the description of a region with these rows.
     pub(crate) fn new(
         database: DatabaseId,
         table: TableDescriptor,
@@ -46,7 +46,7 @@ impl RegionDescription {
         RowRange { start: self.start.clone(), stop: self.stop.clone() }
     }
 
-    /// Writes the description to the region's directory, over one that is there.
+    /// Writes the description to the region's directory, replacing an existing one.
     ///
     /// # Errors
     ///
@@ -66,7 +66,8 @@ impl RegionDescription {
         Ok(env.list(directory)?.iter().any(|name| name.as_os_str() == NAME))
     }
 
-    /// Returns the description in a region's directory; `None` if it has none that can be read.
+    /// Returns the description in a region's directory; `None` if there is none or it is
+    /// unreadable.
     pub(crate) fn read(env: &dyn Env, directory: &Path) -> Option<RegionDescription> {
         let file = env.open(&directory.join(NAME)).ok()?;
         let mut bytes = vec![0; file.byte_count().ok()? as usize];

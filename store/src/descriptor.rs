@@ -1,4 +1,4 @@
-//! What a table is to the store: an id, families with their rules, and where its regions are cut.
+//! Descriptors of tables and column families: ids, rules of families, split points.
 
 mod compaction;
 mod split;
@@ -12,25 +12,25 @@ use std::time::Duration;
 
 use crate::layout::ValueLayout;
 
-/// Names a table for ever; never reused.
+/// Id of a table; never reused.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
 )]
 pub struct TableId(pub u32);
 
-/// Names a region for ever; never reused.
+/// Id of a region; never reused.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
 )]
 pub struct RegionId(pub u64);
 
-/// Names a store file within its region and family; never reused.
+/// Id of a store file within its region and family; never reused.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
 )]
 pub struct FileId(pub u64);
 
-/// Names a database for ever: chosen at random when its directory is created.
+/// Id of a database: chosen at random when its directory is created.
 #[derive(
     Debug,
     Clone,
@@ -52,18 +52,18 @@ impl fmt::Display for DatabaseId {
     }
 }
 
-/// Identity of a store file: what it was written as. No two files have the same.
+/// Identity of a store file, which it records; unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
 pub struct FileIdentity {
     /// The database.
     pub database: DatabaseId,
     /// The table.
     pub table: TableId,
-    /// The region that wrote it; since then a split may have given it to others.
+    /// The region that wrote it; splits may have passed it to others since.
     pub region: RegionId,
     /// Index of the family.
     pub family: u8,
-    /// The number that it had there.
+    /// Its id there.
     pub file: FileId,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for FileIdentity {
 pub struct RowRange {
     /// First row; empty for the first of all.
     pub start: Vec<u8>,
-    /// Row after the last; `None` for open.
+    /// Row after the last; `None` for no stop.
     pub stop: Option<Vec<u8>>,
 }
 
@@ -93,12 +93,12 @@ impl RowRange {
         self.stop.as_deref().is_none_or(|stop| row < stop)
     }
 
-    /// Returns whether a row is one of them.
+    /// Returns whether the range contains a row.
     pub fn contains(&self, row: &[u8]) -> bool {
         self.start.as_slice() <= row && self.is_before_stop(row)
     }
 
-    /// Returns whether all rows of another range are among them.
+    /// Returns whether the range contains all rows of another one.
     pub fn covers(&self, other: &RowRange) -> bool {
         let ends_after = match (&self.stop, &other.stop) {
             (None, _) => true,
@@ -109,7 +109,7 @@ impl RowRange {
     }
 }
 
-/// A table.
+/// Descriptor of a table.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct TableDescriptor {
     /// Its id, chosen by the caller.
@@ -118,52 +118,53 @@ pub struct TableDescriptor {
     pub name: String,
     /// The families, sorted as cells sort; a cell names its family by index. Never empty.
     pub families: Vec<FamilyDescriptor>,
-    /// Copies of each region, the primary included. At least 1.
+    /// Number of copies of each region, including the primary. At least 1.
     pub region_replication: u8,
-    /// What a commit waits for, unless the transaction says otherwise.
+    /// Durability of commits, unless the transaction overrides it.
     pub durability: Durability,
     /// First row of each region but the first, ascending; empty for one region.
     pub split_points: Vec<Vec<u8>>,
-    /// Bytes of cells at which the memstores of a region are flushed. `None`: the store's default.
+    /// Size of a region's memstores at which they are flushed. `None`: the store's default.
     pub memstore_flush_bytes: Option<u64>,
-    /// How its regions are split by themselves.
+    /// Policy of automatic splits.
     pub split: SplitOptions,
 }
 
-/// A column family.
+/// Descriptor of a column family.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct FamilyDescriptor {
     /// Its name.
     pub name: String,
-    /// Versions kept of each column. At least 1.
+    /// Maximal number of versions of each column. At least 1.
     pub versions: u32,
-    /// Versions kept even when older than the TTL.
+    /// Number of versions retained even when older than the TTL.
     pub min_versions: u32,
     /// Age at which cells expire; `None`: never.
     pub ttl: Option<Duration>,
-    /// Whether deleted cells can still be read with a time range from before the delete.
+    /// Visibility of deleted cells to reads with a time range before the delete.
     pub keep_deleted_cells: KeepDeletedCells,
-    /// How long a marker stays at least, by its timestamp: a major compaction that finds it younger
-    /// keeps it. Zero: no longer than it masks anything.
+    /// Minimal age at which a major compaction drops a marker, by its timestamp. Zero: a marker
+    /// is dropped once it masks nothing.
     pub delete_purge_delay: Duration,
-    /// How blocks are compressed.
+    /// Compression of blocks.
     pub compression: Compression,
-    /// What the bloom filter of a file holds.
+    /// Kind of the Bloom filter.
     pub bloom_filter: BloomFilter,
-    /// Bytes of cells at which a block is closed.
+    /// Size at which a block is closed.
     pub block_bytes: u32,
-    /// How the cells of a block are laid out in files written from now on.
+    /// Encoding of data blocks in files written from now on.
     pub data_block_encoding: DataBlockEncoding,
-    /// How columnar blocks cut the values.
+    /// Layout of values in columnar blocks.
     pub value_layout: ValueLayout,
-    /// How store files are merged.
+    /// Policy and limits of compactions.
     pub compaction: CompactionOptions,
-    /// Whether data blocks that are read stay in the block cache.
+    /// True if data blocks enter the block cache when read.
     pub block_cache: bool,
 }
 
 impl FamilyDescriptor {
-    /// Returns a family with the defaults: one version, for ever, lz4, row bloom, 32 KiB blocks.
+    /// Returns a family with the defaults: one version, no TTL, LZ4, row Bloom filter, 32 KiB
+    /// blocks.
     pub fn new(name: impl Into<String>) -> FamilyDescriptor {
         FamilyDescriptor {
             name: name.into(),
@@ -186,9 +187,9 @@ impl FamilyDescriptor {
 /// KEEP_DELETED_CELLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum KeepDeletedCells {
-    /// Markers mask, whatever the time range; compaction drops what they mask.
+    /// Markers mask regardless of the time range; compaction drops masked cells.
     False,
-    /// Markers mask only when they are inside the time range; nothing is dropped by a marker.
+    /// Markers mask only when they are inside the time range; masked cells are not dropped.
     True,
     /// As `True` until the marker is older than the TTL.
     Ttl,
@@ -197,7 +198,7 @@ pub enum KeepDeletedCells {
 /// Compression of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Compression {
-    /// As they are.
+    /// Uncompressed.
     None,
     /// LZ4.
     Lz4,
@@ -205,7 +206,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// What a bloom filter holds.
+/// Kind of keys in a Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum BloomFilter {
     /// No filter.
@@ -216,19 +217,19 @@ pub enum BloomFilter {
     RowCol,
 }
 
-/// Layout of the cells of a data block.
+/// Encoding of the cells of a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum DataBlockEncoding {
-    /// One cell after the other, keys prefix-compressed: good at points and short ranges.
+    /// Cells concatenated, keys prefix-compressed: best for point reads and short ranges.
     Rows,
-    /// The keys together, then each section of the values apart, after the family's
-    /// [`ValueLayout`]: good at scans of some sections.
+    /// The keys together, then each section of the values separately, by the family's
+    /// [`ValueLayout`]: best for scans of some sections.
     Columnar,
 }
 
 impl DataBlockEncoding {
-    /// Returns the bytes of cells at which a block is closed, where nobody says otherwise. What a
-    /// scan of some columns has to do for each block is worth it only for many rows.
+    /// Returns the default size at which a block is closed. The fixed cost per block of a scan of
+    /// some columns pays only for many rows.
     pub const fn default_block_bytes(self) -> u32 {
         match self {
             DataBlockEncoding::Rows => 32 << 10,
@@ -237,13 +238,13 @@ impl DataBlockEncoding {
     }
 }
 
-/// What a commit waits for.
+/// Durability of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Durability {
-    /// The record is on disk.
+    /// The record is synced to disk.
     SyncWal,
-    /// The record is handed to the log, which will write it soon.
+    /// The record is passed to the operating system, and synced soon after.
     AsyncWal,
-    /// Nothing is logged; a crash loses what was not flushed.
+    /// Nothing is logged; a crash loses unflushed cells.
     SkipWal,
 }

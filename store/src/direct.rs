@@ -1,9 +1,8 @@
-//! Single calls for programs that need no transaction: a get of the newest snapshot, and puts that
-//! read nothing.
+//! Autocommit calls without a transaction: a get of the newest snapshot, and puts without reads.
 //!
-//! [`Store::put`] stages nothing and leaves no row locks: the cells are encoded once, as they go to
-//! the log, and while nobody has locked one of the rows they are applied at once. Where that cannot
-//! be (a row is locked, the table has observers) the same puts go through a transaction.
+//! [`Store::put`] stages nothing and holds no row locks: the cells are encoded once, in the log's
+//! format, and applied at once if none of the rows is locked. Otherwise (a row is locked, the
+//! table has observers) the puts are made in a transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,16 +21,16 @@ use crate::table::Table;
 use crate::transaction::{Commit, TransactionOptions};
 use crate::wal::{Cells, LoggedCells};
 
-/// Nobody stops a single call.
+/// A single call cannot be cancelled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Puts that are committed together: all of them or none.
+/// Puts that are committed atomically.
 ///
-/// Of two puts to the same version of a column the later one counts.
+/// Of two puts to the same version of a column the later one wins.
 #[derive(Debug, Clone, Default)]
 pub struct PutBatch {
     cells: Cells,
-    /// Rows, where puts of the same row follow each other.
+    /// Number of rows, if puts of the same row are adjacent.
     row_count: u64,
     row_bytes_max: usize,
     family_max: u8,
@@ -43,12 +42,12 @@ impl PutBatch {
         PutBatch::default()
     }
 
-    /// Returns an empty batch with room for so many bytes of keys and values.
+    /// Returns an empty batch with this capacity of bytes of keys and values.
     pub fn with_capacity(byte_count: usize) -> PutBatch {
         PutBatch { cells: Cells::with_capacity(byte_count), ..PutBatch::default() }
     }
 
-    /// Adds a version of a column; with [`Timestamp::LATEST`] that of the commit's time.
+    /// Adds a version of a column; [`Timestamp::LATEST`] means the commit time.
     pub fn put(&mut self, column: Column<'_>, timestamp: Timestamp, value: &[u8]) {
         let Column { row, family, qualifier } = column;
         let sequence = Sequence::default();
@@ -64,7 +63,7 @@ impl PutBatch {
     }
 }
 
-/// Names a column of a row.
+/// A column of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column<'a> {
     /// The row key.
@@ -76,14 +75,14 @@ pub struct Column<'a> {
 }
 
 impl Store {
-    /// Commits puts; on return they are applied, and durable when the ticket says so. Without
-    /// `durability` it is the table's.
+    /// Commits puts; on return they are applied, and durable once the ticket is ready. `None` as
+    /// `durability` means that of the table.
     ///
     /// # Errors
     ///
     /// Nothing is committed then: [`Error::NoSuchTable`], [`Error::InvalidRequest`] for a row key
-    /// that is too long or a family that is not there, [`Error::LogFailed`], [`Error::ShutDown`],
-    /// and what an observer of the table refuses.
+    /// that is too long or an unknown family, [`Error::LogFailed`], [`Error::ShutDown`], and
+    /// vetoes of observers of the table.
     pub fn put(
         self: &Arc<Store>,
         table: TableId,
@@ -120,7 +119,7 @@ impl Store {
         })
     }
 
-    /// Commits puts the long way: with row locks, past the observers.
+    /// Commits puts in a transaction: with row locks, through the observers.
     fn put_in_transaction(
         self: &Arc<Store>,
         table: TableId,
@@ -145,11 +144,11 @@ impl Store {
         transaction.commit()
     }
 
-    /// Appends one row, as the newest visible commits left it, to `out`; returns whether it exists.
+    /// Appends one row of the newest visible commits to `out`; returns whether it exists.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTable`], [`Error::InvalidRequest`] for a family that is not there,
+    /// [`Error::NoSuchTable`], [`Error::InvalidRequest`] for an unknown family,
     /// [`Error::Io`], [`Error::Corrupt`], [`Error::ShutDown`].
     pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let engine = self.engine();
@@ -174,8 +173,8 @@ fn get_newest(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) ->
     }
 }
 
-/// Gets a row from the region that has it. `None` if others have taken its place meanwhile: it may
-/// lack what is visible.
+/// Gets a row from its region. `None` if the region was replaced meanwhile: it may lack visible
+/// cells.
 fn get_now(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Result<Option<bool>> {
     let map = table.regions();
     let region = map.of_row(&get.row);
@@ -189,7 +188,7 @@ fn get_now(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Re
         return Ok(None);
     }
     check_views(&views, wanted)?;
-    // To ask the clock costs as much as to ask a filter.
+    // Reading the clock costs as much as a filter look-up.
     let may_expire = views.iter().any(|(_, view)| view.may_expire());
     let now_micros = if may_expire { engine.options().env.now_micros() } else { 0 };
     let spec = ReadSpec {
@@ -219,7 +218,7 @@ fn check(table: &Table, batch: &PutBatch) -> Result<()> {
     Ok(())
 }
 
-/// Gives each region its puts.
+/// Distributes the puts to their regions.
 fn by_region(table: &Table, batch: PutBatch) -> Writes {
     let map = table.regions();
     let mut writes = Writes::default();

@@ -1,4 +1,4 @@
-//! The endpoint calls that run, and how far they are.
+//! Registry of running endpoint calls, with their progress.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use parking_lot::Mutex;
 
 use crate::descriptor::TableId;
 
-/// An endpoint call that runs, for system views.
+/// A running endpoint call, for system views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointCallStatus {
-    /// Numbers the calls of the process.
+    /// Number of the call in the process.
     pub call: u64,
-    /// The table that is called.
+    /// The table.
     pub table: TableId,
     /// The endpoint.
     pub endpoint: String,
-    /// The number of the transaction that calls.
+    /// Id of the calling transaction.
     pub transaction: u64,
-    /// When it began: microseconds since 1970.
+    /// Start time: microseconds since 1970.
     pub started_micros: i64,
-    /// Rows read until now.
+    /// Rows read so far.
     pub rows: u64,
-    /// Answers until now.
+    /// Answers so far.
     pub pages: u64,
-    /// Regions that are done, as they were when the call began.
+    /// Number of completed regions, as of the start of the call.
     pub regions_done: u64,
-    /// Regions that are concerned, as they were when the call began.
+    /// Number of regions involved, as of the start of the call.
     pub regions: u64,
 }
 
-/// The calls that run.
+/// Registry of running calls.
 #[derive(Default)]
 pub(crate) struct EndpointCalls {
     next: AtomicU64,
     running: Mutex<BTreeMap<u64, Arc<Progress>>>,
 }
 
-/// How far a call is.
+/// Progress of a call.
 pub(crate) struct Progress {
     begun: EndpointCallStatus,
     rows: AtomicU64,
@@ -46,14 +46,14 @@ pub(crate) struct Progress {
     regions_done: AtomicU64,
 }
 
-/// A call that runs, until dropped.
+/// A running call; dropping it removes the entry.
 pub(crate) struct RunningCall {
     calls: Arc<EndpointCalls>,
     progress: Arc<Progress>,
 }
 
 impl EndpointCalls {
-    /// Lists a call, whose number and figures are filled in.
+    /// Registers a call, and fills in its number and counters.
     pub(crate) fn begin(self: &Arc<EndpointCalls>, begun: EndpointCallStatus) -> RunningCall {
         let call = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let progress = Arc::new(Progress {
@@ -66,7 +66,7 @@ impl EndpointCalls {
         RunningCall { calls: Arc::clone(self), progress }
     }
 
-    /// Returns the calls that run, the oldest first.
+    /// Returns the running calls, the oldest first.
     pub(crate) fn status(&self) -> Vec<EndpointCallStatus> {
         let running: Vec<Arc<Progress>> = self.running.lock().values().cloned().collect();
         let status = |progress: &Arc<Progress>| EndpointCallStatus {
@@ -85,7 +85,7 @@ impl Progress {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Counts rows read; returns all until now.
+    /// Adds rows read; returns the total.
     pub(crate) fn add_rows(&self, rows: u64) -> u64 {
         self.rows.fetch_add(rows, Ordering::Relaxed) + rows
     }
@@ -95,14 +95,14 @@ impl Progress {
         self.pages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a region that is done.
+    /// Counts a completed region.
     pub(crate) fn add_region(&self) {
         self.regions_done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl RunningCall {
-    /// Returns how far it is.
+    /// Returns the progress.
     pub(crate) fn progress(&self) -> &Progress {
         &self.progress
     }

@@ -1,19 +1,19 @@
-//! What the transactions of a store share: tables, locks, log, the order of commits.
+//! Engine: state shared by the transactions of a store, and the commit path.
 //!
 //! ```text
 //!   staged cells, by region
 //!     -> write gates of the regions
-//!     -> the log: sequence, timestamp, queued
+//!     -> the log: sequence and timestamp assigned, record queued
 //!     -> memstores
-//!     -> gates left, applied mark, row locks
+//!     -> gates left, applied mark, row locks released
 //!     -> ticket: durable, and visible to new snapshots
 //! ```
 //!
 //! # Invariants
 //!
 //! 1. Sequences and timestamps rise strictly, in the order of the log.
-//! 2. A sequence that was given is applied: nothing between the two can fail.
-//! 3. Nobody waits for the disk or for another commit while holding a write gate.
+//! 2. An assigned sequence is applied: no step between the two can fail.
+//! 3. No thread waits for the disk or for another commit while holding a write gate.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -53,67 +53,67 @@ use crate::wal::{Cells, RegionEdit, Wal};
 
 pub(crate) use crate::wal::CommitClock;
 
-/// The place of cells that have none yet.
+/// The clock of cells that are not committed yet.
 pub(crate) const UNPLACED: CommitClock =
     CommitClock { sequence: Sequence(0), timestamp: Timestamp::LATEST };
 
 /// The tables by id.
 pub(crate) type Tables = HashMap<TableId, Arc<Table>, ahash::RandomState>;
 
-/// What the transactions of a store share.
+/// State shared by the transactions of a store.
 pub(crate) struct Engine {
-    /// The observers of the log and of definitions, and what all observers share.
+    /// The observers of the log and of definitions, and the runtime shared by all observers.
     pub(crate) observers: Arc<ServerObservers>,
-    /// Settings, snapshots and replicas.
+    /// Read path: settings, snapshots and replicas.
     pub(crate) reads: Arc<ReadPath>,
-    /// Who may work now.
+    /// Execution slots of long statements.
     pub(crate) admission: Arc<Admission>,
-    /// What regions share.
+    /// Context of the regions.
     pub(crate) context: Arc<StoreContext>,
-    /// Where regions keep their files.
+    /// Directory of the regions' files.
     pub(crate) regions_directory: PathBuf,
-    /// Where open transactions keep what is too much for memory.
+    /// Directory of the spill files of open transactions.
     pub(crate) spill: Arc<SpillDirectory>,
     /// The tables.
     pub(crate) tables: ArcSwap<Tables>,
-    /// Row locks.
+    /// Lock manager.
     pub(crate) locks: LockTable,
-    /// Rows that got other keys.
+    /// Key changes of recent commits.
     pub(crate) moves: Moves,
     /// Snapshots that transactions have exported.
     pub(crate) exported: ExportedSnapshots,
-    /// The SERIALIZABLE transactions.
+    /// SERIALIZABLE transactions.
     pub(crate) serializable: Serializable,
-    /// The log.
+    /// The WAL.
     pub(crate) wal: Wal,
-    /// Memory, and who waits for it.
+    /// Memory accounting, and its waiters.
     pub(crate) pressure: Arc<Pressure>,
-    /// Compactions.
+    /// Compaction scheduler.
     pub(crate) schedule: Schedule,
-    /// What is alive on disk.
+    /// The manifest.
     pub(crate) manifest: Mutex<Manifest>,
-    /// Regions that may have to be split.
+    /// Regions to be checked for a split.
     pub(crate) splits: SplitQueue,
-    /// Held by who changes the set of tables, a table's settings or its regions.
+    /// DDL lock: held while the set of tables, a table's settings or its regions change.
     pub(crate) defining: Mutex<()>,
     applied: AppliedMark,
     next_owner: AtomicU64,
     stopped: AtomicBool,
-    /// A table's drop or a bulk load failed such that it may be on disk all the same.
+    /// True if a failed drop of a table or bulk load may be on disk all the same.
     doubtful: AtomicBool,
-    /// The endpoint calls that run.
+    /// Running endpoint calls.
     pub(crate) endpoint_calls: Arc<EndpointCalls>,
-    /// What region threads have read ahead of statements.
+    /// Bytes that region threads have read ahead of statements.
     pub(crate) read_ahead: Arc<Gauge>,
-    /// Bytes that sorted loads keep in memory.
+    /// Bytes in memory of sorted loads.
     pub(crate) sorting: AtomicUsize,
     pool: OnceLock<rayon_core::ThreadPool>,
-    /// What memstores leave to the next ones.
+    /// Permission to pool chunks of dropped memstores.
     _spare: Spare,
     _directory_lock: Box<dyn Send + Sync>,
 }
 
-/// What a commit writes, by region.
+/// The cells of a commit, by region.
 #[derive(Default)]
 pub(crate) struct Writes {
     /// One entry for each region.
@@ -121,7 +121,7 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Returns the index of the entry of a region; it is added if need be, after `first`.
+    /// Returns the index of the entry of a region; adds it if need be, after `first`.
     pub(crate) fn slot_of(&mut self, region: &Arc<Region>, first: usize) -> usize {
         let found = self.regions[first..].iter().position(|part| Arc::ptr_eq(&part.region, region));
         found.map_or_else(
@@ -135,13 +135,13 @@ impl Writes {
     }
 }
 
-/// What a commit writes to one region.
+/// The cells of a commit in one region.
 pub(crate) struct RegionWrites {
     /// The region.
     pub(crate) region: Arc<Region>,
-    /// Its cells; those of a family stand together.
+    /// The cells; those of a family are adjacent.
     pub(crate) cells: Cells,
-    /// Rows among them.
+    /// Number of distinct rows.
     pub(crate) row_count: u64,
 }
 
@@ -152,7 +152,7 @@ impl RegionWrites {
     }
 }
 
-/// The parts that an engine is made of.
+/// Components of an engine.
 pub(crate) struct Parts {
     pub(crate) reads: Arc<ReadPath>,
     pub(crate) admission: Arc<Admission>,
@@ -232,12 +232,13 @@ impl Engine {
         tables.values().flat_map(|table| table.regions().all().to_vec()).collect()
     }
 
-    /// Names a new transaction.
+    /// Returns the owner of a new transaction.
     pub(crate) fn new_owner(&self) -> Owner {
         Owner(self.next_owner.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns the highest sequence that new snapshots see: all up to it is durable and applied.
+    /// Returns the highest sequence visible to new snapshots: all commits up to it are durable
+    /// and applied.
     pub(crate) fn visible(&self) -> Sequence {
         self.wal.durable().min(self.applied.current())
     }
@@ -256,12 +257,12 @@ impl Engine {
         self.clock().timestamp
     }
 
-    /// Returns the last commit's place and time.
+    /// Returns the sequence and time of the last commit.
     pub(crate) fn clock(&self) -> CommitClock {
         self.wal.clock()
     }
 
-    /// Refuses new work from now on.
+    /// Rejects new work from now on.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.wal.refuse();
@@ -275,7 +276,7 @@ impl Engine {
         }
     }
 
-    /// Takes a table out of the manifest.
+    /// Removes a table from the manifest.
     ///
     /// # Errors
     ///
@@ -284,8 +285,8 @@ impl Engine {
         self.append_decisive(&ManifestEdit::DropTable { table })
     }
 
-    /// Makes sure that a table whose drop failed is not gone after a restart, before anything is
-    /// committed that would go with it.
+    /// Ensures that a table whose drop failed still exists after a restart, before a commit that
+    /// would be lost with it.
     ///
     /// # Errors
     ///
@@ -299,7 +300,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the threads that work on regions in parallel; `None` if there are to be none.
+    /// Returns the pool of region threads; `None` if there is none.
     pub(crate) fn pool(&self) -> Option<&rayon_core::ThreadPool> {
         let threads = self.options().region_threads;
         if threads <= 1 {
@@ -320,8 +321,8 @@ impl Engine {
         }
     }
 
-    /// Commits: encodes the record, gives it its place, queues it, applies it. On return an ASYNC
-    /// commit was handed to the system.
+    /// Commits: encodes the record, assigns its sequence, queues it, applies it. On return an
+    /// ASYNC commit has been passed to the operating system.
     ///
     /// # Errors
     ///
@@ -331,7 +332,7 @@ impl Engine {
     }
 
     /// Commits like [`Engine::commit`], and calls `applied` as soon as the cells are applied,
-    /// before it has to do with the disk.
+    /// before any disk access.
     pub(crate) fn commit_then(
         &self,
         writes: Writes,
@@ -353,7 +354,7 @@ impl Engine {
         applied: impl FnOnce(Sequence),
         observers: Option<&WalChain>,
     ) -> Result<CommitClock> {
-        // All take gates in one order, so that two commits and two flushes cannot wait in a circle.
+        // All commits take gates in one order, so that commits and flushes cannot deadlock.
         writes.regions.sort_unstable_by_key(|part| part.region.id());
         let mut regions: SmallVec<[(Arc<Region>, u64); 2]> = SmallVec::new();
         let mut edits: SmallVec<[RegionEdit; 2]> = SmallVec::new();
@@ -369,7 +370,7 @@ impl Engine {
             let writes = self.reroute(regions.into_iter().zip(edits))?;
             return self.write_commit(writes, durability, applied, observers);
         }
-        // Within the gates: a region that gets replicas closes its own before it counts on this.
+        // Within the gates: a region that gets replicas closes its gate before it relies on this.
         let followed =
             self.wal.is_followed().then(|| Arc::new(std::mem::take(&mut edits).into_vec()));
         let edits = followed.as_deref().map_or(&edits[..], Vec::as_slice);
@@ -400,14 +401,15 @@ impl Engine {
             observers.post_append(&WalCommit { durability, edits: &shown }, clock);
         }
         if durability != Durability::SyncWal && self.wal.hand_over(clock.sequence) {
-            // A failure is told by the commit's ticket.
+            // A failure is returned by the commit's ticket.
             let wait = &mut || drop(self.wal.sync_through(clock.sequence));
             self.options().blocking.run(wait);
         }
         Ok(clock)
     }
 
-    /// Gives the cells for regions that were split or merged meanwhile to those in their place.
+    /// Redirects the cells for regions that were split or merged meanwhile to the regions that
+    /// replaced them.
     fn reroute(
         &self,
         parts: impl Iterator<Item = ((Arc<Region>, u64), RegionEdit)>,
@@ -430,8 +432,8 @@ impl Engine {
         Ok(writes)
     }
 
-    /// Returns once compactions have caught up with a region that has too many files, or cannot, or
-    /// the time for it is over.
+    /// Waits until compactions have caught up with a region that has too many files, or cannot,
+    /// or the time limit is reached.
     ///
     /// # Errors
     ///
@@ -448,14 +450,14 @@ impl Engine {
         self.pressure.wait_for_files(&clear, longest, cancelled, &*options.blocking)
     }
 
-    /// Notes that a sequence, which was given outside of [`Engine::commit`], has nothing left to
-    /// apply.
+    /// Records that a sequence, which was assigned outside of [`Engine::commit`], has no cells
+    /// left to apply.
     pub(crate) fn note_applied(&self, sequence: Sequence) {
         self.applied.applied(sequence);
     }
 
-    /// Writes an edit that later commits depend on: if its fate is open, none is acknowledged
-    /// before it is known.
+    /// Appends an edit that later commits depend on: if its outcome is unknown, none is
+    /// acknowledged until it is known.
     pub(crate) fn append_decisive(&self, edit: &ManifestEdit) -> Result<()> {
         let mut manifest = self.manifest.lock();
         manifest.note_log(self.wal.synced());
@@ -466,7 +468,8 @@ impl Engine {
         self.after_append(manifest, appended)
     }
 
-    /// Writes an edit; it is on disk when this returns, and the log knows of it.
+    /// Appends an edit; it is on disk when this returns, and the log records the manifest's
+    /// length.
     ///
     /// # Errors
     ///
@@ -478,7 +481,7 @@ impl Engine {
         self.after_append(manifest, appended)
     }
 
-    /// Notes in the log how long the manifest is. `manifest` is locked still.
+    /// Logs the length of the manifest, which is still locked.
     pub(crate) fn after_append(
         &self,
         manifest: MutexGuard<'_, Manifest>,
@@ -488,14 +491,14 @@ impl Engine {
         drop(manifest);
         appended?;
         if let Err(error) = self.wal.note_manifest(mark) {
-            // It is noted when the log can be written again.
+            // It is logged when the log can be written again.
             tracing::debug!(%error, "could not note the manifest in the log");
         }
         Ok(())
     }
 
-    /// Writes down where the log ends, once it was shut down: the next start knows if anything is
-    /// missing.
+    /// Records the end of the log in the manifest, after it was shut down, so that the next
+    /// opening can detect a missing part.
     pub(crate) fn close_manifest(&self) {
         let mut manifest = self.manifest.lock();
         let Some(end) = self.wal.end() else { return };
@@ -506,12 +509,12 @@ impl Engine {
         }
     }
 
-    /// Returns when all commits up to `sequence` are applied.
+    /// Waits until all commits up to `sequence` are applied.
     pub(crate) fn wait_applied(&self, sequence: Sequence) {
         self.applied.wait_for(sequence, &*self.options().blocking);
     }
 
-    /// Returns when new snapshots show all commits up to `sequence`.
+    /// Waits until new snapshots include all commits up to `sequence`.
     ///
     /// # Errors
     ///
@@ -530,10 +533,10 @@ impl Engine {
         result
     }
 
-    /// Lets the log forget what is in the files of all regions.
+    /// Removes log segments whose commits are in store files.
     pub(crate) fn release_log(&self) -> Result<()> {
-        // First the mark, then the regions: a commit at or below the mark is in its region's
-        // figure.
+        // First the mark, then the regions: a commit at or below the mark is included in its
+        // region's value.
         let mark = self.applied.current();
         let oldest = self.regions().iter().filter_map(|region| region.unflushed()).min();
         let released = oldest.map_or(mark, |oldest| Sequence(oldest.0 - 1).min(mark));
@@ -565,7 +568,7 @@ impl Surroundings for Engine {
     }
 
     fn horizon(&self) -> Horizon {
-        // Marks and time before the open snapshots: they only rise.
+        // Mark and time before the open snapshots: they only rise.
         let snapshot = self.visible().min(self.reads.feed.applied());
         let now_micros = self.options().env.now_micros();
         self.reads.snapshots.horizon(Horizon { snapshot, now_micros })

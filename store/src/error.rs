@@ -1,7 +1,7 @@
 //! The errors of the store layer.
 //!
-//! One variant for each thing a *caller can do next*, not for each way a thing can fail; the detail
-//! goes into the fields.
+//! There is one variant for each *reaction of a caller*, not for each cause; the detail is in the
+//! fields.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,107 +13,106 @@ use crate::descriptor::TableId;
 /// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What to do about a file that is missing or not what it should be.
+/// Advice for a missing or damaged file.
 pub(crate) const RESTORE: &str = "restore it from a copy, or copy what can be read to a new \
                                   directory with \"bennu job salvage\"";
 
-/// What went wrong in the store.
+/// Error of a store operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A mutation that expected no row found one. The transaction may go on.
+    /// A mutation that expected no row found one. The transaction may continue.
     RowExists {
         /// The table.
         table: TableId,
         /// The row key.
         row: Vec<u8>,
-        /// What was to be put: families and values.
+        /// The mutation's puts: families and values.
         puts: Vec<(u8, Vec<u8>)>,
     },
     /// The row was changed after the transaction's snapshot. Roll back and run it again.
     Serialization {
-        /// Why, for the client.
+        /// The reason, for the client.
         detail: String,
     },
-    /// Beside those that have committed, the SERIALIZABLE transaction has no place in any serial
-    /// order. Roll back and run it again.
+    /// The SERIALIZABLE transaction has no position in any serial order with the committed ones.
+    /// Roll back and run it again.
     Dependencies {
-        /// How it was found, for the client.
+        /// The detection, for the client.
         reason: String,
     },
-    /// Waiting would have closed a circle of waiting transactions. Roll back and run it again.
+    /// Waiting would have closed a cycle of waiting transactions. Roll back and run it again.
     Deadlock {
-        /// Who waits for whom.
+        /// The edges of the cycle.
         detail: String,
     },
-    /// A row lock was not to be had: at once (NOWAIT) or within the lock time-out.
+    /// A row lock was not available: at once (NOWAIT) or within the lock timeout.
     LockNotAvailable {
         /// The table.
         table: TableId,
-        /// Whether the time ran out; otherwise the caller did not want to wait.
+        /// True for a timeout; otherwise the caller did not want to wait.
         timed_out: bool,
     },
-    /// Open transactions hold all the memory that they may, this one much of it. Roll back and
-    /// write in smaller pieces.
+    /// Open transactions have used up their memory, this one much of it. Roll back and write less
+    /// per transaction.
     OutOfMemory {
-        /// Bytes that all open transactions may hold.
+        /// Limit of bytes of all open transactions.
         limit_bytes: u64,
     },
-    /// The transaction has spilled to disk: it can be committed, not prepared.
+    /// The transaction has spilled to disk: it can be committed, but not prepared.
     PreparedTooLarge,
-    /// The request would exceed a quota. Nothing of it was done in the table that it is of; retry
-    /// later.
+    /// The request would exceed a quota. It had no effect on the quota's table; retry later.
     QuotaExceeded {
-        /// Whose quota: a table or a role.
+        /// Subject of the quota: a table or a role.
         subject: String,
         /// The limit's name.
         quota: &'static str,
         /// The limit.
         per_second: u64,
-        /// When the request would be let in, if no other comes first.
+        /// Time after which the request would be admitted if there were no others.
         retry_after: Duration,
     },
     /// The statement was cancelled.
     Cancelled,
     /// The snapshot was closed, because it was older than
-    /// [`Options::snapshot_age_max`](crate::Options::snapshot_age_max) or one too many: what it
-    /// could see is not kept any more. Roll back and run it again.
+    /// [`Options::snapshot_age_max`](crate::Options::snapshot_age_max) or one too many: versions
+    /// visible only to it are not retained. Roll back and run it again.
     SnapshotTooOld,
-    /// The state of a former time was asked for, and some of it was dropped by retention. States
-    /// from `begin_micros` on are whole where that was found out; other regions and families of the
-    /// table may have a later one: [`Store::history_begin`](crate::Store::history_begin).
+    /// A time travel read asked for a state of which retention has dropped versions. States from
+    /// `begin_micros` on are complete in the store concerned; other regions and families of the
+    /// table may begin later: [`Store::history_begin`](crate::Store::history_begin).
     BeforeHistory {
-        /// The first time of which the state is whole: a timestamp.
+        /// The first timestamp with a complete state.
         begin_micros: i64,
     },
-    /// The region did not answer within the time the caller gave it.
+    /// The region did not answer within the caller's time limit.
     RegionTimeout {
         /// The table.
         table: TableId,
     },
-    /// An observer refused the mutation, or an endpoint failed. Shown to the client as it is.
+    /// An observer vetoed the mutation, or an endpoint failed. Passed to the client unchanged.
     Vetoed(Box<Veto>),
-    /// There is no such table (any more).
+    /// There is no such table, or it was dropped.
     NoSuchTable(TableId),
     /// The request can never succeed as written. Correct it.
     InvalidRequest(String),
     /// A row key is too long.
     KeyTooLong {
-        /// Its length.
+        /// The length of the key.
         bytes: usize,
-        /// The length of the longest there can be.
+        /// The maximal length.
         limit: usize,
     },
-    /// A file does not hold what its checksum or footer promises. Do not retry; restore the file.
+    /// The content of a file contradicts its checksum or footer. Do not retry; restore the file.
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// Where the bad bytes begin, counted from the start of the file.
+        /// Offset of the damage, from the start of the file.
         offset: u64,
-        /// What was expected and what was found.
+        /// Expected and actual content.
         detail: String,
     },
-    /// The operating system refused.
+    /// An operating system call failed.
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -125,28 +124,28 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// The log cannot be written at present, so no commit can be made. It is tried again all the
-    /// time; retry once the cause (a full disk, say) is mended. A commit that was waiting is made
-    /// then, or found when the store is opened again, or lost.
+    /// The log cannot be written at present, so no commit can be made. The write is retried
+    /// continually; clients may retry once the cause (a full disk, say) is fixed. A waiting
+    /// commit is made then, or found when the store is opened again, or lost.
     LogFailed {
-        /// Why.
+        /// The cause.
         failure: WriteFailure,
-        /// Whether a commit had its place already: it may be made yet.
+        /// True if a commit had its sequence already: its outcome is unknown.
         is_open: bool,
     },
-    /// Memstores have all the memory there is for them, and cannot be written to files at present.
-    /// That is tried again all the time; retry once the cause (a full disk, say) is mended.
+    /// Memstores have used up their memory, and cannot be flushed at present. The flush is
+    /// retried continually; clients may retry once the cause (a full disk, say) is fixed.
     FlushFailed(WriteFailure),
     /// The store is shutting down.
     ShutDown,
 }
 
-/// Why something that is tried again all the time cannot be written: the log, or memstores.
+/// Failure of a write that is retried continually: of the log, or of memstores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteFailure {
-    /// What the system said.
+    /// The error message of the system.
     pub detail: String,
-    /// Whether the disk is full.
+    /// True if the disk is full.
     pub is_full: bool,
 }
 
@@ -156,7 +155,7 @@ impl From<&Error> for WriteFailure {
     }
 }
 
-/// Why a coprocessor refused, in the words that the client sees.
+/// Veto of a coprocessor, in the client's terms.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Veto {
     /// Name of the coprocessor.
@@ -165,7 +164,7 @@ pub struct Veto {
     pub code: String,
     /// The message.
     pub message: String,
-    /// More of it, or empty.
+    /// The detail, or empty.
     pub detail: String,
     /// The constraint or index, or empty.
     pub constraint: String,
@@ -188,8 +187,8 @@ impl Error {
         matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
     }
 
-    /// Returns the message for those who are not to know where on the machine the data is: it
-    /// names files by what they are within the data directory.
+    /// Returns the message without the location of the data directory, for clients: files are
+    /// named relative to it.
     pub fn without_directory(&self) -> String {
         match self {
             Error::Corrupt { path, offset, detail } => {
@@ -209,7 +208,7 @@ impl Error {
     }
 }
 
-/// A file that is missing or not what it should be, kept to be told to all who need it.
+/// A missing or damaged file, recorded to be reported to all who need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     path: PathBuf,
@@ -218,11 +217,11 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Returns what an error says about a file.
+    /// Returns the damage described by an error.
     ///
     /// # Errors
     ///
-    /// The error itself, if it is another one: to try again may help then.
+    /// The error itself, if it is of another kind, for which a retry may succeed.
     pub fn of(error: Error) -> Result<Damage> {
         match error {
             Error::Corrupt { path, offset, detail } => Ok(Damage { path, offset, detail }),
@@ -233,13 +232,13 @@ impl Damage {
         }
     }
 
-    /// Returns the error of who needs the file.
+    /// Returns the error for a reader of the file.
     pub fn error(&self) -> Error {
         Error::corrupt(&self.path, self.offset, self.detail.as_str())
     }
 }
 
-/// Returns the end of a path: a file with the directory that it is in, if that is one of the store.
+/// Returns the end of a path: a file with its directory, if that is one of the store.
 fn within(path: &Path) -> String {
     let is_part = |name: &&OsStr| {
         let name = name.to_string_lossy();
@@ -254,7 +253,7 @@ fn within(path: &Path) -> String {
     names.join("/")
 }
 
-/// The names of directories within a data directory that are no numbers.
+/// Names of subdirectories of a data directory that are not numbers.
 const DIRECTORIES: [&str; 5] = ["regions", "wal", "spill", "runs", "staged"];
 
 impl fmt::Display for Error {

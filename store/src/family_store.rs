@@ -1,4 +1,4 @@
-//! One family of one region: its memstore and its store files ("store" in HBase's words).
+//! Store of one family of one region: its memstore and its store files (HBase's "store").
 //!
 //! ```text
 //!   apply --> active memstore --rotate--> frozen memstore --flush--> store file --compact--> …
@@ -10,7 +10,7 @@
 //! 1. A read view is one consistent set of memstores and files; it never changes and keeps its
 //!    files on disk until it is dropped.
 //! 2. A cell is in a view's memstores or in its files, never in neither.
-//! 3. Regions and commits decide sequences; this layer only obeys them.
+//! 3. Regions and commits assign sequences; this layer does not.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -40,20 +40,20 @@ pub use crate::descriptor::{DatabaseId, FileId, FileIdentity};
 pub use crate::read_view::{FamilyScanner, ReadView};
 pub use crate::scan::{Horizon, ReadSpec};
 
-/// What all family stores of a process share.
+/// Context shared by all family stores of a process.
 pub struct StoreContext {
     /// Settings, with the environment.
     pub options: Options,
     /// The block cache.
     pub cache: Arc<crate::cache::BlockCache>,
-    /// The database of the files.
+    /// The database that the files belong to.
     pub database: DatabaseId,
 }
 
-/// Where a family store belongs.
+/// Location and identity of a family store.
 #[derive(Debug, Clone)]
 pub struct FamilyPlace {
-    /// Where its files are.
+    /// Directory of its files.
     pub directory: PathBuf,
     /// Its table.
     pub table: TableId,
@@ -61,7 +61,7 @@ pub struct FamilyPlace {
     pub region: RegionId,
 }
 
-/// One family of one region.
+/// The store of one family of one region.
 pub struct FamilyStore {
     context: Arc<StoreContext>,
     cache: Arc<FamilyCache>,
@@ -76,15 +76,15 @@ pub struct FamilyStore {
     flushing: Mutex<()>,
     /// Files that are inputs of compactions.
     busy: Arc<Mutex<HashSet<FileId>>>,
-    /// Files that are live and could not be opened.
+    /// Live files that could not be opened.
     unopened: Vec<FileRecord>,
     counters: Counters,
 }
 
-/// What is wrong with a file that the manifest lists and that has nothing to read.
+/// Damage of a listed file without any row of the region.
 const ROWLESS: &str = "the file has no row of its region";
 
-/// What is written but not part of the view yet.
+/// Flushes that are not part of the view yet.
 struct Pending {
     next_file: u64,
     flush: Option<PendingFlush>,
@@ -96,56 +96,56 @@ struct PendingFlush {
     memstores: Vec<Arc<Memstore>>,
 }
 
-/// What a flush did.
+/// Result of a flush.
 #[derive(Debug, Clone)]
 pub struct FlushOutcome {
-    /// The new file, or `None` if retention left nothing to write.
+    /// The new file, or `None` if retention dropped all cells.
     pub file: Option<FileRecord>,
     /// Cells read from the memstore.
     pub cells_in: u64,
     /// Cells written.
     pub cells_out: u64,
-    /// All commits up to here are in files now.
+    /// All commits up to here are in files.
     pub flushed: Sequence,
-    /// States from this time on are whole in what was written.
+    /// Begin of the history of the written cells.
     pub history_begin: Timestamp,
 }
 
-/// What a rewrite wrote.
+/// Output of a rewrite.
 pub(crate) struct Written {
     /// The files with the index of their run.
     pub(crate) files: Vec<(usize, LiveFile)>,
     pub(crate) cells_in: u64,
     pub(crate) cells_out: u64,
-    /// States from this time on are whole in it.
+    /// Begin of the history of the output.
     pub(crate) history_begin: Timestamp,
 }
 
-/// Figures of a family store.
+/// Statistics of a family store.
 #[derive(Debug, Clone, Default)]
 pub struct FamilyStatus {
     /// Bytes of all memstores.
     pub memstore_bytes: u64,
-    /// Live store files with their sizes in bytes.
+    /// Live store files by id, with their sizes in bytes.
     pub files: Vec<(u64, u64)>,
-    /// Cells in files.
+    /// Number of cells in files.
     pub file_cells: u64,
-    /// What its reads found in the block cache.
+    /// Block cache hits and misses of its reads.
     pub cache: CacheUse,
-    /// What is wrong with a file, if the family cannot be read.
+    /// The damage that prevents reads of the family, if any.
     pub damage: Option<Arc<Damage>>,
 }
 
 impl FamilyStore {
-    /// Opens the store with these files in its directory. Nothing is changed there.
+    /// Opens the store with these files in its directory. Changes nothing there.
     ///
-    /// A file that is damaged such that it cannot be opened keeps the family from being read and
-    /// compacted, but not the rest of the store: every read of the family says what is wrong until
-    /// the file is restored and the store opened again. Flushes go on.
+    /// A damaged file that cannot be opened prevents reads and compactions of the family, but not
+    /// of the rest of the store: every read of the family returns the damage until the file is
+    /// restored and the store is opened again. Flushes continue.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if a file is missing, or another one stands in its place; [`Error::Io`].
+    /// [`Error::Corrupt`] if a file is missing, or replaced by another one; [`Error::Io`].
     pub fn open(
         context: Arc<StoreContext>,
         place: FamilyPlace,
@@ -185,7 +185,7 @@ impl FamilyStore {
             let created_micros = record.created_micros;
             live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
-        // Above those of files that are not listed, too: none is written over.
+        // Above the ids of unlisted files, too, so that none is overwritten.
         let names = env.list(&place.directory)?;
         let named = names.iter().filter_map(|name| parse_file_name(name));
         let named = named.filter(|(family, _)| *family == family_index).map(|(_, file)| file.0);
@@ -223,8 +223,8 @@ impl FamilyStore {
         self.context.options.env.create_directory(&self.place.directory)
     }
 
-    /// Returns the files of the family in its directory that the manifest does not list: what
-    /// flushes and compactions left that a crash has ended. Other names there are not its own.
+    /// Returns the family's files in its directory that the manifest does not list: leftovers of
+    /// flushes and compactions that a crash interrupted. Other names there belong to others.
     ///
     /// # Errors
     ///
@@ -250,29 +250,30 @@ impl FamilyStore {
         if self.unopened.is_empty() { Ok(()) } else { self.view.load().check_whole() }
     }
 
-    /// Replaces the rules of the family: for views taken from now on, flushes and compactions.
+    /// Replaces the descriptor of the family, for views taken from now on, flushes and
+    /// compactions.
     pub fn set_family(&self, family: Arc<FamilyDescriptor>) {
         self.cache.set_takes_data(family.block_cache);
         self.change_view(|view| view.family = family);
     }
 
-    /// Makes the history begin at `begin` or later.
+    /// Raises the begin of the history to at least `begin`.
     pub(crate) fn begin_history(&self, begin: Timestamp) {
         self.change_view(|view| view.begin_history(begin));
     }
 
-    /// Puts cells, with sequence and timestamp set, into the active memstore. Concurrent calls are
-    /// fine; visibility is by sequence.
+    /// Inserts cells, with sequence and timestamp set, into the active memstore. May be called
+    /// concurrently; visibility is by sequence.
     pub fn apply(&self, cells: &[Cell]) {
         self.apply_all(cells.iter().map(|cell| (cell.key_parts(), cell.value.as_slice())));
     }
 
-    /// The same for cells in any form: key and stored value.
+    /// As `apply`, for cells in any form: key and stored value.
     pub fn apply_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
         self.view.load().active.insert_all(cells);
     }
 
-    /// The same for cells of a commit, which was made at this time.
+    /// As `apply`, for cells of a commit with this time.
     pub fn apply_commit<'a>(
         &self,
         cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>,
@@ -296,12 +297,12 @@ impl FamilyStore {
         self.view.load_full()
     }
 
-    /// Returns the same for a moment, without counting an owner.
+    /// Returns the view as a guard, without a reference count.
     pub(crate) fn borrow_view(&self) -> Guard<Arc<ReadView>> {
         self.view.load()
     }
 
-    /// Returns whether a view, taken from here, is the present one still.
+    /// Returns whether a view, taken from here, is still the present one.
     pub(crate) fn is_present(&self, view: &Arc<ReadView>) -> bool {
         self.view.is_present(view)
     }
@@ -319,7 +320,7 @@ impl FamilyStore {
         self.view.replace(view);
     }
 
-    /// Freezes the active memstore, unless it is empty. The caller knows that all commits up to
+    /// Freezes the active memstore, unless it is empty. The caller ensures that all commits up to
     /// `through` are applied and none above is (it holds the region's write gate).
     pub fn rotate(&self, through: Sequence) {
         self.change_view(|view| {
@@ -330,14 +331,14 @@ impl FamilyStore {
         });
     }
 
-    /// Writes what is frozen to a file and syncs it. The new file is part of the view only after
-    /// [`FamilyStore::install_flush`], which the caller calls once the manifest lists it. `None` if
-    /// nothing is frozen. Called again before that, it returns the same outcome again.
+    /// Writes the frozen memstores to a file and syncs it. The new file is part of the view only
+    /// after [`FamilyStore::install_flush`], which the caller calls once the manifest lists it.
+    /// `None` if nothing is frozen. Called again before that, it returns the same result.
     pub fn flush(&self, horizon: Horizon) -> Result<Option<FlushOutcome>> {
         self.flush_filtered(horizon, None)
     }
 
-    /// The same, with a filter that user code puts before it.
+    /// As `flush`, with a filter of user code.
     pub(crate) fn flush_filtered(
         &self,
         horizon: Horizon,
@@ -361,7 +362,7 @@ impl FamilyStore {
             earliest_put: Timestamp(i64::MIN),
             any_expiring: true,
         };
-        // One file, whatever its size: a flush is one run, and no larger than a memstore.
+        // One file, regardless of its size: a flush is one run, and no larger than a memstore.
         let output = OutputSpec { cuts: Vec::new(), file_bytes: u64::MAX };
         let merge = Merge::new(sources, RowOrder::Forward)?;
         let mut written = self.write_runs(&view, merge, (spec, output, filter), &Unwatched)?;
@@ -378,7 +379,7 @@ impl FamilyStore {
         Ok(Some(outcome))
     }
 
-    /// Writes what retention keeps of a merge.
+    /// Writes the cells of a merge that retention keeps.
     pub(crate) fn write_runs<C: Cursor>(
         &self,
         view: &ReadView,
@@ -404,7 +405,7 @@ impl FamilyStore {
             }
         };
         let history_begin = match filter_dropped {
-            // User code may drop what was visible until now.
+            // User code may drop visible cells.
             true => retention.history_begin().max(Timestamp(env.now_micros())),
             false => retention.history_begin(),
         };
@@ -434,7 +435,7 @@ impl FamilyStore {
         Ok(Written { files, cells_in, cells_out, history_begin })
     }
 
-    /// Returns a file that was never there, and where it is to be.
+    /// Returns an unused file id, and the file's path.
     pub(crate) fn name_file(&self) -> (FileId, PathBuf) {
         let mut pending = self.pending.lock();
         let id = FileId(pending.next_file);
@@ -442,14 +443,14 @@ impl FamilyStore {
         (id, self.place.directory.join(file_name(self.family_index, id)))
     }
 
-    /// Returns what a new file says that it is.
+    /// Returns the identity that a new file records.
     pub(crate) fn identity_of(&self, file: FileId) -> FileIdentity {
         let FamilyPlace { table, region, .. } = self.place;
         let database = self.context.database;
         FileIdentity { database, table, region, family: self.family_index, file }
     }
 
-    /// Opens files that were written outside, all of whose cells are to have this sequence.
+    /// Opens files that were written elsewhere, all of whose cells get this sequence.
     pub(crate) fn open_adopted(
         &self,
         files: &[(FileId, PathBuf)],
@@ -464,17 +465,17 @@ impl FamilyStore {
         files.iter().map(open).collect()
     }
 
-    /// Makes a run that the manifest lists part of the view, as its newest.
+    /// Adds a run that the manifest lists to the view, as its newest.
     pub(crate) fn install_adopted(&self, run: Arc<Run>) {
         self.change_view(|view| view.runs.push(run));
     }
 
-    /// Replaces the frozen memstores by the file that [`FamilyStore::flush`] wrote. Does nothing if
-    /// that was done before.
+    /// Replaces the frozen memstores by the file that [`FamilyStore::flush`] wrote. Does nothing
+    /// if that was done before.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if no such flush was made.
+    /// [`Error::InvalidRequest`] if there was no such flush.
     pub fn install_flush(&self, outcome: &FlushOutcome) -> Result<()> {
         let mut pending = self.pending.lock();
         let is_pending = |flush: &mut PendingFlush| {
@@ -505,14 +506,14 @@ impl FamilyStore {
         }
     }
 
-    /// Returns the live store files: what the manifest must list.
+    /// Returns the live store files, as the manifest must list them.
     pub fn files(&self) -> Vec<FileRecord> {
         let opened = self.view.load();
         let opened = opened.runs.iter().flat_map(|run| run.records());
         opened.chain(self.unopened.iter().copied()).collect()
     }
 
-    /// Returns the figures.
+    /// Returns the statistics.
     pub fn status(&self) -> FamilyStatus {
         let view = self.view.load();
         FamilyStatus {
@@ -525,8 +526,8 @@ impl FamilyStore {
     }
 }
 
-/// Returns the error of a file that is there; that of a missing one is returned to the caller of
-/// the caller: nothing is known then of what else is missing.
+/// Returns the error of an existing file; the error of a missing one is propagated by the caller,
+/// because other files may be missing too.
 fn of_present(path: &Path, error: Error) -> Result<Error> {
     match error {
         Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
@@ -551,7 +552,7 @@ fn check_identity(file: &StoreFile, record: &FileRecord) -> Result<()> {
     Err(Error::corrupt(file.path(), 0, detail))
 }
 
-/// Returns how a file of a family is called in its directory.
+/// Returns the name of a family's file in its directory.
 pub(crate) fn file_name(family_index: u8, file: FileId) -> String {
     format!("f{family_index:03}-{:010}.store", file.0)
 }
@@ -573,7 +574,7 @@ pub(crate) use compact::{CompactionPlan, RewriteRules};
 pub use figures::CompactionFigures;
 use figures::Counters;
 
-/// What [`present`] synchronizes with.
+/// Synchronization primitives of [`present`].
 mod sync {
     pub(super) use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
     pub(super) use std::thread::yield_now;

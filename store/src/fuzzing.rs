@@ -1,9 +1,9 @@
-//! Doors for fuzzers: bytes as a disk might hold them, given to whoever reads them.
+//! Fuzzing entry points: arbitrary bytes as disk content, passed to their readers.
 //!
-//! Each function takes any bytes and must come back: with an error inside, but without a panic, a
-//! hang or memory out of proportion. Checksums are made right first where there are any, so that a
-//! fuzzer gets behind them. The targets that call this are in `fuzz/`; the corpus there is run by a
-//! test of this crate too.
+//! Each function accepts any bytes and must return, possibly after an internal error, without a
+//! panic, a hang or excessive memory. Checksums are corrected first where there are any, so that
+//! a fuzzer gets past them. The targets that call them are in `fuzz/`; a test of this crate also
+//! runs the corpus there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::wal::fuzzing::{AS_IT_IS, PREFIX_BYTES};
 
 const DIRECTORY: &str = "/data";
 
-/// A target with the door that it opens.
+/// Name of a fuzz target, and its entry point.
 pub type Door = (&'static str, fn(&[u8]));
 
-/// All doors by the names of their targets.
+/// All entry points by the names of their targets.
 pub const DOORS: [Door; 6] = [
     ("wal", wal::fuzzing::log),
     ("block", file::fuzzing::block),
@@ -72,8 +72,8 @@ fn put_table() -> ManifestEdit {
     ManifestEdit::PutTable { descriptor: table(), regions: vec![region] }
 }
 
-/// Opens a manifest of these records: each has its length in front, in two bytes, and gets a frame
-/// with the right checksum.
+/// Opens a manifest of these records: each has a two-byte length in front, and gets a frame with
+/// a correct checksum.
 pub fn manifest(mut bytes: &[u8]) {
     let mut whole = empty_manifest();
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
@@ -89,7 +89,7 @@ pub fn manifest(mut bytes: &[u8]) {
     match Manifest::open(Arc::new(env.clone()), Path::new(DIRECTORY)) {
         Err(Error::Corrupt { .. }) => {}
         opened => {
-            // What was understood is written the same way it is read.
+            // An accepted manifest must be rewritten to an equal one.
             let state = opened.expect("only damage keeps a manifest from opening").state().clone();
             let again = Manifest::open(Arc::new(env), Path::new(DIRECTORY));
             assert_eq!(*again.expect("it was just written").state(), state);
@@ -97,7 +97,7 @@ pub fn manifest(mut bytes: &[u8]) {
     }
 }
 
-/// Takes bytes for an encoded key, and for two.
+/// Decodes bytes as one encoded key, and as two.
 pub fn key(bytes: &[u8]) {
     let parts = KeyParts::decode(bytes);
     assert_eq!(is_key(bytes), parts.is_some(), "what can be decoded is a key");
@@ -112,7 +112,7 @@ pub fn key(bytes: &[u8]) {
     }
 }
 
-/// Returns inputs that get far: what the store itself writes, with the names of their targets.
+/// Returns valid inputs: output of the store itself, with the names of their targets.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = file::fuzzing::seeds();
     let parts = KeyParts {
@@ -161,8 +161,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
-/// Returns the segments of a store that has made some commits, the last one as a crash left it, as
-/// the door "wal" takes them.
+/// Returns the segments of a store that has made some commits, the last one as after a crash, in
+/// the format of the entry point "wal".
 fn log_of_a_store() -> Vec<u8> {
     let env = FaultEnv::new(1);
     let options = Options { wal_segment_bytes: 150, ..options(&env) };
@@ -182,7 +182,7 @@ fn log_of_a_store() -> Vec<u8> {
     let mut log = Vec::new();
     for path in env.paths().into_iter().filter(is_log) {
         let segment = env.bytes(&path).expect("it was just listed");
-        // What was prepared and not used holds nothing.
+        // Prepared and unused space is zero.
         let used = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let mut prefix = [0; PREFIX_BYTES];
         prefix[..2].copy_from_slice(&(used as u16).to_le_bytes());

@@ -1,72 +1,72 @@
-//! How the values of a family are cut into sections: plain data that the family declares, so that
-//! columnar blocks can hold each section of many values together.
+//! Value layouts: the sections of a family's values, as plain data that the family declares, so
+//! that columnar blocks can store each section of many values together.
 //!
 //! ```text
 //!   shape 1:  prefix | Fixed 0 | Fixed 2          | ends | Variable 3, 4 | Rest 5
 //!   shape 2:  prefix | Fixed 0 | Fixed 1, Fixed 2 | ends | Variable 3, 4 | Rest 5
 //! ```
 //!
-//! The store knows nothing of what the sections mean. A value *follows* a shape if it begins with
-//! the shape's prefix and its pieces take exactly the rest; it is kept whole if it follows none, so
-//! that no value is refused and every value comes back byte for byte.
+//! The store does not interpret the sections. A value *matches* a shape if it begins with the
+//! shape's prefix and its pieces take exactly the rest; otherwise it is stored whole, so that
+//! every value is accepted and returned byte for byte.
 //!
-//! Sections and shapes go by number within the blocks of a file, which have the layout that the
-//! family had when the file was written. Values of a schema with a column more have a shape of
-//! their own, which shares sections with the older ones.
+//! Sections and shapes are numbered within the blocks of a file, which have the family's layout
+//! at the time when the file was written. Values of a schema with an additional column have a
+//! separate shape, which shares sections with the older ones.
 //!
-//! The encoded form, which is in every columnar block, is never made into a [`ValueLayout`] again,
-//! but into what puts values together (`ReadLayout`); byte by byte: `docs/formats/store-file.md`.
+//! The encoded form, which is in every columnar block, is decoded only to the form that assembles
+//! values (`ReadLayout`). The byte format is in `docs/formats/store-file.md`.
 
 use std::ops::Range;
 
-/// Sections of a layout at most.
+/// Maximal number of sections of a layout.
 const SECTIONS_MAX: usize = 10_000;
-/// Shapes of a layout at most: the number of a shape fits a byte, and 0 means none.
+/// Maximal number of shapes of a layout: the number of a shape fits a byte, and 0 means none.
 const SHAPES_MAX: usize = 255;
-/// Bytes of a section of fixed width, or of a prefix, at most.
+/// Maximal bytes of a section of fixed width, or of a prefix.
 const WIDTH_MAX: usize = 1 << 12;
 
-/// How the values of a family are cut into sections.
+/// Sections and shapes of a family's values.
 #[derive(Debug, Clone, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
 pub struct ValueLayout {
     /// The sections, by number.
     pub sections: Vec<SectionKind>,
-    /// The shapes; a value is cut by the first that it follows.
+    /// The shapes; a value is divided by the first that it matches.
     pub shapes: Vec<ValueShape>,
 }
 
-/// What a section holds of each value.
+/// Kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum SectionKind {
-    /// So many bytes, from 1 to 4,096; zeros for values that do not have the section.
+    /// This number of bytes, from 1 to 4,096; zeros for values that do not have the section.
     Fixed(u16),
-    /// Any number of bytes; none for values that do not have the section.
+    /// Any number of bytes; empty for values that do not have the section.
     Variable,
 }
 
-/// One way in which values are put together.
+/// A sequence of prefix and sections that makes up a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
 pub struct ValueShape {
-    /// What such values begin with.
+    /// Common prefix of such values.
     pub prefix: Vec<u8>,
-    /// What follows, in order. Each section occurs at most once.
+    /// The pieces after it, in order. Each section occurs at most once.
     pub pieces: Vec<Piece>,
 }
 
-/// A part of a value.
+/// A piece of a value.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Piece {
-    /// As many bytes as the fixed section of this number is wide.
+    /// The fixed section of this number.
     Fixed(u16),
-    /// A table with the end of each of these variable sections, counted from behind the table; then
-    /// the bytes of the sections.
+    /// A table with the end of each of these variable sections, relative to the end of the table;
+    /// then the bytes of the sections.
     Variable {
         /// Bytes of an entry of the table; ends are little endian.
         ends: EndWidth,
         /// The sections, in order.
         sections: Vec<u16>,
     },
-    /// All that is left, in a variable section; the last piece.
+    /// All remaining bytes, in a variable section; the last piece.
     Rest(u16),
 }
 
@@ -89,11 +89,11 @@ impl EndWidth {
 }
 
 impl ValueLayout {
-    /// Checks that the layout can be used.
+    /// Validates the layout.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A description of the error.
     pub fn check(&self) -> Result<(), String> {
         if self.sections.len() > SECTIONS_MAX || self.shapes.len() > SHAPES_MAX {
             return Err("the layout of values has too many sections or shapes".to_owned());
@@ -145,7 +145,7 @@ impl ValueLayout {
         Ok(())
     }
 
-    /// Returns for each section whether a shape has it.
+    /// Returns for each section whether the shape has it.
     pub(crate) fn sections_of(&self, shape: &ValueShape) -> Vec<bool> {
         let mut present = vec![false; self.sections.len()];
         for piece in &shape.pieces {
@@ -161,9 +161,9 @@ impl ValueLayout {
         present
     }
 
-    /// Cuts a value: `parts[section]` becomes the place of that section in it, for the sections of
-    /// the shape; others are left as they are. Returns the index of the shape, or `None` if the
-    /// value follows none.
+    /// Divides a value: `parts[section]` becomes the range of that section, for the sections of
+    /// the shape; others are unchanged. Returns the index of the shape, or `None` if the value
+    /// matches none.
     pub(crate) fn cut(&self, value: &[u8], parts: &mut [Range<usize>]) -> Option<usize> {
         self.shapes.iter().position(|shape| self.cut_shape(shape, value, parts).is_some())
     }
@@ -260,23 +260,23 @@ fn cut_variable(
     Some(start)
 }
 
-/// The sections that a reader looks at of the values of a family: so that of a value in a columnar
-/// block no others are fetched.
+/// The sections of a family's values that a reader needs, so that no others are read for a value
+/// in a columnar block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedSections {
     family: u8,
-    /// Of all sections that the reader knows, 0 if they are variable: by these it is known whether
-    /// a block means the same by their numbers.
+    /// Widths of all sections known to the reader, 0 for variable ones: they show if a block's
+    /// numbering of sections is compatible.
     widths: Box<[u16]>,
-    /// Whether each is wanted.
+    /// For each section, true if it is needed.
     is_wanted: Box<[bool]>,
 }
 
-/// What stands for bytes of fixed sections that nobody looks at.
+/// Replacement for fixed sections that are not needed.
 static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
 
 impl WantedSections {
-    /// Returns these sections of a family whose layout has `sections`.
+    /// Returns a selection from a family whose layout has `sections`.
     pub fn new(
         family: u8,
         sections: &[SectionKind],
@@ -296,12 +296,12 @@ impl WantedSections {
         self.family
     }
 
-    /// Returns whether the numbers of sections mean the same in a layout.
+    /// Returns whether the numbering of sections is compatible with a layout.
     pub(crate) fn fits(&self, layout: &ReadLayout) -> bool {
         self.widths.starts_with(layout.widths())
     }
 
-    /// Returns what stands for a section that is not wanted; `None` for one that is.
+    /// Returns the replacement of a section that is not needed; `None` for one that is.
     #[inline]
     pub(crate) fn stand_in(&self, section: usize, width: usize) -> Option<&'static [u8]> {
         match self.is_wanted.get(section) {
@@ -316,11 +316,11 @@ const ENDS_OF_2: u8 = 2;
 const ENDS_OF_4: u8 = 3;
 const REST: u8 = 4;
 
-/// A layout as those need it who put values together: made from the encoded form alone.
+/// A layout for assembling values, decoded from the encoded form.
 #[derive(Debug)]
 pub(crate) struct ReadLayout {
     encoded: Box<[u8]>,
-    /// Of each section; 0 if it is variable.
+    /// Width of each section; 0 if it is variable.
     widths: Box<[u16]>,
     shapes: Box<[ReadShape]>,
 }
@@ -329,14 +329,14 @@ pub(crate) struct ReadLayout {
 struct ReadShape {
     prefix: Box<[u8]>,
     pieces: Box<[ReadPiece]>,
-    /// Bytes of a value besides those of its variable sections.
+    /// Bytes of a value without those of its variable sections.
     fixed_bytes: usize,
 }
 
-/// Sections that follow each other in a value.
+/// Adjacent sections of a value.
 #[derive(Debug)]
 struct ReadPiece {
-    /// Bytes of each entry of the table of ends before them; 0 if they have none.
+    /// Bytes of each entry of the table of ends before them; 0 if there is none.
     end_bytes: usize,
     sections: Box<[ReadSection]>,
 }
@@ -348,11 +348,11 @@ struct ReadSection {
     width: u16,
 }
 
-/// Bytes of variable sections for which room is made before they are known.
+/// Initial capacity for the bytes of variable sections.
 const VARIABLE_BYTES_GUESS: usize = 64;
 
 impl ReadLayout {
-    /// Takes an encoded layout apart. `None` if it is none.
+    /// Decodes a layout. `None` if it is malformed.
     pub(crate) fn decode(encoded: &[u8]) -> Option<ReadLayout> {
         let (count, rest) = encoded.split_first_chunk::<2>()?;
         let (widths, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*count)) * 2)?;
@@ -374,12 +374,12 @@ impl ReadLayout {
         &self.encoded
     }
 
-    /// Returns the width of each section, 0 of those that are variable.
+    /// Returns the width of each section, 0 for variable ones.
     pub(crate) fn widths(&self) -> &[u16] {
         &self.widths
     }
 
-    /// Returns what the values of each shape begin with.
+    /// Returns the prefix of the values of each shape.
     pub(crate) fn prefixes(&self) -> impl Iterator<Item = &[u8]> {
         self.shapes.iter().map(|shape| &shape.prefix[..])
     }
@@ -394,8 +394,8 @@ impl ReadLayout {
         self.widths.get(section).copied().map(usize::from)
     }
 
-    /// Puts a value of shape `shape` together again from its sections, which `section` gives by
-    /// number and width.
+    /// Assembles a value of shape `shape` from its sections, which `section` returns by number
+    /// and width.
     #[inline]
     pub(crate) fn join<'s>(
         &self,
@@ -413,7 +413,7 @@ impl ReadLayout {
             for ReadSection { number, width } in sections {
                 let bytes = section(usize::from(*number), usize::from(*width))?;
                 match bytes.as_array::<8>() {
-                    // The most common width, without a call.
+                    // The most common width, inlined.
                     Some(bytes) => out.extend_from_slice(bytes),
                     None => out.extend_from_slice(bytes),
                 }
@@ -448,7 +448,7 @@ impl ReadShape {
                 ENDS_OF_4 => 4,
                 _ => return None,
             };
-            // Pieces without a table are just one section after the other.
+            // Adjacent pieces without a table form one piece.
             if end_bytes > 0 || pieces.last().is_none_or(|(end_bytes, _)| *end_bytes > 0) {
                 pieces.push((end_bytes, Vec::new()));
             }
@@ -474,7 +474,7 @@ impl ReadShape {
     }
 }
 
-/// Returns the numbers of two bytes that these are.
+/// Decodes two-byte numbers.
 fn numbers(bytes: &[u8]) -> impl Iterator<Item = u16> {
     bytes.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes))
 }

@@ -1,23 +1,23 @@
 //! A versioned, region-partitioned LSM store of cells: bytes only, no SQL.
 //!
-//! The bottom layer beside `types`; neither knows the other. It is a library in its own right: an
-//! embedded HBase with transactions.
+//! The bottom layer, next to `types`; neither depends on the other. The crate can be used without
+//! the SQL layers, as an embedded HBase with transactions.
 //!
-//! # The life of a put
+//! # The write path of a put
 //!
-//! [`Transaction::mutate`](transaction::Transaction::mutate) locks the rows, runs the observers of
-//! the table ([`observer`]), and stages the cells. `commit` gives the transaction its sequence and
-//! timestamp, writes one record to the log ([`wal`]), applies the cells to the memstores of their
-//! regions ([`family_store`]), unlocks the rows and returns a ticket that is ready when the record
-//! is on disk.
+//! [`Transaction::mutate`](transaction::Transaction::mutate) locks the rows, runs the table's
+//! observers ([`observer`]), and stages the cells. `commit` assigns the transaction's sequence
+//! and timestamp, appends one record to the log ([`wal`]), applies the cells to the memstores of
+//! their regions ([`family_store`]), releases the row locks and returns a ticket that becomes
+//! ready when the record is on disk.
 //!
-//! # The life of a scan
+//! # The read path of a scan
 //!
-//! [`Transaction::scan`](transaction::Transaction::scan) takes the regions of the range in turn; in
-//! each, memstores, store files and the transaction's own staged cells are merged in cell order
-//! ([`scan`]), and one rule ([`scan::retention`]) decides what is visible.
+//! [`Transaction::scan`](transaction::Transaction::scan) visits the regions of the range in key
+//! order. In each, memstores, store files and the transaction's own staged cells are merged in
+//! cell order ([`scan`]), and one rule ([`scan::retention`]) decides which versions are visible.
 //!
-//! Modules, bottom up; each uses only those above it.
+//! Modules, bottom up; each uses only the ones above it.
 
 #![deny(unsafe_code)]
 

@@ -1,40 +1,40 @@
-//! Row locks: who may change a row until the end of which transaction.
+//! Lock manager: row, table and advisory locks of transactions and sessions.
 //!
-//! A lock is an entry in one of many small hash tables, keyed by a 128-bit hash of table and row,
-//! so that a held lock costs some tens of bytes whatever the length of the row. (Two rows with the
-//! same hash would share a lock: they would wait for each other without need, nothing worse.) An
-//! entry without waiters has no queue; the queue is first come, first served, but for a holder that
-//! wants a stronger mode, who goes to the front, and for who may have a row beside its holders
-//! ([`entry`]).
+//! A lock is an entry in one of many small hash tables (shards), keyed by a 128-bit hash of table
+//! and row, so that a held lock costs some tens of bytes regardless of the length of the row.
+//! (Two rows with the same hash would share a lock and wait for each other unnecessarily, without
+//! other harm.) An entry without waiters has no queue. The queue is first come, first served,
+//! with two exceptions: a holder that requests a stronger mode goes to the front, and a row lock
+//! that is compatible with the holders is granted at once ([`entry`]).
 //!
-//! There are four modes of rows and eight of tables ([`LockMode`]). Sessions hold locks beside
-//! those of their transactions: advisory locks, whose keys are the rows of a table that is none
-//! ([`ADVISORY_LOCKS`]), and whose modes are those of tables.
+//! There are four modes of row locks and eight of table locks ([`LockMode`]). Sessions hold locks
+//! in addition to those of their transactions: advisory locks, whose keys are the rows of a
+//! pseudo-table ([`ADVISORY_LOCKS`]), in the modes of tables.
 //!
-//! A row lock is released when its holder's commit is applied, which is before it is durable and
-//! before snapshots show it. So that the next holder sees it nevertheless, a release leaves behind
-//! how far the holder's commit is in the order of commits, and a grant returns that if the two
-//! modes conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of
-//! such marks, by hash: two locks with one mark cost a wait that was not needed, nothing worse.
+//! A row lock is released when its holder's commit is applied, which is before the commit is
+//! durable and visible to snapshots. So that the next holder sees it nevertheless, a release
+//! records the holder's commit sequence as a mark, and a grant returns the mark if the two modes
+//! conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of
+//! marks, by hash: two locks with one mark may cause an unnecessary wait, without other harm.
 //!
-//! Who only reads a table is known by a list of its session, mostly ([`readers`]).
+//! ACCESS SHARE locks of tables are mostly recorded in a list of the session ([`readers`]).
 //!
-//! Who is not to hold up others waits for the ends of transactions ([`ends`]).
+//! A waiter that must not block later requests waits for the ends of transactions ([`ends`]).
 //!
-//! A transaction that locks very many rows in their order has a list of them ([`listed`]); one that
-//! has locked very many in no order writes their locks to disk ([`spilled`]).
+//! A transaction that locks very many rows in ascending order keeps them in a list ([`listed`]);
+//! one that has locked very many in no order spills their locks to disk ([`spilled`]).
 //!
-//! Who has waited for some time looks for circles of waiting transactions ([`deadlock`]).
+//! A waiter checks for deadlocks after some time ([`deadlock`]).
 //!
 //! # Invariants
 //!
 //! 1. A transaction, or session, waits for one lock at a time.
-//! 2. Who waits stands in the queue of the entry and, from before the shard is unlocked until after
-//!    it has woken up, in `waits`.
+//! 2. A waiter is in the queue of the entry and, from before the shard is unlocked until after it
+//!    has woken up, in `waits`.
 //! 3. Lock order: a list of a session, spilled or listed locks, shards in ascending order, then
-//!    `waits`, then `processes`, then a ticket. No other lock is taken under them, but by who
-//!    writes rows without locking them ([`LockTable::exclude`]): the gate of a region and the log's
-//!    queue, none of whose holders ever wants a row lock.
+//!    `waits`, then `processes`, then a ticket. No other lock is taken under them, except in
+//!    [`LockTable::exclude`], which writes rows without locking them: the gate of a region and
+//!    the log's queue, none of whose holders ever requests a row lock.
 
 mod deadlock;
 mod entry;
@@ -74,19 +74,19 @@ use crate::options::BlockingSection;
 
 const SHARDS: usize = 64;
 
-/// Release marks of a shard, for each mode.
+/// Number of release marks of a shard, for each mode.
 const MARKS: usize = 64;
 
-/// A shard gives memory back when it has room for so many times its entries.
+/// A shard frees memory when its capacity is this many times its entries.
 const SPARE: usize = 8;
 
-/// How often a waiter looks whether it was cancelled.
+/// Interval at which a waiter checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
 /// The table whose rows are the keys of advisory locks. No table has this number.
 pub const ADVISORY_LOCKS: TableId = TableId(u32::MAX);
 
-/// Names a transaction among the open ones, or a session.
+/// Lock owner: an open transaction, or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Owner(pub(crate) u64);
 
@@ -99,7 +99,7 @@ impl Owner {
         Owner(Owner::SESSION | u64::from(number))
     }
 
-    /// Returns whose lock it is, as others are told.
+    /// Returns the owner for views and messages.
     pub(crate) fn shown(self) -> LockOwner {
         match self.0 & Owner::SESSION {
             0 => LockOwner::Transaction(self.0),
@@ -117,7 +117,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Who has a lock or waits for it, for system views.
+/// Holder of a lock or waiter, for system views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockOwner {
     /// A transaction, by [`Transaction::id`](crate::Transaction::id).
@@ -126,26 +126,26 @@ pub enum LockOwner {
     Session(u32),
 }
 
-/// A lock that somebody has or waits for, for system views.
+/// A held lock or a waiting request, for system views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockStatus {
-    /// Who.
+    /// The holder or waiter.
     pub owner: LockOwner,
-    /// The table that the locked row is of.
+    /// The table of the locked row.
     pub table: TableId,
-    /// Tells the locks of one table apart.
+    /// Distinguishes the locks of one table.
     pub key: [u64; 2],
-    /// The mode that is held or wanted.
+    /// The held or requested mode.
     pub mode: LockMode,
-    /// For how long the owner has waited; `None`: it has the lock.
+    /// Duration of the wait; `None`: the lock is held.
     pub waits: Option<Duration>,
-    /// Who has the lock that the owner waits for, in a mode that conflicts.
+    /// Holders whose mode conflicts with the requested one.
     pub blockers: Vec<LockOwner>,
-    /// Who stands before it in the queue, for a mode that conflicts.
+    /// Earlier waiters in the queue whose mode conflicts with the requested one.
     pub ahead: Vec<LockOwner>,
 }
 
-/// Names the lock of a row.
+/// Hash of table and row that identifies a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LockKey {
     high: u64,
@@ -159,12 +159,12 @@ impl LockKey {
         LockKey { high: (hash >> 64) as u64, low: hash as u64 }
     }
 
-    /// Returns it as bytes that are the same in every process.
+    /// Returns the key as bytes that are the same in every process.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.high) << 64 | u128::from(self.low)).to_be_bytes()
     }
 
-    /// Returns the key that these bytes are.
+    /// Decodes a key.
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> LockKey {
         let hash = u128::from_be_bytes(bytes);
         LockKey { high: (hash >> 64) as u64, low: hash as u64 }
@@ -195,80 +195,81 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// What became of a request.
+/// Outcome of a lock request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The lock is new to the transaction, which must give it back.
+    /// The lock is new to the transaction, which must release it.
     New,
     /// The transaction had it already.
     Held,
-    /// Not to be had, and the caller wanted to skip it then.
+    /// The lock is not available, and the request was to skip it then.
     Skipped,
 }
 
-/// A request that was not refused.
+/// A request that did not fail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grant {
     /// The lock.
     pub(crate) key: LockKey,
-    /// Whether it was had.
+    /// True if the transaction held it before.
     pub(crate) taken: Taken,
-    /// The commits up to here are those that the last holders may have made or seen.
+    /// The highest commit that previous holders in conflicting modes may have made or seen.
     pub(crate) mark: Sequence,
-    /// The row was deleted while it was waited for: one that has its key now is another one.
+    /// True if the row was deleted during the wait: a row that has its key now is a different
+    /// one.
     pub(crate) is_gone: bool,
-    /// The modes in which it was had, if another one has come to them.
+    /// The modes held before, if a further one was added.
     pub(crate) before: Option<ModeSet>,
 }
 
-/// How a transaction ends whose locks are given back.
+/// End of a transaction whose locks are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// What it has done under them is committed.
+    /// Its writes under them are committed.
     Committed,
-    /// It has done nothing, or that is undone.
+    /// It wrote nothing, or its writes are undone.
     Undone,
 }
 
-/// How a request waits.
+/// Wait policy of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience<'a> {
-    /// Whether to wait at all.
+    /// Wait, fail or skip.
     pub(crate) wait: LockWait,
     /// True if the row is changed under the lock.
     pub(crate) changes: bool,
-    /// For how long; `None` for ever.
+    /// Maximal wait; `None` for no limit.
     pub(crate) timeout: Option<Duration>,
-    /// After how long to look for a deadlock.
+    /// Wait before the deadlock check.
     pub(crate) deadlock_after: Duration,
     /// Ends the wait when set.
     pub(crate) cancelled: &'a AtomicBool,
-    /// Told of the wait.
+    /// Notified of the wait.
     pub(crate) blocking: &'a dyn BlockingSection,
     /// Called before a wait begins, to count it.
     pub(crate) on_wait: &'a (dyn Fn() + Sync),
 }
 
-/// All row locks of a store.
+/// All locks of a store.
 pub(crate) struct LockTable {
     shards: Box<[Mutex<Shard>]>,
     waits: Mutex<Waits>,
     processes: Mutex<Processes>,
-    /// Those who only read.
+    /// ACCESS SHARE locks that are not in the table.
     pub(crate) readers: Readers,
-    /// Locks that are not here.
+    /// Locks that were spilled to disk.
     spilled: Spilled,
-    /// Those, too.
+    /// Locks in lists of ordered rows.
     listed: Listed,
-    /// How many wait for the end of a transaction.
+    /// Number of waiters for the end of a transaction.
     awaited: AtomicUsize,
 }
 
-/// The locks whose keys are in one part of the space of hashes.
+/// The locks whose keys are in one part of the hash space.
 struct Shard {
     entries: HashMap<LockKey, LockEntry, BuildHasherDefault<KeyHasher>>,
-    /// For each mode: up to which commit a holder in that mode has seen or made when it released
-    /// its lock, the highest of all locks that share a mark.
+    /// For each mode, the highest commit that a holder in that mode had seen or made when it
+    /// released its lock, over all locks that share a mark.
     marks: [[Sequence; MARKS]; LockMode::COUNT],
 }
 
@@ -279,7 +280,7 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Returns how far those were who held a lock before and would have kept this mode out.
+    /// Returns the mark of previous holders in modes that conflict with `mode`.
     fn mark(&self, key: LockKey, mode: LockMode) -> Sequence {
         let marks = mode.conflicting().map(|earlier| self.marks[earlier.index()][key.mark()]);
         marks.max().unwrap_or_default()
@@ -293,17 +294,17 @@ impl Shard {
     }
 }
 
-/// Keeps anybody from locking some rows, all of which nobody has locked, until it is dropped.
+/// Guard that prevents the locking of some rows, none of which is locked, until it is dropped.
 ///
-/// For the instant in which a commit is applied that reads nothing: cheaper than an entry for each
-/// row, but others wait for it without being able to give up.
+/// For the short time in which a commit without reads is applied: cheaper than an entry for each
+/// row, but other requests for them block on a mutex and cannot be cancelled.
 pub(crate) struct Exclusion<'a> {
     shards: SmallVec<[MutexGuard<'a, Shard>; 1]>,
     keys: SmallVec<[LockKey; 1]>,
 }
 
 impl Exclusion<'_> {
-    /// Ends it after a commit of the rows, which whoever locks one of them next has to see.
+    /// Releases the rows after their commit, which the next lock holders must see.
     pub(crate) fn release(mut self, commit: Sequence) {
         let one = self.shards.len() == 1;
         for key in &self.keys {
@@ -327,12 +328,12 @@ impl LockTable {
         }
     }
 
-    /// Takes a lock, waiting for it as `patience` says.
+    /// Takes a lock, waiting according to `patience`.
     ///
     /// # Errors
     ///
-    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`]. The lock is not held
-    /// then, or as weakly as it was.
+    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`]. The lock is not
+    /// held then, or only in the modes held before.
     pub(crate) fn lock(
         &self,
         owner: Owner,
@@ -347,8 +348,7 @@ impl LockTable {
         self.request(owner, (key, table, Some(row)), mode, patience)
     }
 
-    /// Returns the table of a lock that a transaction holds, the modes in which it does, and
-    /// whether it has deleted the row.
+    /// Returns the table, the modes and the deletion flag of a lock that a transaction holds.
     pub(crate) fn held(&self, owner: Owner, key: LockKey) -> Option<(TableId, ModeSet, bool)> {
         let shard = self.shards[key.shard()].lock();
         let entry = shard.entries.get(&key).filter(|entry| entry.modes_of(owner).is_some());
@@ -359,15 +359,15 @@ impl LockTable {
         Some((entry.table(), entry.modes_of(owner)?, entry.is_deleted_by(owner)))
     }
 
-    /// Notes that a transaction has deleted the row whose lock it holds, or has not after all;
-    /// returns whether that is news.
+    /// Sets or clears the deletion flag of a lock that a transaction holds; returns whether it
+    /// changed.
     pub(crate) fn set_deleted(&self, owner: Owner, key: LockKey, is_deleted: bool) -> bool {
         let mut shard = self.shards[key.shard()].lock();
         shard.entries.get_mut(&key).is_some_and(|entry| entry.set_deleted(owner, is_deleted))
     }
 
-    /// Takes a lock, as [`LockTable::lock`] does, that is known by its key alone: of a table, or
-    /// while nobody has lists of locks.
+    /// Takes a lock, as [`LockTable::lock`] does, by its key alone: a table lock, or while there
+    /// are no lists of locks.
     ///
     /// # Errors
     ///
@@ -395,7 +395,8 @@ impl LockTable {
         outcome
     }
 
-    /// Makes a transaction that reads a holder of the lock; nobody has it alone.
+    /// Adds a reading transaction as a holder in ACCESS SHARE; no transaction holds ACCESS
+    /// EXCLUSIVE.
     fn hold_to_read(&self, owner: Owner, LockName { table, key }: LockName) {
         let mut shard = self.shards[key.shard()].lock();
         match shard.entries.entry(key) {
@@ -404,12 +405,13 @@ impl LockTable {
         }
     }
 
-    /// Moves what a transaction reads to the table of locks.
+    /// Moves the read locks of a transaction to the lock table.
     pub(crate) fn hold_reads(&self, list: &ReadLocks, owner: Owner) {
         self.readers.hold_all(list, owner, |lock| self.hold_to_read(owner, lock));
     }
 
-    /// Takes a lock, as [`LockTable::lock_key`] does, without regard to those who only read.
+    /// Takes a lock, as [`LockTable::lock_key`] does, without moving read locks of sessions
+    /// first.
     fn request(
         &self,
         owner: Owner,
@@ -457,7 +459,7 @@ impl LockTable {
         {
             return Err(error);
         }
-        // Who was granted the lock while giving up has it.
+        // The lock may have been granted while the wait was ended.
         if let Some(entry) = shard.entries.get_mut(&key) {
             entry.note_change(patience.changes);
         }
@@ -465,8 +467,8 @@ impl LockTable {
         Ok(Grant { key, taken, mark: shard.mark(key, mode), is_gone, before: held })
     }
 
-    /// Returns the shard of a lock, in which it has an entry if another transaction than `owner`
-    /// has it.
+    /// Returns the shard of a lock, after restoring its entry if another transaction than `owner`
+    /// has it listed or spilled.
     fn shard_with(
         &self,
         owner: Owner,
@@ -485,12 +487,12 @@ impl LockTable {
         }
     }
 
-    /// Returns whether another transaction than `owner` has locked a row and changed it, or may
-    /// have: of locks that are not in the table that is not known.
+    /// Returns whether another transaction than `owner` has locked a row and changed it; also
+    /// `true` for a lock that was listed or spilled, where it is unknown.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled locks.
     pub(crate) fn is_changed_by_other(
         &self,
         owner: Owner,
@@ -502,7 +504,7 @@ impl LockTable {
         Ok(entry.is_some_and(|entry| entry.is_changed_by_other(owner)))
     }
 
-    /// Waits for a grant.
+    /// Waits until the lock is granted.
     fn wait(
         &self,
         (owner, table): (Owner, TableId),
@@ -546,7 +548,7 @@ impl LockTable {
         outcome
     }
 
-    /// Looks for a circle through an owner that waits; opens it if another order of queues does.
+    /// Checks for a cycle through a waiting owner; resolves it by reordering queues if possible.
     fn check_deadlock(&self, owner: Owner) -> Result<()> {
         let mut shards: Vec<MutexGuard<'_, Shard>> =
             self.shards.iter().map(|shard| shard.lock()).collect();
@@ -568,24 +570,24 @@ impl LockTable {
         }
     }
 
-    /// Notes that a transaction belongs to a session that holds locks of its own: who waits for one
-    /// of them waits for the other.
+    /// Associates a transaction with a session that holds locks: for deadlock detection they are
+    /// one process.
     pub(crate) fn join(&self, transaction: Owner, session: Owner) {
         self.processes.lock().join(transaction, session);
     }
 
-    /// Forgets the session of a transaction.
+    /// Removes the association of a transaction with its session.
     pub(crate) fn leave(&self, transaction: Owner) {
         self.processes.lock().leave(transaction);
     }
 
-    /// Makes another owner the holder of a lock; returns whether the first one had it.
+    /// Transfers a lock to another owner; returns whether `from` held it.
     pub(crate) fn hand_over(&self, key: LockKey, from: Owner, to: Owner) -> bool {
         let mut shard = self.shards[key.shard()].lock();
         shard.entries.get_mut(&key).is_some_and(|entry| entry.hand_over(from, to))
     }
 
-    /// Keeps rows from being locked. `None` if one of them is locked now.
+    /// Prevents rows from being locked. Returns `None` if one of them is locked now.
     pub(crate) fn exclude<'r>(
         &self,
         table: TableId,
@@ -621,7 +623,7 @@ impl LockTable {
         is_free.then_some(Exclusion { shards, keys })
     }
 
-    /// Gives locks back and hands them to those who wait, who are to see the commits up to `mark`.
+    /// Releases locks and grants them to waiters, who must see the commits up to `mark`.
     pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>, (end, mark): (End, Sequence)) {
         if keys.len() < SHARDS {
             for key in keys {
@@ -629,7 +631,8 @@ impl LockTable {
             }
             return;
         }
-        // Of many, those of one shard after the other: its entries stay in the processor's cache.
+        // Many locks are released shard by shard, so that the shard's entries stay in the
+        // processor's cache.
         let mut ends = [0; SHARDS];
         keys.iter().for_each(|key| ends[key.shard()] += 1);
         let mut begin = 0;
@@ -646,7 +649,7 @@ impl LockTable {
         for keys in sorted.chunk_by(|left, right| left.shard() == right.shard()) {
             let mut shard = self.shards[keys[0].shard()].lock();
             keys.iter().for_each(|key| self.release_one(&mut shard, owner, *key, (end, mark)));
-            // What a large transaction has made it grow to is not kept.
+            // Frees the memory that a large transaction needed.
             let room = shard.entries.len().max(SHARDS);
             if shard.entries.capacity() / SPARE > room {
                 shard.entries.shrink_to(room);
@@ -654,7 +657,7 @@ impl LockTable {
         }
     }
 
-    /// Leaves a holder some of the modes in which it has a lock; without any, releases it.
+    /// Reduces the modes in which a lock is held; without any, releases it.
     pub(crate) fn weaken(&self, owner: Owner, key: LockKey, to: ModeSet, mark: Sequence) {
         let mut shard = self.shards[key.shard()].lock();
         if to.is_empty() {
@@ -672,7 +675,7 @@ impl LockTable {
         }
     }
 
-    /// Gives one lock back.
+    /// Releases one lock.
     fn release_one(
         &self,
         shard: &mut Shard,
@@ -696,16 +699,16 @@ impl LockTable {
         }
     }
 
-    /// Returns how many rows are locked.
+    /// Returns the number of locked rows.
     pub(crate) fn held_count(&self) -> usize {
         let in_table: usize = self.shards.iter().map(|shard| shard.lock().entries.len()).sum();
         in_table + self.listed_count()
     }
 
-    /// Returns the locks that somebody waits for: who has them and who waits.
+    /// Returns the locks with waiters: holders and waiters.
     pub(crate) fn contended(&self) -> Vec<LockStatus> {
         let mut found = Vec::new();
-        // Few wait, and many locks may be held.
+        // Waiters are few, held locks may be many.
         let mut keys: Vec<LockKey> = self.waits.lock().values().copied().collect();
         keys.sort_unstable_by_key(|key| (key.shard(), key.high, key.low));
         keys.dedup();
@@ -716,7 +719,7 @@ impl LockTable {
         found
     }
 
-    /// Returns who has the lock of a row and who waits for it.
+    /// Returns the holders of and the waiters for the lock of a row.
     pub(crate) fn status(&self, table: TableId, row: &[u8]) -> Vec<LockStatus> {
         let key = LockKey::new(table, row);
         let shard = self.shards[key.shard()].lock();
@@ -724,7 +727,7 @@ impl LockTable {
     }
 }
 
-/// Returns who has a lock and who waits for it.
+/// Returns the holders of and the waiters for a lock.
 fn status(key: LockKey, entry: &LockEntry) -> Vec<LockStatus> {
     let of = |owner: Owner, mode, waits| LockStatus {
         owner: owner.shown(),

@@ -1,44 +1,44 @@
-//! Lock modes, of rows and of tables, and which of them conflict.
+//! Lock modes of rows and tables, and their conflict table.
 //!
-//! Rows are locked in four modes, each stronger than those before it, and tables in eight, which
-//! have no such order: somebody may hold several of them. A row and a table are never one lock, so
-//! that no mode of one kind meets one of the other.
+//! Rows have four modes, each stronger than the ones before it. Tables have eight, which have no
+//! such order: a transaction may hold several of them. A lock is either of a row or of a table,
+//! so modes of the two kinds never meet.
 //!
 //! Source: PostgreSQL's `LockTupleMode` and `LOCKMODE` (lockdefs.h, `LockConflicts`).
 
 /// Modes in which a row or a table is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {
-    /// The row is not to be deleted, nor its key changed: `FOR KEY SHARE`.
+    /// The row must not be deleted, nor its key changed: `FOR KEY SHARE`.
     KeyShared,
-    /// The row is not to be changed: `FOR SHARE`.
+    /// The row must not be changed: `FOR SHARE`.
     Shared,
-    /// Somebody changes the row, but not its key: `FOR NO KEY UPDATE`.
+    /// The holder changes the row, but not its key: `FOR NO KEY UPDATE`.
     NoKeyExclusive,
-    /// Somebody deletes the row or changes its key: `FOR UPDATE`.
+    /// The holder deletes the row or changes its key: `FOR UPDATE`.
     Exclusive,
     /// A mode of tables.
     Table(TableLockMode),
 }
 
-/// Modes in which a table is locked, as `LOCK TABLE` names them.
+/// Modes of table locks, named as in `LOCK TABLE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableLockMode {
-    /// Somebody reads.
+    /// The holder reads.
     AccessShare,
-    /// Somebody locks rows.
+    /// The holder locks rows.
     RowShare,
-    /// Somebody writes.
+    /// The holder writes.
     RowExclusive,
-    /// Somebody changes the table beside writers.
+    /// The holder changes the table concurrently with writers.
     ShareUpdateExclusive,
-    /// Nobody writes.
+    /// No transaction may write.
     Share,
-    /// Nobody else writes or has it so.
+    /// No other transaction may write or hold this mode.
     ShareRowExclusive,
-    /// Others only read.
+    /// Others may only read.
     Exclusive,
-    /// Nobody else has it in any mode.
+    /// No other transaction may hold any mode.
     AccessExclusive,
 }
 
@@ -81,9 +81,9 @@ const CONFLICTS: [u16; LockMode::COUNT] = {
 };
 
 impl LockMode {
-    /// How many modes there are.
+    /// Number of modes.
     pub const COUNT: usize = 12;
-    /// All modes, by index: those of rows first, the weakest before the others.
+    /// All modes, by index: those of rows first, in ascending strength.
     pub const ALL: [LockMode; LockMode::COUNT] = {
         use LockMode::Table;
         [
@@ -102,7 +102,7 @@ impl LockMode {
         ]
     };
 
-    /// Returns its place in [`LockMode::ALL`].
+    /// Returns its index in [`LockMode::ALL`].
     pub const fn index(self) -> usize {
         match self {
             LockMode::KeyShared => 0,
@@ -118,7 +118,7 @@ impl LockMode {
         ModeSet::of(other).conflicts_with(self)
     }
 
-    /// Returns whether it keeps out every other mode of its kind.
+    /// Returns whether it conflicts with every other mode of its kind.
     pub(crate) fn is_alone(self) -> bool {
         matches!(self, LockMode::Exclusive | LockMode::Table(TableLockMode::AccessExclusive))
     }
@@ -129,27 +129,27 @@ impl LockMode {
     }
 }
 
-/// Modes in which somebody has one lock.
+/// Set of modes in which one owner holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ModeSet(u16);
 
 impl ModeSet {
-    /// Returns a set of one.
+    /// Returns a set with one mode.
     pub(crate) fn of(mode: LockMode) -> ModeSet {
         ModeSet(1 << mode.index())
     }
 
-    /// Returns it as a number.
+    /// Returns the set as a bit mask.
     pub(crate) fn bits(self) -> u16 {
         self.0
     }
 
-    /// Returns the set of a number.
+    /// Returns the set of a bit mask.
     pub(crate) fn from_bits(bits: u16) -> ModeSet {
         ModeSet(bits)
     }
 
-    /// Returns whether there are modes of rows only.
+    /// Returns whether all modes are of rows.
     pub(crate) fn is_of_row(self) -> bool {
         self.0 <= 0b1111
     }
@@ -159,17 +159,17 @@ impl ModeSet {
         self.0 |= 1 << mode.index();
     }
 
-    /// Takes a mode away.
+    /// Removes a mode.
     pub(crate) fn remove(&mut self, mode: LockMode) {
         self.0 &= !(1 << mode.index());
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the set is empty.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns whether whoever has these has this mode, too: by itself, or a row in a stronger one.
+    /// Returns whether the set includes a mode, or a stronger one of a row.
     pub(crate) fn covers(self, mode: LockMode) -> bool {
         let at = mode.index();
         match mode {
@@ -178,17 +178,17 @@ impl ModeSet {
         }
     }
 
-    /// Returns whether one of them conflicts with a mode.
+    /// Returns whether a mode in the set conflicts with `mode`.
     pub(crate) fn conflicts_with(self, mode: LockMode) -> bool {
         self.0 & CONFLICTS[mode.index()] != 0
     }
 
-    /// Returns the modes, the weakest of a row first.
+    /// Returns the modes, those of a row in ascending strength.
     pub(crate) fn iter(self) -> impl Iterator<Item = LockMode> {
         LockMode::ALL.into_iter().filter(move |mode| self.0 & 1 << mode.index() != 0)
     }
 
-    /// Returns the modes that count: of a row the strongest, of a table all.
+    /// Returns the effective modes: of a row the strongest, of a table all.
     pub(crate) fn shown(self) -> impl Iterator<Item = LockMode> {
         let strongest = self.iter().last();
         self.iter()

@@ -1,25 +1,26 @@
-//! The manifest: which tables, regions and files are alive.
+//! Manifest: the list of live tables, regions and store files.
 //!
-//! One file, `MANIFEST`, of edits. What they add up to is held in memory ([`ManifestState`]) and
-//! written anew, as few edits as possible, at every open and whenever the log of edits has outgrown
-//! it. Byte by byte: `docs/formats/manifest.md`.
+//! One file, `MANIFEST`, of edits. Their sum is held in memory ([`ManifestState`]) and rewritten,
+//! with as few edits as possible, at every open and whenever the log of edits has outgrown it.
+//! The byte format is in `docs/formats/manifest.md`.
 //!
-//! # What is known to be on disk
+//! # Detection of lost tails
 //!
-//! The manifest and the log know of each other. Each edit is followed by how far the log was on
-//! disk ([`ManifestState::log`]), and the log is told how long the manifest is
-//! ([`Manifest::mark`]); who opens the directory compares. A manifest that was closed says its own
-//! length, and where the log ends.
+//! The manifest and the WAL record each other's length. Each edit is followed by the synced end
+//! of the WAL ([`ManifestState::log`]), and the WAL records the length of the manifest
+//! ([`Manifest::mark`]); opening the directory compares them. A closed manifest records its final
+//! length, and the end of the WAL.
 //!
 //! # Invariants
 //!
-//! 1. An edit is on disk before [`Manifest::append`] returns; what it names was on disk before.
-//! 2. `MANIFEST` is replaced by rename only, so there is always one whole manifest.
-//! 3. After a failed write nothing is appended behind bytes whose fate is unknown: the file is
-//!    written anew, at once or by the next append.
+//! 1. An edit is on disk before [`Manifest::append`] returns; the files that it names were on
+//!    disk before.
+//! 2. `MANIFEST` is replaced by rename only, so there is always one complete manifest.
+//! 3. After a failed write nothing is appended behind bytes whose state is unknown: the file is
+//!    rewritten, at once or by the next append.
 //!
-//! Files and directories that the manifest does not name are leftovers, if nothing is missing; who
-//! opens the directory decides.
+//! Files and directories that the manifest does not list are leftovers, unless something is
+//! missing; the opening of the directory decides.
 
 mod records;
 
@@ -46,19 +47,19 @@ pub const FORMAT_VERSION: u32 = 8;
 const OLDEST_VERSION: u32 = 5;
 /// The first version with all of the header.
 const HEADER_VERSION: u32 = OLDEST_VERSION + 1;
-/// Magic and version: all of the header in version 5.
+/// Magic and version: the whole header in version 5.
 const MAGIC_BYTES: usize = 12;
-/// What the file is called.
+/// Name of the file.
 pub(crate) const NAME: &str = "MANIFEST";
 /// Magic, version, database, generation, base length, whether it is closed, checksum.
 const HEADER_BYTES: usize = MAGIC_BYTES + 16 + 8 + 8 + 4 + 4;
-/// A log of edits below this is not worth rewriting.
+/// Size of the log of edits below which it is not rewritten.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
 
-/// What came to regions of a table, and what went.
+/// File changes of a table's regions.
 pub type RegionChanges = Vec<(RegionId, Vec<FamilyChange>)>;
 
-/// A change of what is alive. Whole on disk or not there at all.
+/// A change of the manifest. Atomic on disk.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 #[bincode(decode_context = "RecordLayout")]
 pub enum ManifestEdit {
@@ -69,12 +70,12 @@ pub enum ManifestEdit {
         /// Its regions in row order.
         regions: Vec<RegionRecord>,
     },
-    /// Other settings for a table; its regions stay.
+    /// New settings of a table; its regions stay.
     AlterTable {
         /// The table.
         descriptor: TableDescriptor,
     },
-    /// The table and its regions are gone.
+    /// A table is dropped, with its regions.
     DropTable {
         /// The table.
         table: TableId,
@@ -85,46 +86,45 @@ pub enum ManifestEdit {
         table: TableId,
         /// The region.
         region: RegionId,
-        /// What came and went.
+        /// The file changes.
         changes: Vec<FamilyChange>,
         /// After a flush: all commits up to here are in files.
         flushed: Option<u64>,
     },
-    /// Counters that never go back.
+    /// Counters that never decrease.
     Marks {
-        /// The next region gets this id or a higher one.
+        /// Lower bound of the next region id.
         next_region: u64,
-        /// Sequences up to here were given.
+        /// Sequences up to here were assigned.
         last_sequence: u64,
-        /// Commit times up to here were given.
+        /// Commit times up to here were assigned.
         last_timestamp: i64,
         /// All commits up to here are in files of all regions.
         released: u64,
     },
-    /// A bulk load: files of a table's regions, all of one commit.
+    /// A bulk load: files of a table's regions, all with one commit.
     Adopt {
         /// The table.
         table: TableId,
-        /// What came, by region.
+        /// The added files, by region.
         regions: Vec<(RegionId, Vec<FamilyChange>)>,
         /// The commit.
         sequence: u64,
         /// Its time.
         timestamp: i64,
     },
-    /// Regions of a table took the place of others that held the same rows: a split or a merge.
+    /// Regions of a table replaced others that held the same rows: a split or a merge.
     ReplaceRegions {
         /// The table.
         table: TableId,
-        /// The regions that are gone.
+        /// The replaced regions.
         removed: Vec<RegionId>,
-        /// Those in their place, in row order.
+        /// The new regions, in row order.
         added: Vec<RegionRecord>,
     },
-    /// A transaction that was too large for memory: files of regions of several tables, all of one
-    /// commit.
+    /// A transaction that has spilled: files of regions of several tables, all with one commit.
     AdoptAll {
-        /// What came, by table and region.
+        /// The added files, by table and region.
         tables: Vec<(TableId, RegionChanges)>,
         /// The commit.
         sequence: u64,
@@ -133,16 +133,16 @@ pub enum ManifestEdit {
     },
 }
 
-/// An edit as it is written, since version 6.
+/// An edit in its stored form, since version 6.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 #[bincode(decode_context = "RecordLayout")]
 struct NotedEdit {
-    /// The log was on disk up to here: segment and offset. `None`: as was said before.
+    /// The synced end of the WAL: segment and offset. `None`: unchanged.
     log: Option<(u32, u64)>,
     edit: ManifestEdit,
 }
 
-/// A table as the manifest knows it.
+/// A table in the manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRecord {
     /// Its settings.
@@ -151,20 +151,21 @@ pub struct TableRecord {
     pub regions: Vec<RegionRecord>,
 }
 
-/// What all edits add up to.
+/// The sum of all edits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManifestState {
-    /// Live tables. An edit copies the state, for it may fail, and of the tables only its own.
+    /// Live tables. An edit is applied to a copy of the state, because it may fail; only its own
+    /// table is copied.
     pub tables: BTreeMap<TableId, Arc<TableRecord>>,
     /// The next region's id.
     pub next_region: u64,
-    /// Sequences up to here were given.
+    /// Sequences up to here were assigned.
     pub last_sequence: u64,
-    /// Commit times up to here were given.
+    /// Commit times up to here were assigned.
     pub last_timestamp: i64,
     /// All commits up to here are in files of all regions.
     pub released: u64,
-    /// The log is on disk up to here. `None` if it was never begun, or is older than this mark.
+    /// The synced end of the WAL. `None` if there is no WAL yet, or it is older than this field.
     pub log: Option<Position>,
 }
 
@@ -174,20 +175,20 @@ pub struct Manifest {
     directory: PathBuf,
     state: ManifestState,
     header: Header,
-    /// The version that the file had when it was read; `None` if there was none.
+    /// The version of the file when it was read; `None` if there was none.
     read_version: Option<u32>,
-    /// How far the log is on disk, to be noted with the next edit.
+    /// The synced end of the WAL, to be recorded with the next edit.
     log: Option<Position>,
-    /// `None` after a failed write: the next append writes the file anew.
+    /// `None` after a failed write: the next append rewrites the file.
     file: Option<Box<dyn AppendFile>>,
     written_bytes: usize,
-    /// Bytes of the file when it was written anew.
+    /// Size of the file when it was rewritten.
     base_bytes: usize,
     scratch: Vec<u8>,
 }
 
 impl ManifestState {
-    /// Applies an edit. `Err` says why it makes no sense after those before it.
+    /// Applies an edit. `Err` is the reason why it contradicts the previous ones.
     fn apply(&mut self, edit: &ManifestEdit) -> std::result::Result<(), String> {
         match edit {
             ManifestEdit::PutTable { descriptor, regions } => {
@@ -219,7 +220,7 @@ impl ManifestState {
                 }
                 let table = self.table(*table)?;
                 replace(&mut table.regions, removed, added)?;
-                // The split may know nothing of a family that was added, but could not be opened.
+                // The split may not know a family that was added but could not be opened.
                 for region in &mut table.regions {
                     region.resize(table.descriptor.families.len());
                 }
@@ -298,7 +299,7 @@ impl ManifestState {
         Ok(())
     }
 
-    /// Makes all histories begin at `begin` or later: it is not known what was dropped.
+    /// Raises the begin of all histories to at least `begin`: the dropped versions are unknown.
     pub(crate) fn begin_histories(&mut self, begin: Timestamp) {
         for table in self.tables.values_mut() {
             for region in &mut Arc::make_mut(table).regions {
@@ -322,19 +323,19 @@ impl ManifestState {
     }
 }
 
-/// What stands before the edits.
+/// Header in front of the edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     database: DatabaseId,
-    /// Rises whenever the file is written anew.
+    /// Incremented by each rewrite.
     generation: u64,
-    /// Bytes of the file when it got its name: all of them were on disk.
+    /// Bytes of the file when it was renamed: all of them were on disk.
     base_bytes: u64,
-    /// Whether nothing was appended since.
+    /// True if nothing was appended since.
     closed: bool,
 }
 
-/// Puts regions in the place of neighbours that cover the same rows.
+/// Replaces adjacent regions by others that cover the same rows.
 fn replace(
     regions: &mut Vec<RegionRecord>,
     removed: &[RegionId],
@@ -356,18 +357,18 @@ fn replace(
 }
 
 impl Manifest {
-    /// Opens the manifest of a data directory, or begins one, and writes it anew.
+    /// Opens the manifest of a data directory, or creates one, and rewrites it.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] for damage that a torn last write does not explain.
+    /// [`Error::Corrupt`] for damage that is not a torn last write.
     pub fn open(env: Arc<dyn Env>, directory: &Path) -> Result<Manifest> {
         let mut manifest = Manifest::read(env, directory)?;
         manifest.begin(None)?;
         Ok(manifest)
     }
 
-    /// Reads the manifest of a data directory, if there is one. Nothing is changed.
+    /// Reads the manifest of a data directory, if there is one. Changes nothing.
     ///
     /// # Errors
     ///
@@ -392,7 +393,7 @@ impl Manifest {
         })
     }
 
-    /// Writes the manifest anew, to be appended to, with the place up to which the log is on disk.
+    /// Rewrites the manifest for appending, with the synced end of the WAL.
     ///
     /// # Errors
     ///
@@ -403,18 +404,18 @@ impl Manifest {
         self.rewrite()
     }
 
-    /// Writes the manifest for the last time: the log ends at `log`, all of it on disk.
+    /// Rewrites the manifest a last time: the WAL ends at `log`, all of it on disk.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; nothing can be appended then either.
+    /// [`Error::Io`]; nothing can be appended afterwards in any case.
     pub(crate) fn close(&mut self, log: Position) -> Result<()> {
         self.header.closed = true;
         self.state.log = Some(log);
         self.rewrite()
     }
 
-    /// Returns whether it was closed: nothing is appended any more.
+    /// Returns whether it was closed: appends fail.
     pub(crate) fn is_closed(&self) -> bool {
         self.header.closed
     }
@@ -429,43 +430,43 @@ impl Manifest {
         self.read_version
     }
 
-    /// Returns whether what was read can tell whether the log is whole, and the log whether it is.
+    /// Returns whether the manifest and the WAL record each other's length.
     pub(crate) fn knows_log(&self) -> bool {
         self.read_version.is_none_or(|version| version > OLDEST_VERSION)
     }
 
-    /// Returns the database that it is of.
+    /// Returns the database that it belongs to.
     pub(crate) fn database(&self) -> DatabaseId {
         self.header.database
     }
 
-    /// Returns how much of it is on disk, to be noted in the log.
+    /// Returns its length on disk, to be recorded in the WAL.
     pub(crate) fn mark(&self) -> ManifestMark {
         let byte_count = self.written_bytes as u64;
         ManifestMark { generation: self.header.generation, byte_count }
     }
 
-    /// Takes note of how far the log is on disk: the next edit says so too.
+    /// Sets the synced end of the WAL, which the next edit records.
     pub(crate) fn note_log(&mut self, log: Position) {
         self.log = self.log.max(Some(log));
     }
 
-    /// Returns whether what was read says where histories begin.
+    /// Returns whether the file that was read records the begin of histories.
     pub(crate) fn knows_histories(&self) -> bool {
         self.read_version.is_none_or(|version| RecordLayout(version) >= RecordLayout::HISTORIES)
     }
 
-    /// Makes all histories begin at `begin` or later.
+    /// Raises the begin of all histories to at least `begin`.
     pub(crate) fn begin_histories(&mut self, begin: Timestamp) {
         self.state.begin_histories(begin);
     }
 
-    /// Names no region below `next_region`.
+    /// Reserves the region ids below `next_region`.
     pub(crate) fn skip_regions(&mut self, next_region: u64) {
         self.state.next_region = self.state.next_region.max(next_region);
     }
 
-    /// Returns what is alive.
+    /// Returns the present state.
     pub fn state(&self) -> &ManifestState {
         &self.state
     }
@@ -474,10 +475,10 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the edit makes no sense (a table dropped meanwhile);
-    /// [`Error::ShutDown`] if the manifest was closed; [`Error::Io`] if it could not be written: it
-    /// is not there after a restart if the manifest [is settled](Manifest::is_settled), else it may
-    /// or may not be.
+    /// [`Error::InvalidRequest`] if the edit is not applicable (a table dropped meanwhile);
+    /// [`Error::ShutDown`] if the manifest was closed; [`Error::Io`] if it could not be written:
+    /// the edit is lost if the manifest [is settled](Manifest::is_settled), otherwise its outcome
+    /// is unknown until a restart.
     pub fn append(&mut self, edit: &ManifestEdit) -> Result<()> {
         if self.header.closed {
             return Err(Error::ShutDown);
@@ -493,18 +494,18 @@ impl Manifest {
         if written.is_err() {
             self.file = None;
             self.state = before;
-            // If this fails too, it is tried again before it matters.
+            // If this fails too, it is retried before it matters.
             let _ = self.rewrite();
         }
         written
     }
 
-    /// Returns whether it is known what is on disk: what [`Manifest::state`] says.
+    /// Returns whether the file is known to have the content of [`Manifest::state`].
     pub fn is_settled(&self) -> bool {
         self.file.is_some() || self.header.closed
     }
 
-    /// Makes sure that what is on disk is what [`Manifest::state`] says.
+    /// Ensures that the file has the content of [`Manifest::state`].
     ///
     /// # Errors
     ///
@@ -525,7 +526,7 @@ impl Manifest {
 
     fn rewrite(&mut self) -> Result<()> {
         self.file = None;
-        // Another one each time: it is not known what became of one that failed.
+        // A new generation for each attempt: the outcome of a failed one is unknown.
         self.header.generation += 1;
         let (file, byte_count) = write(&*self.env, &self.directory, self.header, &self.state)?;
         if !self.header.closed {
@@ -537,12 +538,12 @@ impl Manifest {
     }
 }
 
-/// Writes the manifest of a new database, which is to hold what `state` names; durable on return.
+/// Writes the manifest of a new database with this state; durable on return.
 pub(crate) fn write_manifest(env: &dyn Env, directory: &Path, state: &ManifestState) -> Result<()> {
     write_closed(env, directory, env.new_id()?, state)
 }
 
-/// Writes the manifest of a database that nobody has opened yet; durable on return.
+/// Writes the closed manifest of a database that was never opened; durable on return.
 pub(crate) fn write_closed(
     env: &dyn Env,
     directory: &Path,
@@ -559,7 +560,7 @@ pub(crate) fn empty_manifest() -> Vec<u8> {
     header.encode().to_vec()
 }
 
-/// Returns the written file and its bytes.
+/// Returns the written file and its size.
 fn write(
     env: &dyn Env,
     directory: &Path,
@@ -575,8 +576,8 @@ fn write(
     Ok((file, bytes.len()))
 }
 
-/// Appends an edit with the place up to which the log is on disk: in one record, so that a write
-/// that was torn has lost both or neither.
+/// Appends an edit with the synced end of the WAL: in one record, so that a torn write loses both
+/// or neither.
 pub(crate) fn append_noted(edit: &ManifestEdit, log: Option<Position>, out: &mut Vec<u8>) {
     let log = log.map(|Position { segment, offset }| (segment, offset));
     codec::append_record(&NotedEdit { log, edit: edit.clone() }, out);
@@ -606,8 +607,7 @@ impl Header {
         bytes
     }
 
-    /// Returns the header at the start of a file of version 6 or later; `None` if its checksum is
-    /// wrong.
+    /// Decodes the header of a file of version 6 or later; `None` if its checksum is wrong.
     fn decode(bytes: &[u8]) -> Option<Header> {
         let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
         let (covered, checksum) = bytes.split_at(48);
@@ -624,18 +624,18 @@ impl Header {
     }
 }
 
-/// What a manifest says.
+/// Content of a manifest file.
 pub(crate) struct ManifestContent {
     version: u32,
     header: Header,
-    /// What all edits add up to.
+    /// The sum of all edits.
     pub(crate) state: ManifestState,
-    /// Bytes up to the end of the last whole record.
+    /// Offset of the end of the last complete record.
     byte_count: usize,
 }
 
 impl ManifestContent {
-    /// Returns how much was read.
+    /// Returns the length that was read.
     pub(crate) fn mark(&self) -> ManifestMark {
         let byte_count = self.byte_count as u64;
         ManifestMark { generation: self.header.generation, byte_count }
@@ -658,11 +658,11 @@ fn read(env: &dyn Env, path: &Path) -> Result<ManifestContent> {
     }
 }
 
-/// Reads a manifest as far as it can be read, and says what is wrong with the rest.
+/// Reads a manifest as far as possible, and returns the error of the rest.
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] if nothing of it can be read.
+/// [`Error::Corrupt`] if nothing can be read.
 pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, Option<Error>)> {
     let file = env.open(path)?;
     let mut bytes = vec![0; file.byte_count()? as usize];
@@ -675,7 +675,7 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
     }
     let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
     let mut content = match version {
-        // The file gets an identity when it is written anew.
+        // The file gets an identity when it is rewritten.
         OLDEST_VERSION => ManifestContent {
             version,
             byte_count: MAGIC_BYTES,
@@ -709,7 +709,7 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
 }
 
 impl ManifestContent {
-    /// Reads the edits, up to a torn tail behind what was written at once.
+    /// Reads the edits, up to a torn tail behind the bytes of the last rewrite.
     fn read_edits(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
         let layout = RecordLayout(self.version);
         let corrupt = |offset: usize, detail: String| {
@@ -874,7 +874,7 @@ mod tests {
         }
     }
 
-    /// A manifest of version 6: what it says of regions ends before their histories.
+    /// A manifest of version 6, whose region records lack the histories.
     #[test]
     fn a_manifest_that_knows_no_histories_is_read_and_says_so() {
         let file = FileRecord::alone(FileId(1), 5);

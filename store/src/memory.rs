@@ -1,7 +1,7 @@
-//! The memory account of the process: every byte that is allocated, by holder.
+//! Memory accounting of the process: every allocated byte, by account.
 //!
-//! The allocator counts. So whatever a session keeps is charged to it, be it a hash table, a parse
-//! tree, a long value or a message that waits to be sent, and nothing has to be told of it.
+//! The allocator counts. So all memory of a session is charged to its account, for hash tables,
+//! parse trees, long values or queued messages, without explicit calls.
 //!
 //! ```text
 //!   total ──┬── server            caches, memstores, threads of the store
@@ -9,26 +9,27 @@
 //!           └── session 2
 //! ```
 //!
-//! A thread counts for itself and adds to the account for which it works ([`AccountId::enter`])
-//! once it is [`STEP_BYTES`] off. Threads that read ahead for a session work for its account. Where
-//! memory changes hands, as a block does that enters the cache, [`give_to_server`] says so.
+//! A thread counts locally and updates the account for which it works ([`AccountId::enter`]) when
+//! the difference reaches [`STEP_BYTES`]. Threads that read ahead for a session work for its
+//! account. If memory changes its owner, as a block does that enters the cache,
+//! [`give_to_server`] transfers the charge.
 //!
-//! Near the limit ([`set_limit`]) whoever [watches](watch) is woken, who stops the largest
-//! statement beyond it; further beyond it threads that work for sessions are slowed down until
-//! memory is free, so that it is not too late then.
+//! Near the limit ([`set_limit`]) the [watcher](watch) is woken, and cancels the largest
+//! statement once the limit is exceeded. Further above it, threads that work for sessions are
+//! slowed down until memory is free, so that the watcher can act in time.
 //!
-//! What is very large ([`MAPPED_BYTES`]) comes from the system itself, one mapping each: a buffer
-//! that grows is not copied, so that it is never there twice, and is given back when it is freed.
+//! Very large allocations ([`MAPPED_BYTES`]) are separate mappings of the system: a buffer that
+//! grows is remapped, not copied, and is returned to the system when it is freed.
 //!
 //! # Invariants
 //!
-//! 1. The total is what the allocator has given out, but for [`STEP_BYTES`] a thread: what the
-//!    system refuses does not count.
-//! 2. The accounts sum up to the total. Memory that one session frees for another makes one of them
-//!    too small by it: which account is the largest is a strong hint, what all take is exact.
+//! 1. The total is the number of allocated bytes, except for up to [`STEP_BYTES`] per thread;
+//!    failed allocations do not count.
+//! 2. The accounts sum up to the total. Memory that one session frees for another makes one of
+//!    the accounts too small: the largest account is an approximation, the total is exact.
 //! 3. Counting neither allocates nor waits for a lock.
 //!
-//! In a process whose allocator is another one nothing is counted, and there is no limit.
+//! In a process with another allocator nothing is counted, and there is no limit.
 
 #![allow(unsafe_code, reason = "an allocator is unsafe by its trait; this one forwards and counts")]
 
@@ -43,27 +44,27 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
 
-/// How far a thread may be off before it adds to its account.
+/// Maximal difference of a thread's local count before it updates its account.
 pub const STEP_BYTES: isize = 64 << 10;
-/// Accounts that there can be at once; sessions beyond share that of the server.
+/// Maximal number of accounts; further sessions share that of the server.
 const ACCOUNTS_MAX: usize = 8_192;
-/// The part of the limit that may be exceeded before threads are slowed down: a 16th.
+/// Divisor of the limit: the excess above which threads are slowed down, a 16th.
 const SLACK_PART: isize = 16;
-/// The last part of the limit, in which the watcher is woken: a quarter.
+/// Divisor of the limit: the last part, in which the watcher is woken, a quarter.
 const WATCHED_PART: isize = 4;
-/// How long a thread waits for each step that it takes then.
+/// Delay of a thread per step when it is slowed down.
 const SLOW_STEP: Duration = Duration::from_millis(1);
 
-/// Bytes that a thread has freed after which they are given back to the system.
+/// Freed bytes of a thread after which they are returned to the system.
 const GIVEN_BACK_BYTES: usize = 16 << 20;
 
-/// What all accounts have.
+/// Sum of all accounts.
 static TOTAL: AtomicIsize = AtomicIsize::new(0);
 static ACCOUNTS: [AtomicIsize; ACCOUNTS_MAX] = [const { AtomicIsize::new(0) }; ACCOUNTS_MAX];
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
-/// The accounts that are not in use, below those that never were.
+/// Unused account numbers, and the lowest number that was never used.
 static FREE: Mutex<FreeAccounts> = Mutex::new(FreeAccounts { given_back: Vec::new(), next: 1 });
-/// Who is woken, once until it looks.
+/// The thread to wake, and a flag that it was woken and has not rearmed.
 static WATCHER: Mutex<Option<Thread>> = Mutex::new(None);
 static WOKEN: AtomicBool = AtomicBool::new(false);
 
@@ -72,11 +73,11 @@ thread_local! {
         const { Local { pending: Cell::new(0), account: Cell::new(0), freed: Cell::new(0) } };
 }
 
-/// What a thread has counted, and for whom.
+/// A thread's local count, and its account.
 struct Local {
     pending: Cell<isize>,
     account: Cell<u32>,
-    /// Freed since [`give_back`] last asked the allocator for it.
+    /// Bytes freed since [`give_back`] last called the allocator.
     freed: Cell<usize>,
 }
 
@@ -85,10 +86,10 @@ struct FreeAccounts {
     next: u32,
 }
 
-/// An allocator that counts what another one gives out.
+/// Allocator that counts the allocations of another one.
 pub struct CountingAllocator<A>(pub A);
 
-/// Allocations of this size are mappings: the sizes for which mimalloc asks the system, too.
+/// Size from which allocations are mappings: the sizes that mimalloc maps, too.
 const MAPPED_BYTES: usize = 16 << 20;
 /// The alignment of mappings.
 const PAGE_BYTES: usize = 4096;
@@ -97,7 +98,7 @@ fn is_mapped(size: usize, align: usize) -> bool {
     size >= MAPPED_BYTES && align <= PAGE_BYTES && !cfg!(miri)
 }
 
-/// Maps so many bytes, which are 0; null if there are none.
+/// Maps zeroed memory of this size; null on failure.
 fn map(size: usize) -> *mut u8 {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: at an address of the system's choice, so no other memory is concerned.
@@ -106,7 +107,7 @@ fn map(size: usize) -> *mut u8 {
 }
 
 impl<A: GlobalAlloc> CountingAllocator<A> {
-    /// Moves an allocation between mappings and the other allocator.
+    /// Moves an allocation between a mapping and the other allocator.
     ///
     /// # Safety
     ///
@@ -129,7 +130,7 @@ impl<A: GlobalAlloc> CountingAllocator<A> {
         }
     }
 
-    /// Frees an allocation, wherever it is.
+    /// Frees an allocation of either kind.
     ///
     /// # Safety
     ///
@@ -137,8 +138,8 @@ impl<A: GlobalAlloc> CountingAllocator<A> {
     #[inline]
     unsafe fn release(&self, start: *mut u8, layout: Layout) {
         if is_mapped(layout.size(), layout.align()) {
-            // SAFETY: it was mapped with this size, and nobody uses it any more. That the system
-            // does not let it go is nothing that anybody could do something about.
+            // SAFETY: it was mapped with this size, and is not used any more. A failure to unmap
+            // cannot be handled.
             let _ = unsafe { munmap(start.cast(), layout.size()) };
         } else {
             // SAFETY: it came from there; the caller keeps to the contract of the method.
@@ -147,8 +148,8 @@ impl<A: GlobalAlloc> CountingAllocator<A> {
     }
 }
 
-// SAFETY: it forwards every call as it came, but for those of mappings, whose size and alignment
-// say which they are; and it counts without allocating.
+// SAFETY: it forwards every call unchanged, except for mappings, which are identified by size and
+// alignment; and it counts without allocating.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -197,7 +198,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     }
 }
 
-/// Counts a change, unless it was refused, and returns where the allocation is.
+/// Counts a change, unless the allocation failed, and returns its address.
 #[inline]
 fn given(start: *mut u8, change: isize) -> *mut u8 {
     if !start.is_null() {
@@ -217,7 +218,7 @@ fn count(change: isize) {
     });
 }
 
-/// Adds what a thread has counted to its account.
+/// Adds a thread's local count to its account.
 #[cold]
 #[inline(never)]
 fn settle(local: &Local) {
@@ -243,22 +244,23 @@ fn wake_watcher() {
     }
     match WATCHER.try_lock().as_deref() {
         Some(Some(watcher)) => watcher.unpark(),
-        // Whoever comes near the limit next tries again.
+        // The next thread near the limit tries again.
         _ => WOKEN.store(false, Relaxed),
     }
 }
 
-/// Has the current thread unparked when [`is_near_limit`] holds, and again after [`rearm`].
+/// Registers the current thread to be unparked when [`is_near_limit`] holds, and again after
+/// [`rearm`].
 pub fn watch() {
     *WATCHER.lock() = Some(std::thread::current());
 }
 
-/// Has the watcher woken by the next step near the limit.
+/// Lets the next step near the limit wake the watcher.
 pub fn rearm() {
     WOKEN.store(false, Relaxed);
 }
 
-/// Sets the limit of what all accounts have, in bytes.
+/// Sets the limit of the total, in bytes.
 pub fn set_limit(bytes: u64) {
     LIMIT.store(isize::try_from(bytes).unwrap_or(isize::MAX), Relaxed);
 }
@@ -268,36 +270,36 @@ pub fn limit() -> Option<usize> {
     Some(LIMIT.load(Relaxed)).filter(|limit| *limit != isize::MAX).map(isize::cast_unsigned)
 }
 
-/// Returns what all accounts have, in bytes.
+/// Returns the total of all accounts, in bytes.
 pub fn total_bytes() -> usize {
     TOTAL.load(Relaxed).max(0).cast_unsigned()
 }
 
-/// Returns what is left below the limit.
+/// Returns the bytes below the limit.
 pub fn free_bytes() -> usize {
     LIMIT.load(Relaxed).saturating_sub(TOTAL.load(Relaxed)).max(0).cast_unsigned()
 }
 
-/// Returns whether the account of this thread could have so many bytes more, if others had nothing:
-/// what could not fails at once, instead of taking memory until it is stopped.
+/// Returns whether the account of this thread could grow by `bytes` if all others were empty: a
+/// request that could not should fail at once, instead of taking memory until it is cancelled.
 pub fn may_take(bytes: usize) -> bool {
     let held = AccountId::current().byte_count();
     limit().is_none_or(|limit| held.saturating_add(bytes) <= limit)
 }
 
-/// Returns whether all accounts together have more than three quarters of the limit.
+/// Returns whether the total is above three quarters of the limit.
 pub fn is_near_limit() -> bool {
     let limit = LIMIT.load(Relaxed);
     TOTAL.load(Relaxed) > limit - limit / WATCHED_PART
 }
 
-/// Returns whether all accounts together exceed the limit.
+/// Returns whether the total exceeds the limit.
 pub fn is_exceeded() -> bool {
     TOTAL.load(Relaxed) > LIMIT.load(Relaxed)
 }
 
-/// Has the allocator give back to the system what this thread has freed, if that is much: it keeps
-/// it for the thread otherwise, which may be about to wait.
+/// Has the allocator return memory that this thread has freed to the system, if that is much:
+/// otherwise it is cached for the thread, which may be about to wait.
 pub fn give_back() {
     let is_much = LOCAL.with(|local| {
         let is_much = local.freed.get() >= GIVEN_BACK_BYTES;
@@ -315,7 +317,8 @@ pub fn give_back() {
 fn collect() {
     use libmimalloc_sys as _;
     unsafe extern "C" {
-        /// Frees what no thread uses and gives it back to the system; part of mimalloc's interface.
+        /// Frees unused memory of all threads and returns it to the system; part of mimalloc's
+        /// interface.
         safe fn mi_collect(force: bool);
     }
     mi_collect(true);
@@ -324,8 +327,8 @@ fn collect() {
 #[cfg(not(feature = "mimalloc"))]
 fn collect() {}
 
-/// Charges the server with memory that the account of this thread was charged with: it has changed
-/// hands. Negative: the other way.
+/// Transfers the charge for `bytes` from the account of this thread to the server. Negative: the
+/// opposite direction.
 pub(crate) fn give_to_server(bytes: i64) {
     let account = LOCAL.with(|local| local.account.get());
     let bytes = isize::try_from(bytes).unwrap_or(0);
@@ -335,12 +338,12 @@ pub(crate) fn give_to_server(bytes: i64) {
     }
 }
 
-/// Names an account.
+/// Number of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountId(u32);
 
 impl AccountId {
-    /// The account of what no session holds.
+    /// The account of the server, for memory of no session.
     pub const SERVER: AccountId = AccountId(0);
 
     /// Returns the account for which this thread works.
@@ -348,7 +351,7 @@ impl AccountId {
         AccountId(LOCAL.with(|local| local.account.get()))
     }
 
-    /// Has this thread work for the account, until the answer is dropped.
+    /// Lets this thread work for the account, until the guard is dropped.
     pub fn enter(self) -> EnteredAccount {
         let before = LOCAL.with(|local| {
             settle(local);
@@ -357,13 +360,13 @@ impl AccountId {
         EnteredAccount { before, _of_this_thread: std::marker::PhantomData }
     }
 
-    /// Returns the bytes that the account has.
+    /// Returns the bytes of the account.
     pub fn byte_count(self) -> usize {
         ACCOUNTS[self.0 as usize].load(Relaxed).max(0).cast_unsigned()
     }
 }
 
-/// A thread's work for an account.
+/// Guard of a thread's work for an account.
 #[must_use]
 pub struct EnteredAccount {
     before: u32,
@@ -380,7 +383,7 @@ impl Drop for EnteredAccount {
     }
 }
 
-/// The account of a session, until it is dropped.
+/// The account of a session; dropping it closes the account.
 #[derive(Debug)]
 pub struct Account(AccountId);
 
@@ -396,7 +399,7 @@ impl Account {
         Account(account.map_or(AccountId::SERVER, AccountId))
     }
 
-    /// Returns its name.
+    /// Returns its number.
     pub fn id(&self) -> AccountId {
         self.0
     }
@@ -406,7 +409,7 @@ impl Drop for Account {
     fn drop(&mut self) {
         let AccountId(account) = self.0;
         if account != 0 {
-            // What is still to be freed is freed for the server.
+            // Memory that is freed later is freed for the server.
             let rest = ACCOUNTS[account as usize].swap(0, Relaxed);
             ACCOUNTS[0].fetch_add(rest, Relaxed);
             FREE.lock().given_back.push(account);
@@ -418,7 +421,7 @@ impl Drop for Account {
 mod tests {
     use super::*;
 
-    /// Held by tests that count: others would change the total.
+    /// Held by tests that count, because others would change the total.
     static COUNTING: Mutex<()> = Mutex::new(());
 
     #[test]
@@ -454,7 +457,7 @@ mod tests {
         assert_eq!(total_bytes(), before);
     }
 
-    /// Without the counting allocator: what it would be told is told by hand.
+    /// Without the counting allocator: its calls are made explicitly.
     #[test]
     fn threads_count_for_the_account_that_they_work_for() {
         let _counting = COUNTING.lock();

@@ -1,14 +1,15 @@
-//! Rows that got other keys: how who waited for a row finds it.
+//! Key changes of recent commits, by which a waiter finds a row under its new key (update
+//! chains).
 //!
-//! The store deletes a row and puts another one where a key changes; to PostgreSQL it is the same
-//! row, and a statement that has waited for it goes on with it under its new key. So a commit notes
-//! the keys that it has changed, before it gives the rows' locks back. Nobody asks for the moves
-//! that every open snapshot shows: these are dropped when there are many.
+//! An update of a key deletes a row and puts another one; in PostgreSQL it is the same row, and a
+//! statement that has waited for it continues with the new version. So a commit publishes its key
+//! changes before it releases the row locks. Changes that every open snapshot shows are not
+//! needed, and are dropped when there are many.
 //!
 //! # Invariants
 //!
-//! 1. A move is here as long as a snapshot is open, or can be opened, that does not show it; or
-//!    [`Moves::lost`] is not below it.
+//! 1. A move is retained while a snapshot is open, or can be opened, that does not show it;
+//!    otherwise [`Moves::lost`] is not below it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,40 +22,40 @@ use crate::descriptor::TableId;
 use crate::error::Result;
 use crate::lock::LockKey;
 
-/// So many moves are kept without a look at which are needed.
+/// Number of moves from which unneeded ones are dropped.
 const PRUNE_AT: usize = 1024;
-/// So many moves are kept at most.
+/// Maximal number of moves.
 const MOVES_MAX: usize = 200_000;
 
-/// A key that an open transaction has changed.
+/// A key change of an open transaction.
 pub(crate) struct StagedMove {
-    /// Edits staged before it.
+    /// Number of edits staged before it.
     pub(crate) before: u64,
-    /// Edits staged when it was made.
+    /// Number of edits staged when it was recorded.
     pub(crate) place: u64,
     /// The table of the row.
     pub(crate) table: TableId,
-    /// The key that it had.
+    /// The old key.
     pub(crate) from: Vec<u8>,
-    /// The key that it has now.
+    /// The new key.
     pub(crate) to: Vec<u8>,
 }
 
-/// A key that a transaction has changed, as others see it.
+/// The net key change of a row by a transaction, as others see it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NetMove {
     /// The table of the row.
     pub(crate) table: TableId,
-    /// The key by which others know it.
+    /// The key that is visible to others.
     pub(crate) from: Vec<u8>,
-    /// The key that it has now; `None` if it was deleted under another key.
+    /// The new key; `None` if the row was deleted under another key.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// The keys that recent commits have changed.
+/// The key changes of recent commits.
 #[derive(Default)]
 pub(crate) struct Moves {
-    /// Spares who looks for a move the lock, mostly.
+    /// Number of rows with moves: zero lets look-ups skip the mutex.
     count: AtomicUsize,
     recent: Mutex<Recent>,
 }
@@ -63,27 +64,27 @@ pub(crate) struct Moves {
 struct Recent {
     by_row: HashMap<LockKey, SmallVec<[Move; 1]>>,
     prune_at: usize,
-    /// Moves up to here may be missing.
+    /// Moves up to here may have been dropped.
     lost: Sequence,
 }
 
 struct Move {
     at: Sequence,
-    /// `None` if it was deleted there.
+    /// `None` if the row was deleted under the new key.
     to: Option<Box<[u8]>>,
 }
 
-/// The commit that has moved a row, and the key that it got; `None` if it was deleted there.
+/// The commit that changed a key, and the new key; `None` if the row was deleted there.
 pub(crate) type NextMove = (Sequence, Option<Vec<u8>>);
 
 impl Moves {
-    /// Returns whether no commit has changed a key lately.
+    /// Returns whether no move is retained.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Notes what a commit has changed. `horizon` returns the oldest snapshot that is open or can
-    /// be opened.
+    /// Adds the key changes of a commit. `horizon` returns the oldest snapshot that is open or
+    /// can be opened.
     pub(crate) fn add(
         &self,
         moved: Vec<NetMove>,
@@ -110,30 +111,30 @@ impl Moves {
         if count > MOVES_MAX {
             recent.lost = at;
             recent.by_row = HashMap::new();
-            // So that readers look.
+            // Nonzero, so that look-ups check `lost`.
             count = 1;
         }
         self.count.store(count, Ordering::Release);
     }
 
-    /// Returns the key that a row got by the first commit after `after` that changed it.
+    /// Returns the new key of a row from the first commit after `after` that changed it.
     pub(crate) fn next(&self, row: LockKey, after: Sequence) -> Option<NextMove> {
         let recent = self.recent.lock();
         let moves = recent.by_row.get(&row)?.iter().filter(|one| one.at > after);
         moves.min_by_key(|one| one.at).map(|one| (one.at, one.to.as_deref().map(<[u8]>::to_vec)))
     }
 
-    /// Returns up to which commit moves may be missing.
+    /// Returns the commit up to which moves may have been dropped.
     pub(crate) fn lost(&self) -> Sequence {
         self.recent.lock().lost
     }
 }
 
-/// By which key others know a row, if they do, and since which place it has the key that it has.
+/// The key of a row that is visible to others, if any, and the position of its last key change.
 type KnownRow = (Option<Vec<u8>>, u64);
 
-/// Returns what of the moves of a transaction others see. `deletion_after` returns the place of the
-/// first deletion of a row that was staged after a place.
+/// Computes the net key changes of a transaction. `deletion_after` returns the position of the
+/// first deletion of a row that was staged after a position.
 pub(crate) fn net(
     staged: Vec<StagedMove>,
     deletion_after: impl Fn(TableId, &[u8], u64) -> Result<Option<u64>>,
@@ -182,7 +183,7 @@ mod tests {
         StagedMove { before: 0, place: 1, table: TABLE, from: from.into(), to: to.into() }
     }
 
-    /// Returns what is left of moves and deletions, in their order: `a>b` and `-a`.
+    /// Returns the net moves and deletions, in order: `a>b` and `-a`.
     fn outcome(steps: &[&str]) -> Vec<String> {
         let (mut moves, mut deletions) = (Vec::new(), Vec::new());
         for (at, step) in steps.iter().enumerate() {
@@ -259,7 +260,7 @@ mod tests {
     fn a_row_that_got_the_key_of_a_deleted_one_is_known_to_nobody() {
         assert!(outcome(&["-a", "a>b"]).is_empty());
         assert!(outcome(&["-a", "a>b", "b>c", "-c"]).is_empty());
-        // One that came to the key of a deleted one is known.
+        // A row that moves to the key of a deleted one is known.
         assert_eq!(outcome(&["-a", "b>a", "a>c"]), ["b>c"]);
     }
 

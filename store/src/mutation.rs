@@ -1,5 +1,5 @@
-//! What a transaction is asked: what to write, row by row, how to lock rows, where to read. Plain
-//! data.
+//! Mutations of rows, lock wait policies, and read consistency: requests to a transaction as
+//! plain data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use smallvec::SmallVec;
 use crate::cell::CellBatch;
 use crate::cell::Timestamp;
 
-/// The change of one row of a table.
+/// Mutation of one row of a table.
 #[derive(Debug, Clone)]
 pub struct Mutation {
     /// The row key.
     pub row: Vec<u8>,
-    /// The cells to write.
+    /// The edits.
     pub edits: SmallVec<[Edit; 1]>,
-    /// What must hold for the row now.
+    /// Expectation about the present row.
     pub expect: Expect,
-    /// The row's state before, if the caller has read it under the row's lock: observers need not
-    /// read it again.
+    /// The row's previous state, if the caller has read it under the row's lock, so that
+    /// observers need not read it again.
     pub previous: Previous,
-    /// Who keeps others from changing the row.
+    /// The lock that excludes other writers.
     pub locking: Locking,
 }
 
-/// One change within a row. A `None` timestamp is the commit time.
+/// One change within a row. A `None` timestamp means the commit time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
     /// Writes a version of a column.
@@ -34,41 +34,41 @@ pub enum Edit {
         family: u8,
         /// The column.
         qualifier: Vec<u8>,
-        /// The version.
+        /// The timestamp.
         timestamp: Option<Timestamp>,
         /// The value.
         value: Vec<u8>,
-        /// How long after its timestamp it expires, at least a millisecond; `None`: when the
-        /// family says so. The family's TTL counts too if it is the shorter one.
+        /// Cell TTL, relative to the timestamp, at least a millisecond; `None`: only the family's
+        /// TTL. Otherwise the shorter one applies.
         ttl: Option<Duration>,
     },
-    /// Deletes all columns of all families, up to a version.
+    /// Deletes all columns of all families, up to a timestamp.
     DeleteRow {
-        /// The version.
+        /// The timestamp.
         timestamp: Option<Timestamp>,
     },
-    /// Deletes all columns of a family, up to a version.
+    /// Deletes all columns of a family, up to a timestamp.
     DeleteFamily {
         /// Index of the family.
         family: u8,
-        /// The version.
+        /// The timestamp.
         timestamp: Option<Timestamp>,
     },
     /// Deletes the versions of a family's columns that have exactly this timestamp;
-    /// [`Timestamp::LATEST`] is that of what the transaction has put at the commit time.
+    /// [`Timestamp::LATEST`] means the transaction's own puts at the commit time.
     DeleteFamilyVersion {
         /// Index of the family.
         family: u8,
-        /// The version.
+        /// The timestamp.
         timestamp: Timestamp,
     },
-    /// Deletes all versions of a column, up to a version.
+    /// Deletes all versions of a column, up to a timestamp.
     DeleteColumn {
         /// Index of the family.
         family: u8,
         /// The column.
         qualifier: Vec<u8>,
-        /// The version.
+        /// The timestamp.
         timestamp: Option<Timestamp>,
     },
     /// Deletes the version of a column that has exactly this timestamp; [`Timestamp::LATEST`] as
@@ -78,7 +78,7 @@ pub enum Edit {
         family: u8,
         /// The column.
         qualifier: Vec<u8>,
-        /// The version.
+        /// The timestamp.
         timestamp: Timestamp,
     },
 }
@@ -96,7 +96,7 @@ impl Edit {
         }
     }
 
-    /// Returns its version; `None` for the commit time.
+    /// Returns its timestamp; `None` for the commit time.
     pub fn timestamp(&self) -> Option<Timestamp> {
         match self {
             Edit::Put { timestamp, .. }
@@ -110,48 +110,49 @@ impl Edit {
     }
 }
 
-/// What must hold for a row when its mutation is staged.
+/// Expectation about a row when its mutation is staged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing.
     Anything,
-    /// There is no such row; else [`Error::RowExists`](crate::Error::RowExists) and nothing of the
-    /// batch is staged. Checked after the lock is taken, against own writes and the newest commits,
-    /// before the observers run.
+    /// The row does not exist; otherwise [`Error::RowExists`](crate::Error::RowExists), and
+    /// nothing of the batch is staged. Checked after the lock is taken, against own writes and
+    /// the newest commits, before the observers run.
     Absent,
 }
 
-/// A row's state before its mutation.
+/// Known state of a row before its mutation.
 #[derive(Debug, Clone)]
 pub enum Previous {
-    /// Not known: who needs it reads it.
+    /// Unknown: readers must read it.
     Unknown,
-    /// There was no row.
+    /// The row did not exist.
     Absent,
-    /// The row as it was: all families, newest version; a batch of one row.
+    /// The row: all families, newest version; a batch of one row.
     Row(Arc<CellBatch>),
 }
 
-/// Who keeps others from changing a row.
+/// Lock that excludes other writers of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locking {
     /// The row's own lock, taken when the mutation is staged.
     Row,
-    /// The same, in the mode of those who do not change the row's key
+    /// As `Row`, in the mode for changes that keep the row's key
     /// ([`LockMode::NoKeyExclusive`](crate::lock_mode::LockMode::NoKeyExclusive)).
     RowKeepsKey,
-    /// The same as [`Locking::Row`], of a delete: who waits for the row is not to take another one
-    /// that gets its key.
+    /// As [`Locking::Row`], for a delete: waiters for the row must not take another one that gets
+    /// its key.
     RowGoes,
-    /// The row's own lock, whatever has become of the row since the snapshot: for index entries
-    /// that several data rows may want, whose present data row is locked and has not changed.
+    /// The row's own lock, regardless of changes since the snapshot: for index entries that
+    /// several data rows may need, whose present data row is locked and unchanged.
     Entry,
-    /// The lock of another row, held already: for index entries that only one data row can own.
+    /// The lock of another row, which is held already: for index entries that belong to one data
+    /// row.
     Covered,
 }
 
 impl Mutation {
-    /// Returns a mutation without edits, which expects nothing and takes the row's lock.
+    /// Returns a mutation without edits and expectation, which takes the row's lock.
     pub fn new(row: impl Into<Vec<u8>>) -> Mutation {
         Mutation {
             row: row.into(),
@@ -176,7 +177,7 @@ impl Mutation {
         self.with(Edit::Put { family, qualifier, timestamp: None, value, ttl: None })
     }
 
-    /// Returns about how many bytes it takes.
+    /// Returns its approximate size.
     pub fn byte_count(&self) -> usize {
         let value_bytes = |edit: &Edit| match edit {
             Edit::Put { qualifier, value, .. } => qualifier.len() + value.len(),
@@ -190,7 +191,7 @@ impl Mutation {
         self.row.len() + size_of::<Mutation>() + edits.sum::<usize>() + previous
     }
 
-    /// Returns the values that are put, with their families.
+    /// Returns the values of its puts, with their families.
     pub fn puts(&self) -> Vec<(u8, Vec<u8>)> {
         let put = |edit: &Edit| match edit {
             Edit::Put { family, value, .. } => Some((*family, value.clone())),
@@ -217,7 +218,7 @@ impl Mutation {
         self.with(Edit::DeleteColumn { family, qualifier: qualifier.into(), timestamp: None })
     }
 
-    /// Returns the mutation with the expectation that there is no such row.
+    /// Returns the mutation with the expectation that the row does not exist.
     #[must_use]
     pub fn expect_absent(mut self) -> Mutation {
         self.expect = Expect::Absent;
@@ -225,23 +226,23 @@ impl Mutation {
     }
 }
 
-/// What to do when a row lock is taken.
+/// Wait policy for a row lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockWait {
-    /// Wait, up to the transaction's lock time-out.
+    /// Wait, up to the transaction's lock timeout.
     Wait,
     /// Fail with [`Error::LockNotAvailable`](crate::Error::LockNotAvailable).
     NoWait,
-    /// Give up the row: [`Transaction::lock_row`](crate::Transaction::lock_row) returns `false`.
+    /// Skip the row: [`Transaction::lock_row`](crate::Transaction::lock_row) returns `false`.
     Skip,
 }
 
-/// Where reads may go.
+/// Copies of a region that may serve reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consistency {
     /// The primary only.
     Strong,
-    /// To a replica, if the primary's region does not answer within the time.
+    /// A replica, if the primary's region does not answer within the time.
     Timeline {
         /// `primary_call_timeout`
         timeout: Duration,

@@ -1,7 +1,6 @@
-//! What whoever opens a store says of its tables: who observes them, what makes a row
-//! of them, and whether they may do without the log.
+//! Per-table settings that are not persistent: observers, required families, and forced logging.
 //!
-//! That is in memory only: who opens the store says it again.
+//! They are in memory only, so the caller sets them again after each opening of the store.
 
 use std::sync::Arc;
 
@@ -16,16 +15,16 @@ use crate::table::Table;
 
 impl Store {
     /// Replaces the observers of a table: `(priority, observer)`, lower first, equal ones in the
-    /// given order. Takes effect for statements that begin after the call. Those that were there
-    /// already, or have the name of one that was, keep their figures and their state.
+    /// given order. Takes effect for statements that begin after the call. Observers that were
+    /// attached before, or have the name of one that was, keep their statistics and their state.
     ///
-    /// `pre_open` and `post_open` are called of those that are new, `pre_close` and `post_close` of
-    /// those that go, for each region.
+    /// For each region, `pre_open` and `post_open` are called on new observers, `pre_close` and
+    /// `post_close` on removed ones.
     ///
     /// # Errors
     ///
-    /// Nothing changes then: [`Error::NoSuchTable`](crate::Error::NoSuchTable), and what `pre_open`
-    /// refuses.
+    /// Nothing changes then: [`Error::NoSuchTable`](crate::Error::NoSuchTable), and errors of
+    /// `pre_open`.
     pub fn set_observers(
         &self,
         table: TableId,
@@ -55,14 +54,15 @@ impl Store {
         Ok(())
     }
 
-    /// Says in which families a row of a table must have a visible cell to be there: what expires
-    /// in one of them takes the row with it. None, as at the beginning: a row is there as long as
-    /// it has a cell in any. Raw scans, and scans whose rows come in pieces, show all cells.
+    /// Sets the families in which a row of a table must have a visible cell to exist: if the
+    /// cells in one of them expire, the row disappears. With none, the default, a row exists as
+    /// long as it has a cell in any family. Raw scans, and scans with partial rows, return all
+    /// cells.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchTable`](crate::Error::NoSuchTable);
-    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) for a family that is not there.
+    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) for an unknown family.
     pub fn require_families(&self, table: TableId, mut families: Vec<u8>) -> Result<()> {
         let table = self.engine().table(table)?;
         families.sort_unstable();
@@ -72,9 +72,9 @@ impl Store {
         Ok(())
     }
 
-    /// Has the commits of a table logged, even if its durability says that they are not: other
-    /// tables are derived from it, or it from another one, and a crash is to lose both or neither.
-    /// They wait for nothing (`AsyncWal`).
+    /// Forces commits of a table to be logged even with `SkipWal` durability: other tables are
+    /// derived from it, or it from another one, and a crash must lose both or neither. Such
+    /// commits do not wait for the disk (`AsyncWal`).
     ///
     /// # Errors
     ///
@@ -84,13 +84,13 @@ impl Store {
         Ok(())
     }
 
-    /// Tells the observers of a table that all its regions are about to be closed.
+    /// Notifies the observers of a table that all its regions are about to be closed.
     pub(crate) fn begin_closing(&self, table: &Table) {
         let Some(chain) = table.observers().chain() else { return };
         table.regions().all().iter().for_each(|region| chain.pre_close(region.shown()));
     }
 
-    /// Tells the observers of a table that all its regions are closed, and forgets them.
+    /// Notifies the observers of a table that all its regions are closed, and removes them.
     pub(crate) fn end_closing(&self, table: &Table) {
         let Some(chain) = table.observers().take() else { return };
         table.regions().all().iter().for_each(|region| chain.post_close(region.shown()));
@@ -100,7 +100,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// An observer panics when it is asked for its name.
+    /// An observer panics when it is queried for its name.
     pub fn set_wal_observers(&self, observers: Vec<(i32, Arc<dyn WalObserver>)>) -> Result<()> {
         self.engine().observers.set_wal(observers)
     }
@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// An observer panics when it is asked for its name.
+    /// An observer panics when it is queried for its name.
     pub fn set_master_observers(
         &self,
         observers: Vec<(i32, Arc<dyn MasterObserver>)>,
@@ -118,8 +118,8 @@ impl Store {
         self.engine().observers.set_master(observers)
     }
 
-    /// Returns the figures and states of all observers: those of the log, of the master, and of the
-    /// tables by id; of one place in the order in which they run.
+    /// Returns the statistics and states of all observers: those of the log, of the master, and
+    /// of the tables by id; for one place in the order of their calls.
     pub fn coprocessors(&self) -> Vec<CoprocessorStatus> {
         let mut status = self.engine().observers.status();
         let tables = self.engine().tables.load();
@@ -131,9 +131,9 @@ impl Store {
         status
     }
 
-    /// Lets suspended observers of a name be called again; returns whether there are any of that
-    /// name. To be called once the cause is mended; an observer that takes the place of one of its
-    /// name is suspended as that was.
+    /// Resumes suspended observers with a name; returns whether there are any with that name. To
+    /// be called once the cause is fixed; an observer that replaces one with its name inherits
+    /// the suspension.
     ///
     /// # Errors
     ///

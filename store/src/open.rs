@@ -1,22 +1,23 @@
-//! Opening a data directory: what is there is checked against all that is known of it, before
-//! anything is changed.
+//! Opening of a data directory: its content is checked for completeness before anything is
+//! changed.
 //!
 //! ```text
-//!   names --> lock --> manifest --> store files --> log replayed   only read so far
-//!         --> new segment --> manifest written anew --> leftovers removed
+//!   names --> lock --> manifest --> store files --> log replayed   read-only so far
+//!         --> new segment --> manifest rewritten --> leftovers removed
 //! ```
 //!
-//! Manifest and log say of each other how far they were on disk ([`crate::manifest`],
-//! [`crate::wal`]), store files say which ones they are. If one of them is missing, is shorter than
-//! it was or is another one, the directory is not opened and stays as it is.
+//! Manifest and log record each other's length on disk ([`crate::manifest`], [`crate::wal`]),
+//! store files record their identity. If one of them is missing, is shorter than recorded or is a
+//! different one, the directory is not opened and stays unchanged.
 //!
 //! # Invariants
 //!
-//! 1. A start that did not find all it knows of removes nothing.
-//! 2. What is removed is named as this program names its files, and a manifest that is whole does
-//!    not list it: what a crash has left of a flush, a compaction, a bulk load, a split or a drop.
-//! 3. A manifest that cannot tell whether it is whole, because it was written before manifests
-//!    could, makes nothing be removed: what it does not list is set aside under another name.
+//! 1. An opening that finds something missing removes nothing.
+//! 2. A removed file has a name that this program gives, and a complete manifest does not list
+//!    it: a leftover of a flush, a compaction, a bulk load, a split or a drop that a crash
+//!    interrupted.
+//! 3. If the manifest cannot prove that it is complete, because it was written by an older
+//!    version, nothing is removed: unlisted files are renamed.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -44,13 +45,13 @@ use crate::wal::{KnownLog, Record, Wal, WalOptions};
 
 /// The lock file.
 const LOCK: &str = "LOCK";
-/// Where the log is.
+/// Directory of the log.
 const LOG: &str = "wal";
-/// Where regions keep their files.
+/// Directory of the regions' files.
 const REGIONS: &str = "regions";
-/// What the manifest is called before it is whole.
+/// Temporary name of a new manifest.
 const NEW_MANIFEST: &str = "MANIFEST.new";
-/// What is set aside ends like this.
+/// Suffix of renamed files.
 const UNLISTED: &str = "unlisted";
 
 /// Opens a data directory, or creates one.
@@ -67,7 +68,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
     let directory_lock = env.lock(&directory.join(LOCK))?;
     let mut manifest = Manifest::read(Arc::clone(&env), directory)?;
     match manifest.read_version() {
-        // First of all: without it, whatever else is there is not opened.
+        // First of all: without a manifest, other content is not opened.
         None => manifest.begin(None)?,
         Some(_) if was_locked && !manifest.knows_log() => check_old_log(&*env, directory)?,
         Some(_) => {}
@@ -86,7 +87,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         manifest.begin_histories(now);
         regions.iter().for_each(|region| region.begin_histories(now));
     }
-    // All was found that is known of. From here on the directory is changed.
+    // Everything known was found. From here on the directory is changed.
     let directories = RegionDirectories::find(&*env, &regions_directory, &manifest)?;
     manifest.skip_regions(directories.next_region);
     let can_tell = manifest.knows_log();
@@ -142,7 +143,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
 ///
 /// # Errors
 ///
-/// Those of [`Region::open`].
+/// Errors of [`Region::open`].
 pub(crate) fn open_table(
     context: &Arc<StoreContext>,
     regions_directory: &Path,
@@ -157,7 +158,7 @@ pub(crate) fn open_table(
 }
 
 /// Checks by the names in a directory that it is a data directory or can become one. Returns
-/// whether one was opened in it before.
+/// whether a store was opened in it before.
 fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
     let names = env.list(directory)?;
     let has = |wanted: &str| names.iter().any(|name| name.as_os_str() == wanted);
@@ -171,7 +172,7 @@ fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
         );
         return Err(Error::corrupt(directory.join(manifest::NAME), 0, detail));
     }
-    // What a first start leaves that came to nothing.
+    // Leftovers of a failed first opening.
     let is_own = |name: &&PathBuf| [LOCK, NEW_MANIFEST].map(OsStr::new).contains(&name.as_os_str());
     match names.iter().find(|name| !is_own(name)) {
         None => Ok(false),
@@ -184,8 +185,8 @@ fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
     }
 }
 
-/// Checks that a directory whose manifest does not know the log has one: whoever opened it before
-/// has begun one.
+/// Checks that a directory whose manifest does not record the log has one: every earlier opening
+/// has created one.
 fn check_old_log(env: &dyn Env, directory: &Path) -> Result<()> {
     let log = directory.join(LOG);
     if !env.list(&log)?.is_empty() {
@@ -212,7 +213,7 @@ fn open_tables(
     Ok(tables)
 }
 
-/// Opens the log and applies to the regions what is not in their files.
+/// Opens the log and applies to the regions the commits that are not in their files.
 fn replay(
     directory: &Path,
     options: &Options,
@@ -242,7 +243,7 @@ fn replay(
                 if id.0 >= state.next_region {
                     return Err(unknown_region(manifest, id));
                 }
-                // It was dropped, or others have its rows.
+                // It was dropped, or other regions have its rows.
                 continue;
             };
             if sequence > region.flushed() {
@@ -274,11 +275,11 @@ fn unknown_region(manifest: &Manifest, region: RegionId) -> Error {
     Error::corrupt(manifest.path(), manifest.mark().byte_count, detail)
 }
 
-/// What is in the directory of the regions.
+/// Content of the directory of the regions.
 struct RegionDirectories {
-    /// Those that the manifest does not name.
+    /// Directories that the manifest does not list.
     unlisted: Leftovers,
-    /// Above all that there are.
+    /// Lower bound for new ids, above all existing ones.
     next_region: u64,
 }
 
@@ -290,7 +291,7 @@ impl RegionDirectories {
         let mut found = RegionDirectories { unlisted: Leftovers::default(), next_region: 0 };
         for name in env.list(directory)? {
             let region = name.to_str().and_then(|name| name.parse::<u64>().ok());
-            // As it is written here, not "+7" or "007".
+            // In canonical form, not "+7" or "007".
             match region.filter(|region| name.as_os_str() == region.to_string().as_str()) {
                 None => {
                     let name = name.display();
@@ -316,7 +317,7 @@ struct Leftovers {
 }
 
 impl Leftovers {
-    /// Removes them if it is certain that the manifest is whole, else sets them aside.
+    /// Removes them if the manifest is known to be complete, otherwise renames them.
     fn clear(self, env: &dyn Env, is_certain: bool) -> Result<()> {
         if !is_certain {
             return self.files.iter().chain(&self.directories).try_for_each(|path| {

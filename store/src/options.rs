@@ -7,48 +7,50 @@ use std::time::Duration;
 /// Settings of a store. [`Options::default`] suits tests and small machines.
 #[derive(Clone)]
 pub struct Options {
-    /// The memory budget, in bytes: about what the process takes. A quarter and 24 MiB are set
-    /// aside, at most half; of the rest the block cache has 40 %, and memstores 40 %, until writers
-    /// wait at 60 %. Open transactions count with the memstores, and may take 40 %.
+    /// The memory budget, in bytes: approximately the size of the process. A quarter and 24 MiB
+    /// are reserved, at most half; of the rest the block cache has 40 %, and memstores 40 %,
+    /// until writers wait at 60 %. Open transactions count with the memstores, and may take 40 %.
     /// Default 512 MiB.
     pub memory_bytes: u64,
     /// Bytes of cells at which the memstores of one region are flushed. Default 64 MiB.
     pub memstore_flush_bytes: u64,
-    /// Bytes of what a transaction has staged that stay in memory; what is more is written to files
-    /// beside the regions' until the commit. `None`, the default: a tenth of what is shared out of
+    /// Staged bytes of a transaction that stay in memory; more are spilled to files next to the
+    /// regions' until the commit. `None`, the default: a tenth of the shared part of
     /// [`Options::memory_bytes`].
     pub staged_bytes_max: Option<u64>,
-    /// Bytes at which a log segment is closed and the next begun. Default 64 MiB.
+    /// Size at which a log segment is closed and the next one started. Default 64 MiB.
     pub wal_segment_bytes: u64,
-    /// Where segments of the log go that are not needed any more: another directory, on the same
-    /// file system if they are not to be copied. Default `None`: they are removed.
+    /// Directory to which obsolete log segments are moved, on the same file system unless they
+    /// are to be copied. Default `None`: they are removed.
     pub wal_archive: Option<PathBuf>,
     /// Threads that work on regions in parallel for one caller (endpoints, parallel scans).
     /// Default: the number of cores.
     pub region_threads: usize,
-    /// Rows that one call of an endpoint reads before it answers and is called again; a slow one
-    /// answers earlier. Default 262,144.
+    /// Rows that one call of an endpoint reads before it returns and is called again; a slow one
+    /// returns earlier. Default 262,144.
     pub endpoint_page_rows: u64,
-    /// Rows that a caller reads by itself before region threads join in: what is shorter costs no
-    /// other thread. Default 4,096: about what is read while a thread wakes up.
+    /// Rows that a caller reads alone before region threads join: shorter reads use no other
+    /// thread. Default 4,096: about the number read while a thread wakes up.
     pub parallel_after_rows: u64,
-    /// Bytes of files after which a region is cut for threads that work on it side by side; a
-    /// region has 64 pieces at most. Default 1 MiB: some milliseconds of work.
+    /// Bytes of files per scan partition of a region that threads read in parallel; a region has
+    /// at most 64 partitions. Default 1 MiB: some milliseconds of work.
     pub parallel_piece_bytes: u64,
-    /// Threads that flush memstores; apart from those that compact, so that no compaction delays a
-    /// flush. Default 1: a flush is bound by one disk, and its length by the size of a memstore.
+    /// Threads that flush memstores, separate from compaction threads, so that no compaction
+    /// delays a flush. Default 1: a flush is bound by one disk, and its duration by the size of a
+    /// memstore.
     pub flush_threads: usize,
-    /// Bounds on compactions.
+    /// Limits of compactions.
     pub compactions: CompactionLimits,
-    /// How much is borne with coprocessors.
+    /// Limits of coprocessors.
     pub coprocessors: CoprocessorLimits,
-    /// How many statements work at a time.
+    /// Limits of concurrent long statements.
     pub admission: AdmissionOptions,
-    /// Age at which an open snapshot is closed, so that what only it can see need not be kept: its
-    /// reads then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Looked at by
-    /// flushes and compactions. Default: none.
+    /// Age at which an open snapshot is closed, so that versions visible only to it can be
+    /// dropped: its reads then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld).
+    /// Checked by flushes and compactions. Default: none.
     pub snapshot_age_max: Option<Duration>,
-    /// Open snapshots at most; of more, the oldest are closed as above. Default: no limit.
+    /// Maximal number of open snapshots; beyond it, the oldest are closed as above. Default: no
+    /// limit.
     pub snapshot_count_max: Option<usize>,
     /// Called around every wait of a thread that may serve other clients; see [`BlockingSection`].
     pub blocking: Arc<dyn BlockingSection>,
@@ -56,29 +58,30 @@ pub struct Options {
     pub env: Arc<dyn crate::env::Env>,
 }
 
-/// Bounds on what compactions take from everything else.
+/// Limits of the resources that compactions take.
 #[derive(Debug, Clone)]
 pub struct CompactionLimits {
-    /// Compactions that run at a time. One that reads more than 20 flushes' worth never takes the
-    /// last thread, if there are several. Default 2.
+    /// Number of concurrent compactions. One that reads more than 20 flushes' worth never takes
+    /// the last thread, if there are several. Default 2.
     pub threads: usize,
-    /// Bytes a second that all compactions together may read. `None`, the default: no bound.
+    /// Limit of bytes per second that all compactions together read. `None`, the default: no
+    /// limit.
     pub throughput: Option<Throughput>,
-    /// Hours in which more is merged at once, because nobody minds. Default: none.
+    /// Hours of low load, in which compactions may be larger. Default: none.
     pub off_peak: Option<OffPeak>,
-    /// How long a commit waits, at most, for compactions of a region that has too many files.
+    /// Maximal time that a commit waits for compactions of a region that has too many files.
     /// Default 10 s.
     pub stall_max: Duration,
 }
 
-/// How much is borne with coprocessors.
+/// Limits of coprocessors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoprocessorLimits {
-    /// Time that a hook may take for itself, by the clock; what the store does for it (reads,
-    /// locks, added mutations) is not counted. Looked at when the hook has returned. Default 5 s;
-    /// `None`: any.
+    /// Time limit of a hook's own code, by the wall clock; the store's work on its behalf (reads,
+    /// locks, added mutations) is not counted. Checked when the hook has returned. Default 5 s;
+    /// `None`: no limit.
     pub time: Option<Duration>,
-    /// Failures in a row after which a coprocessor is suspended. Default 10.
+    /// Number of consecutive failures after which a coprocessor is suspended. Default 10.
     pub failures_max: u32,
 }
 
@@ -88,22 +91,22 @@ impl Default for CoprocessorLimits {
     }
 }
 
-/// A bound that rises with need, from where no store has more files than a merge takes to where
-/// one has nearly so many that writers wait; above it there is none.
+/// A throughput limit that rises with the number of files, from the number at which a merge is
+/// selected to nearly the number at which writers wait; above that there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throughput {
-    /// Bytes a second without need.
+    /// Bytes per second without pressure.
     pub low_bytes: u64,
-    /// Bytes a second at the limit of files.
+    /// Bytes per second at the limit of files.
     pub high_bytes: u64,
 }
 
-/// Hours of the day by UTC, which may go past midnight.
+/// Hours of the day in UTC, which may extend past midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffPeak {
-    /// The first, 0 to 23.
+    /// The first hour, 0 to 23.
     pub start_hour: u8,
-    /// The one after the last, 0 to 23.
+    /// The hour after the last, 0 to 23.
     pub end_hour: u8,
 }
 
@@ -128,11 +131,11 @@ impl CompactionLimits {
     }
 }
 
-/// How many statements that take long work at a time: of those who take turns
-/// ([`crate::admission`]).
+/// Limits of concurrent long statements, which need execution slots ([`crate::admission`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionOptions {
-    /// Threads of long statements that compute at a time, at least one. Default: one for each core.
+    /// Number of threads of long statements that compute concurrently, at least one. Default: the
+    /// number of cores.
     pub handlers: usize,
 }
 
@@ -143,14 +146,14 @@ impl Default for AdmissionOptions {
     }
 }
 
-/// Lets a program know that a thread of its own is about to wait (for a row lock, for memory), so
-/// that it can do something else meanwhile.
+/// Notifies a program that one of its threads is about to wait (for a row lock, for memory), so
+/// that it can use the core otherwise.
 pub trait BlockingSection: Send + Sync {
-    /// Runs `wait`, which may block for long.
+    /// Runs `wait`, which may block for a long time.
     fn run(&self, wait: &mut dyn FnMut());
 }
 
-/// Simply waits: for programs with a thread for each client.
+/// Waits without further action: for programs with a thread per client.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlainWait;
 

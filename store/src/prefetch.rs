@@ -1,7 +1,7 @@
-//! Sends for memory that will be needed soon, so that several places are waited for at once.
+//! Software prefetching of memory, so that several cache misses overlap.
 
-/// Asks the processor to bring the cache line near in which something begins. Never waits, never
-/// fails, changes nothing that a program can see; does nothing where the processor is not known.
+/// Prefetches the cache line in which a value begins. Never waits, never fails, and has no
+/// visible effect; does nothing on unknown processors.
 #[inline]
 #[allow(unsafe_code, reason = "worth a fifth of the rate of missing keys: docs/performance.md")]
 pub(crate) fn prefetch<T: ?Sized>(place: &T) {

@@ -1,14 +1,14 @@
-//! The memory of memstores and open transactions against its limits, and who is woken by it: the
-//! flush threads, and writers that wait until memory is free or files are fewer.
+//! Memory limits of memstores and open transactions, and the wake-ups of flush threads and of
+//! writers that wait for memory or for compactions.
 //!
 //! Staged cells count with the memstores, so that these are flushed earlier when transactions are
-//! large. A transaction cannot be flushed: one that is large is refused more once all together have
+//! large. A transaction cannot be flushed: a large one is rejected once all together have used up
 //! their share, small ones never.
 //!
 //! # Invariants
 //!
-//! 1. Who waits for memory waits for memstores only, never for another transaction to end: however
-//!    much those hold, [`MEMSTORE_LEAST`] of the hard limit is left for memstores.
+//! 1. A writer that waits for memory waits only for memstores, never for the end of another
+//!    transaction: [`MEMSTORE_LEAST`] of the hard limit is always left for memstores.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,34 +22,35 @@ use crate::descriptor::RegionId;
 use crate::error::{Error, Result, WriteFailure};
 use crate::options::BlockingSection;
 
-/// How often a waiting writer looks whether it was cancelled.
+/// Interval at which a waiting writer checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// The part of the hard limit that is for memstores, whatever transactions hold: an eighth.
+/// Divisor of the hard limit: the part reserved for memstores regardless of transactions, an
+/// eighth.
 const MEMSTORE_LEAST: u64 = 8;
-/// A transaction that holds less than this part of what all may is not refused.
+/// Divisor: a transaction with less than this part of the limit of all is never rejected.
 const SMALL_TRANSACTION: u64 = 16;
-/// A transaction spills what is more than this part of what all may hold: a quarter.
+/// Divisor: a transaction spills above this part of the limit of all, a quarter.
 const SPILLING_TRANSACTION: u64 = 4;
-/// The part of the soft limit at which memstores are flushed while memory is short.
+/// Divisor of the soft limit at which memstores are flushed while memory is short.
 const SHORT_PART: u64 = 2;
-/// What a commit takes while it is made, by what its cells take when they are staged: the record, a
-/// copy of it in the log's queue, and the cells in the memstores.
+/// Memory of a commit relative to its staged cells: the record, a copy of it in the log's queue,
+/// and the cells in the memstores.
 const COMMIT_COPIES: u64 = 3;
 
-/// Bytes of all memstores, and the wake-ups that follow from them.
+/// Accounting of memstore bytes, and the wake-ups that depend on them.
 pub(crate) struct Pressure {
     bytes: AtomicU64,
-    /// Bytes of open transactions, and of commits that are being made.
+    /// Bytes of open transactions, and of commits in progress.
     transaction_bytes: AtomicU64,
     soft_limit_bytes: u64,
     hard_limit_bytes: u64,
     transaction_limit_bytes: u64,
-    /// Writers that had to wait for memory since start.
+    /// Number of waits of writers for memory since the start.
     stalls: AtomicU64,
-    /// Whether memory is short: memstores are flushed at half of the soft limit then.
+    /// True if memory is short: memstores are then flushed at half of the soft limit.
     is_short: AtomicBool,
-    /// Writers that had to wait for compactions since start.
+    /// Number of waits of writers for compactions since the start.
     file_stalls: AtomicU64,
     requests: Mutex<Requests>,
     flush_wanted: Condvar,
@@ -59,15 +60,15 @@ pub(crate) struct Pressure {
 #[derive(Default)]
 struct Requests {
     flush: bool,
-    /// Regions that a thread flushes.
+    /// Regions that are being flushed.
     flushing: HashSet<RegionId>,
-    /// Why the last flush failed; none if it did not.
+    /// The failure of the last flush, if it failed.
     failure: Option<WriteFailure>,
     stopped: bool,
 }
 
 impl Pressure {
-    /// Returns the gauge of a store with this memory budget.
+    /// Returns the accounting of a store with this memory budget.
     pub(crate) fn new(budget: &Budget) -> Pressure {
         Pressure {
             bytes: AtomicU64::new(0),
@@ -89,23 +90,23 @@ impl Pressure {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of open transactions, as far as they are large enough to be counted.
+    /// Returns the bytes of open transactions that are large enough to be counted.
     pub(crate) fn transaction_bytes(&self) -> u64 {
         self.transaction_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of staged cells that one transaction keeps in memory.
+    /// Returns the limit of staged cells in memory of one transaction.
     pub(crate) fn staged_bytes_max(&self) -> u64 {
         self.transaction_limit_bytes / SPILLING_TRANSACTION
     }
 
-    /// Returns what is held against the limits.
+    /// Returns the bytes counted against the limits.
     fn held_bytes(&self) -> u64 {
         let most = self.hard_limit_bytes - self.hard_limit_bytes / MEMSTORE_LEAST;
         self.bytes() + self.transaction_bytes().min(most)
     }
 
-    /// Returns whether memstores are to be flushed whatever their size.
+    /// Returns whether memstores are to be flushed regardless of their size.
     pub(crate) fn is_above_soft_limit(&self) -> bool {
         let least = self.hard_limit_bytes / MEMSTORE_LEAST;
         let limit = match self.is_short.load(Ordering::Relaxed) {
@@ -115,7 +116,7 @@ impl Pressure {
         self.held_bytes() > limit && self.bytes() > least
     }
 
-    /// Notes whether memory is short beyond what is counted here.
+    /// Sets the flag for short memory, from outside of this accounting.
     pub(crate) fn set_short(&self, is_short: bool) {
         self.is_short.store(is_short, Ordering::Relaxed);
         if is_short && self.is_above_soft_limit() {
@@ -128,12 +129,13 @@ impl Pressure {
         self.soft_limit_bytes
     }
 
-    /// Returns how often a writer had to wait for memory.
+    /// Returns the number of waits of writers for memory.
     pub(crate) fn stalls(&self) -> u64 {
         self.stalls.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes; wraps around, so that it takes them away too. Returns whether that is too many.
+    /// Adds bytes; wraps around, so that it can subtract too. Returns whether the soft limit is
+    /// exceeded.
     pub(crate) fn add(&self, bytes: u64) -> bool {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.is_above_soft_limit()
@@ -145,13 +147,13 @@ impl Pressure {
         self.relieved.notify_all();
     }
 
-    /// Notes how the last flush ended: until one goes well, who waits for memory is told why there
-    /// is none.
+    /// Records the outcome of the last flush: until one succeeds, writers that wait for memory
+    /// return its failure.
     pub(crate) fn note_flush(&self, failure: Option<WriteFailure>) {
         self.requests.lock().failure = failure;
     }
 
-    /// Returns once memory is below the hard limit. A small commit may go above it.
+    /// Waits until memory is below the hard limit. A small commit may exceed it.
     ///
     /// # Errors
     ///
@@ -194,13 +196,13 @@ impl Pressure {
         self.flush_wanted.notify_one();
     }
 
-    /// Returns how often a writer had to wait for compactions.
+    /// Returns the number of waits of writers for compactions.
     pub(crate) fn file_stalls(&self) -> u64 {
         self.file_stalls.load(Ordering::Relaxed)
     }
 
-    /// Returns once `clear` holds, or the time is over: files pile up in a region that is written
-    /// faster than it is compacted.
+    /// Waits until `clear` holds, or the time is over: a region that is written faster than it is
+    /// compacted accumulates files.
     ///
     /// # Errors
     ///
@@ -239,17 +241,17 @@ impl Pressure {
         outcome
     }
 
-    /// Takes the flush of a region, unless another thread has.
+    /// Claims the flush of a region, unless another thread has.
     pub(crate) fn claim_flush(&self, region: RegionId) -> bool {
         self.requests.lock().flushing.insert(region)
     }
 
-    /// Gives it back.
+    /// Releases the claim.
     pub(crate) fn release_flush(&self, region: RegionId) {
         self.requests.lock().flushing.remove(&region);
     }
 
-    /// Waits until a flush is wanted; returns `false` when the store stops.
+    /// Waits until a flush is requested; returns `false` when the store stops.
     pub(crate) fn next_flush(&self) -> bool {
         let mut requests = self.requests.lock();
         while !requests.flush && !requests.stopped {
@@ -259,7 +261,7 @@ impl Pressure {
         !requests.stopped
     }
 
-    /// Waits before work that failed is tried again; returns `false` when the store stops.
+    /// Waits before failed work is retried; returns `false` when the store stops.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let mut requests = self.requests.lock();
         if !requests.stopped {
@@ -268,7 +270,7 @@ impl Pressure {
         !requests.stopped
     }
 
-    /// Lets all who wait go.
+    /// Ends all waits.
     pub(crate) fn stop(&self) {
         let mut requests = self.requests.lock();
         requests.stopped = true;
@@ -277,14 +279,14 @@ impl Pressure {
     }
 }
 
-/// What an open transaction holds, until it is dropped.
+/// Accounting of one open transaction's memory, until it is dropped.
 pub(crate) struct Charge {
     pressure: Arc<Pressure>,
     bytes: u64,
 }
 
 impl Charge {
-    /// Returns the charge of a transaction that holds nothing yet.
+    /// Returns the charge of a transaction without memory.
     pub(crate) fn new(pressure: &Arc<Pressure>) -> Charge {
         Charge { pressure: Arc::clone(pressure), bytes: 0 }
     }
@@ -294,12 +296,12 @@ impl Charge {
         self.bytes
     }
 
-    /// Takes note that the transaction holds so many bytes now.
+    /// Sets the bytes of the transaction.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] if it is more than before, too much, and not for others' fault. It is
-    /// noted all the same, since the memory is there.
+    /// [`Error::OutOfMemory`] if the bytes increase, exceed the limit, and the transaction is not
+    /// small. They are counted all the same, since the memory is allocated.
     pub(crate) fn hold(&mut self, bytes: u64) -> Result<()> {
         let more = bytes > self.bytes;
         let all = self.change(bytes);
@@ -313,8 +315,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Takes note that the transaction is about to be committed: what that takes is counted, so
-    /// that memstores are flushed for it.
+    /// Adds the memory of the coming commit, so that memstores are flushed for it.
     pub(crate) fn begin_commit(&mut self) {
         self.change(self.bytes.saturating_mul(COMMIT_COPIES));
     }
@@ -372,7 +373,7 @@ mod tests {
         large.hold(budget.transactions).unwrap();
         assert!(pressure.is_above_soft_limit());
         large.begin_commit();
-        // More than all, and still nobody waits when the memstores are nearly empty.
+        // More than the limit, and still no writer waits when the memstores are nearly empty.
         assert!(pressure.transaction_bytes() > budget.memstore_hard);
         pressure.add(0u64.wrapping_sub(budget.memstore_soft - budget.memstore_hard / 10));
         assert!(!pressure.is_above_soft_limit());
@@ -395,7 +396,8 @@ mod tests {
         wait().unwrap();
         pressure.add(budget.memstore_hard + 1);
         assert!(matches!(wait(), Err(Error::FlushFailed(why)) if why == failure));
-        // Somebody who is waiting already is told, too, and nobody is once a flush goes well.
+        // A writer that is waiting already returns the error, too; none does once a flush
+        // succeeds.
         pressure.note_flush(None);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(wait);

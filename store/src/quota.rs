@@ -1,24 +1,25 @@
-//! Quotas: how many requests and bytes a table or a role may take a second.
+//! Quotas: rate limits of a table or a role, for requests and bytes per second.
 //!
-//! # Buckets of tokens
+//! # Token buckets
 //!
-//! Each limit is a bucket that fills by its limit every second and holds one second's worth: the
-//! burst. It is full at first.
+//! Each limit is a bucket that fills at its rate and holds one second's worth: the burst. It
+//! starts full.
 //!
-//! * A request takes a token when it begins; without one it is refused.
-//! * Bytes are known only afterwards. A request may begin while the bucket holds anything, goes to
-//!   its end, and is charged for all that it reads or writes; what the bucket lacks it owes. A debt
-//!   is at most [`DEBT_SECONDS`] seconds' worth, so that one large statement does not keep others
-//!   out for longer.
+//! * A request takes a token when it begins; without one it is rejected.
+//! * Bytes are known only afterwards. A request may begin while the bucket holds any tokens, runs
+//!   to its end, and is charged for all bytes that it reads or writes; the bucket may go into
+//!   debt. The debt is at most [`DEBT_SECONDS`] seconds' worth, so that one large statement does
+//!   not block others for longer.
 //!
-//! A refusal says when the bucket will have what was asked for, if nobody else comes first.
+//! A rejection states the time at which the bucket will have enough tokens, if there are no other
+//! requests.
 //!
-//! # What is a request
+//! # Requests
 //!
-//! A statement is a request of each table that it reads or writes, and of its role, however many
-//! gets and scans it takes; it is refused before it touches that table. Only transactions that
-//! [`begin_request`](crate::Transaction::begin_request) says so are held to quotas: what the server
-//! does for itself is not.
+//! A statement is one request of each table that it reads or writes, and of its role, regardless
+//! of the number of gets and scans; it is rejected before it accesses that table. Only statements
+//! for which [`begin_request`](crate::Transaction::begin_request) was called are subject to
+//! quotas: internal statements of the server are not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,30 +31,30 @@ use smallvec::SmallVec;
 use crate::env::Env;
 use crate::error::{Error, Result};
 
-/// What a bucket owes at most, in seconds of its limit.
+/// Maximal debt of a bucket, in seconds of its limit.
 pub const DEBT_SECONDS: u64 = 10;
-/// Parts of a token, so that a microsecond of any limit is a whole number of them.
+/// Units per token, so that a microsecond of any limit is a whole number of them.
 const TOKEN: i128 = 1_000_000;
 
-/// The limits of a quota; `None`: none.
+/// The limits of a quota; `None`: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct QuotaLimits {
-    /// Requests a second.
+    /// Requests per second.
     pub requests: Option<u64>,
-    /// Bytes read a second.
+    /// Bytes read per second.
     pub read_bytes: Option<u64>,
-    /// Bytes written a second.
+    /// Bytes written per second.
     pub write_bytes: Option<u64>,
 }
 
-/// One limit of a quota.
+/// Kind of limit of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaKind {
-    /// Requests a second.
+    /// Requests per second.
     Requests = 0,
-    /// Bytes read a second.
+    /// Bytes read per second.
     ReadBytes = 1,
-    /// Bytes written a second.
+    /// Bytes written per second.
     WriteBytes = 2,
 }
 
@@ -92,7 +93,7 @@ impl QuotaLimits {
     }
 }
 
-/// A quota that is kept to, shared by all that it counts.
+/// A quota with its buckets, shared by all requests that it counts.
 pub struct Quota {
     subject: String,
     limits: QuotaLimits,
@@ -100,20 +101,20 @@ pub struct Quota {
     refused: [AtomicU64; 3],
 }
 
-/// One limit as it stands, for system views.
+/// State of one limit, for system views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaStatus {
-    /// Which limit.
+    /// The kind of limit.
     pub kind: QuotaKind,
-    /// The limit a second, which is also the burst.
+    /// The limit per second, which is also the burst.
     pub per_second: u64,
-    /// Tokens there now; negative: owed.
+    /// Available tokens; negative: debt.
     pub available: i64,
-    /// Requests refused for it since the quota was set or the server was started.
+    /// Number of requests rejected by it since the quota was set or the server was started.
     pub refused: u64,
 }
 
-/// What a request does to a table.
+/// Kind of access of a request to a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// It reads.
@@ -134,7 +135,7 @@ pub(crate) fn charge(charged: &Charged, access: Access, bytes: u64, env: &dyn En
 }
 
 impl Quota {
-    /// Returns a quota with full buckets. `subject` names in messages what it is of.
+    /// Returns a quota with full buckets. `subject` names its table or role in messages.
     pub fn new(subject: impl Into<String>, limits: QuotaLimits) -> Quota {
         let bucket = |kind| limits.get(kind).map(|limit| Mutex::new(Bucket::new(limit)));
         Quota {
@@ -150,7 +151,7 @@ impl Quota {
         self.limits
     }
 
-    /// Returns its limits as they stand.
+    /// Returns the state of its limits.
     pub fn status(&self, now_micros: i64) -> Vec<QuotaStatus> {
         let status = |kind: QuotaKind| {
             let mut bucket = self.buckets[kind as usize].as_ref()?.lock();
@@ -165,7 +166,7 @@ impl Quota {
         QuotaKind::ALL.into_iter().filter_map(status).collect()
     }
 
-    /// Lets a request in for an access. Only its first one is counted as a request.
+    /// Admits a request for an access. Only its first one counts as a request.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ impl Quota {
             Access::Read => QuotaKind::ReadBytes,
             Access::Write => QuotaKind::WriteBytes,
         };
-        // Bytes first: a refused request takes no token.
+        // Bytes first: a rejected request takes no token.
         self.check(bytes, now_micros, |bucket| bucket.look())?;
         if is_first {
             self.check(QuotaKind::Requests, now_micros, Bucket::take)?;
@@ -203,7 +204,7 @@ impl Quota {
         })
     }
 
-    /// Charges what was read or written.
+    /// Charges bytes that were read or written.
     pub(crate) fn charge(&self, access: Access, bytes: u64, now_micros: i64) {
         let kind = match access {
             Access::Read => QuotaKind::ReadBytes,
@@ -221,7 +222,7 @@ impl Quota {
 #[derive(Debug)]
 struct Bucket {
     per_second: u64,
-    /// In parts of a token; below zero: owed.
+    /// In units of a token; below zero: debt.
     level: i128,
     at_micros: Option<i64>,
 }
@@ -237,7 +238,7 @@ impl Bucket {
         i128::from(self.per_second) * TOKEN
     }
 
-    /// Adds what has come since the last call. A clock that was set back adds nothing.
+    /// Adds the tokens since the last call. A clock that was set back adds none.
     fn fill(&mut self, now_micros: i64) {
         let passed = now_micros.saturating_sub(self.at_micros.unwrap_or(now_micros)).max(0);
         self.at_micros = Some(now_micros);
@@ -245,14 +246,14 @@ impl Bucket {
         self.level = (self.level + new).min(self.capacity());
     }
 
-    /// Takes a token; else returns when there will be one.
+    /// Takes a token; otherwise returns the time until there is one.
     fn take(&mut self) -> std::result::Result<(), Duration> {
         self.wait_for(TOKEN)?;
         self.level -= TOKEN;
         Ok(())
     }
 
-    /// Returns when there will be anything, if there is nothing.
+    /// Returns the time until there are any tokens, if there are none.
     fn look(&self) -> std::result::Result<(), Duration> {
         self.wait_for(1)
     }
@@ -324,8 +325,8 @@ mod tests {
     }
 
     proptest! {
-        /// Between any two moments no more is given than the burst and what has come meanwhile; and
-        /// who waits as long as it was told, and alone, gets it.
+        /// Between any two moments at most the burst and the accrued tokens are granted; and a
+        /// single requester that waits for the returned time is granted its tokens.
         #[test]
         fn a_bucket_gives_what_it_may_and_keeps_its_word(
             per_second in 1u64..1_000_000,
@@ -363,7 +364,7 @@ mod tests {
             }
         }
 
-        /// However much is charged, the debt is bounded, and gone when it was said.
+        /// The debt is bounded regardless of the charges, and is paid off at the returned time.
         #[test]
         fn debts_are_bounded(
             per_second in 1u64..1 << 40,

@@ -1,27 +1,28 @@
-//! Reads the parts of something large on the region threads, ahead of the one who takes what comes.
+//! Read-ahead: region threads process the partitions of a large read ahead of its caller.
 //!
-//! A part is a [`Producer`]: the rows of one region, the pages of an endpoint call. Region threads
-//! take turns at the parts; the caller takes the items, of any part or of a certain one.
+//! A partition is a [`Producer`]: the rows of one region, the pages of an endpoint call. Region
+//! threads are shared by the partitions; the caller takes the items, of any partition or of a
+//! certain one.
 //!
 //! ```text
-//!   part 0  [item][item]      <- full: nobody works on it until an item is taken
-//!   part 1  [item]            <- a region thread makes the next
-//!   part 2                    <- the caller waits for it: makes the next itself if nobody does
-//!   part 3                    <- beyond the window: not begun
+//!   part 0  [item][item]      <- full: no thread works on it until an item is taken
+//!   part 1  [item]            <- a region thread produces the next
+//!   part 2                    <- the caller waits for it: produces the next if no thread does
+//!   part 3                    <- beyond the window: not started
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. Nobody holds a region thread while it waits for room: a full part is put aside, and goes on
-//!    when the caller has taken something. So a caller that does not take stops all reading.
-//! 2. A task makes at most [`Bounds::items`] items, then goes to the end of the pool's queue; only
-//!    the caller, never a region thread, queues tasks. So statements take turns.
-//! 3. The caller waits only for an item that a thread is making right now. What nobody works on it
-//!    works on itself, so that it goes on without any region thread, and a pool that is full of
-//!    others' work cannot block it.
-//! 4. Until the caller says otherwise (`go_parallel`) it does all itself: what is short costs no
+//! 1. No region thread waits for room: a full partition leaves the queue, and is queued again
+//!    when the caller has taken an item. So a caller that does not take stops all reading.
+//! 2. A task produces at most [`Bounds::items`] items, then goes to the end of the pool's queue;
+//!    only the caller, never a region thread, queues tasks. So statements share the pool fairly.
+//! 3. The caller waits only for an item that a thread is producing at present. It processes idle
+//!    partitions itself, so that it progresses without any region thread, and a pool that is full
+//!    of other work cannot block it.
+//! 4. Until the caller calls `go_parallel` it does all work itself, so that short reads use no
 //!    other thread.
-//! 5. After an error, or once dropped, no part is begun again; a producer that runs sees its flag.
+//! 5. After an error or a drop, no partition is started; a running producer sees its flag.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -36,11 +37,11 @@ use crate::options::BlockingSection;
 use crate::read_figures::{ReadFigures, RegionReads, add_read_figures, add_region_reads};
 use crate::read_figures::{is_read_by_region, read_by_region, read_figures};
 
-/// Makes the items of a part, one after the other.
+/// Producer of the items of a partition.
 pub trait Producer: Send {
-    /// What it makes.
+    /// Type of the items.
     type Item: Send;
-    /// Why it cannot.
+    /// Type of the errors.
     type Error: Send;
 
     /// Returns the next item; `None` at the end.
@@ -50,28 +51,28 @@ pub trait Producer: Send {
     fn byte_count(item: &Self::Item) -> usize;
 }
 
-/// How far ahead is read.
+/// Limits of read-ahead.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Items of one part that were made and not taken.
+    /// Produced items of one partition that are not taken.
     pub items: usize,
-    /// Bytes of all items that were made and not taken, after which none is begun but what the
-    /// caller waits for. Exceeded by what is being made then.
+    /// Bytes of all produced items that are not taken, above which only the item that the caller
+    /// waits for is started. Exceeded by items in production.
     pub bytes: usize,
-    /// Parts that are begun and not at their end; the first so many.
+    /// Number of partitions that are started and not at their end.
     pub parts: usize,
 }
 
-/// What all statements together have made ahead and not taken, in bytes.
+/// Bytes of produced items that are not taken, over all statements.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     used: AtomicUsize,
-    /// Above it none reads ahead any more but what its caller waits for.
+    /// Limit above which only items that a caller waits for are started.
     limit: usize,
 }
 
 impl Gauge {
-    /// Returns a gauge that nothing counts with yet.
+    /// Returns a gauge at zero.
     pub(crate) fn new(limit: usize) -> Gauge {
         Gauge { used: AtomicUsize::new(0), limit }
     }
@@ -82,28 +83,28 @@ impl Gauge {
     }
 }
 
-/// Which item the caller wants.
+/// Item that the caller requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// Whatever there is.
+    /// Any available item.
     Any,
-    /// The next of the first part that is not at its end.
+    /// The next item of the first partition that is not at its end.
     InOrder,
-    /// The next of this part.
+    /// The next item of this partition.
     Of(usize),
 }
 
-/// Parts that are read ahead. See the module.
+/// Partitions that are read ahead. See the module.
 pub(crate) struct Shared<P: Producer> {
     state: Mutex<State<P>>,
-    /// Something happened to a part.
+    /// Signalled when a partition changes.
     changed: Condvar,
     bounds: Bounds,
-    /// Set to stop the producers, which look at it.
+    /// Set to stop the producers, which check it.
     stopped: Arc<AtomicBool>,
-    /// Shared with others' parts.
+    /// Shared by all statements.
     gauge: Arc<Gauge>,
-    /// The caller wants to know what each region gave.
+    /// True if the caller collects statistics by region.
     by_region: bool,
     /// The memory account of the caller.
     account: AccountId,
@@ -111,28 +112,28 @@ pub(crate) struct Shared<P: Producer> {
 
 struct State<P: Producer> {
     parts: Vec<Part<P>>,
-    /// Parts before this one are at their end, and all their items taken.
+    /// Partitions before this one are at their end, and all their items taken.
     first: usize,
-    /// Bytes of the items of all parts.
+    /// Bytes of the items of all partitions.
     bytes: usize,
     parallel: bool,
     failure: Option<Failure<P::Error>>,
-    /// What other threads' reads have cost, until the caller takes it over.
+    /// Cost of other threads' reads, until the caller takes it over.
     figures: ReadFigures,
-    /// And what regions gave to them.
+    /// The same by region.
     regions: RegionReads,
 }
 
 struct Part<P: Producer> {
-    /// What makes the next item, unless that is being done or it is at its end.
+    /// The producer, unless it is running or at its end.
     producer: Option<P>,
-    /// In the pool's queue.
+    /// True while it is in the pool's queue.
     queued: bool,
     ended: bool,
     items: VecDeque<P::Item>,
 }
 
-/// Which thread makes an item.
+/// Thread that produces an item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Caller,
@@ -151,7 +152,7 @@ impl<P: Producer> Part<P> {
 }
 
 impl<P: Producer> State<P> {
-    /// Returns the parts that may be worked on.
+    /// Returns the partitions that may be processed.
     fn window(&self, bounds: &Bounds) -> Vec<usize> {
         let unfinished = (self.first..self.parts.len()).filter(|&part| !self.parts[part].is_done());
         unfinished.take(bounds.parts.max(1)).collect()
@@ -163,7 +164,7 @@ impl<P: Producer> State<P> {
         }
     }
 
-    /// Returns the parts of which the caller would take an item, the best first.
+    /// Returns the partitions from which the caller would take an item, the best first.
     fn candidates(&self, take: Take, bounds: &Bounds) -> Vec<usize> {
         match take {
             Take::Any => self.window(bounds),
@@ -179,7 +180,7 @@ impl<P: Producer> State<P> {
     }
 }
 
-/// What the caller is to do.
+/// Next action of the caller.
 enum Step<P: Producer> {
     Take(usize, P::Item),
     Make(usize, P),
@@ -188,7 +189,7 @@ enum Step<P: Producer> {
 }
 
 impl<P: Producer> Shared<P> {
-    /// Returns parts of which nothing was read yet. The producers are to look at `stopped`.
+    /// Returns partitions that are not started. The producers must check `stopped`.
     pub(crate) fn new(
         producers: impl IntoIterator<Item = P>,
         bounds: Bounds,
@@ -221,12 +222,12 @@ impl<P: Producer> Shared<P> {
         }
     }
 
-    /// Lets region threads work, too. Returns whether they did not until now.
+    /// Allows region threads to join. Returns whether they were not allowed before.
     pub(crate) fn go_parallel(&self) -> bool {
         !std::mem::replace(&mut self.state.lock().parallel, true)
     }
 
-    /// Ends all work: what runs sees the flag, nothing is begun any more.
+    /// Stops all work: running producers see the flag, none is started.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
@@ -237,12 +238,12 @@ impl<P: Producer> Shared<P> {
         drop(parts);
     }
 
-    /// Returns the next item, with the part it is of; `None` if there is none any more. `queue`
-    /// puts a part into the pool's queue, for [`Shared::work`].
+    /// Returns the next item, with its partition; `None` at the end. `queue` submits a partition
+    /// to the pool, for [`Shared::work`].
     ///
     /// # Errors
     ///
-    /// The first of any part. A producer's panic goes on here.
+    /// The first one of any partition. A producer's panic is resumed here.
     pub(crate) fn next(
         &self,
         take: Take,
@@ -274,7 +275,7 @@ impl<P: Producer> Shared<P> {
         }
     }
 
-    /// Decides what the caller does next.
+    /// Decides about the next action of the caller.
     fn step(&self, state: &mut State<P>, take: Take) -> Step<P> {
         state.advance();
         let candidates = state.candidates(take, &self.bounds);
@@ -294,7 +295,7 @@ impl<P: Producer> Shared<P> {
         if candidates.is_empty() { Step::End } else { Step::Wait }
     }
 
-    /// Marks the parts that are to be queued, and returns them.
+    /// Marks and returns the partitions to be queued.
     fn queue_more(&self, state: &mut State<P>) -> Vec<usize> {
         if !state.parallel || state.failure.is_some() {
             return Vec::new();
@@ -308,7 +309,7 @@ impl<P: Producer> Shared<P> {
         wanted
     }
 
-    /// Returns when there may be something to do for the caller.
+    /// Waits until there may be an action for the caller.
     fn wait(&self, take: Take) {
         let mut state = self.state.lock();
         while state.failure.is_none() {
@@ -331,13 +332,13 @@ impl<P: Producer> Shared<P> {
             && self.gauge.used() < self.gauge.limit
     }
 
-    /// Works on a part, as the pool's queue has it.
+    /// Processes a partition on a pool thread.
     pub(crate) fn work(&self, part: usize) {
         let _account = self.account.enter();
         let mut state = self.state.lock();
         let Some(queued) = state.parts.get_mut(part) else { return };
         queued.queued = false;
-        // The caller may have been quicker, and what was taken may have been made again.
+        // The caller may have been faster, and the room may be used up again.
         if !self.has_room(&state, part) || self.stopped.load(Ordering::Relaxed) {
             return;
         }
@@ -348,7 +349,7 @@ impl<P: Producer> Shared<P> {
         }
     }
 
-    /// Makes items of a part until there are `count`, or no room for more.
+    /// Produces items of a partition until there are `count`, or no room for more.
     fn make(&self, part: usize, mut producer: P, count: usize, by: By) {
         for made in 1..=count {
             let before = read_figures();
@@ -382,7 +383,7 @@ impl<P: Producer> Shared<P> {
                 Err(panic) => Some(Failure::Panic(panic)),
             };
             if let Some(failure) = failure {
-                // Those that were stopped by the first failure fail too; the first one counts.
+                // Producers stopped by the first failure fail too; the first one counts.
                 if !self.stopped.swap(true, Ordering::Relaxed) {
                     state.failure = Some(failure);
                 }
@@ -392,7 +393,7 @@ impl<P: Producer> Shared<P> {
         }
     }
 
-    /// Adds what was made; returns whether anybody wants it.
+    /// Stores an item; returns whether more are needed.
     fn keep(
         &self,
         state: &mut MutexGuard<'_, State<P>>,
@@ -411,7 +412,7 @@ impl<P: Producer> Shared<P> {
         true
     }
 
-    /// Notes that nothing comes of a part any more.
+    /// Ends a partition without further items.
     fn leave(&self, mut state: MutexGuard<'_, State<P>>, part: usize) {
         if let Some(part) = state.parts.get_mut(part) {
             part.ended = true;

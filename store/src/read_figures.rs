@@ -1,11 +1,11 @@
-//! What reads have cost this thread: cells, blocks and files, counted as they are read or left out.
+//! Read statistics of a thread: cells, blocks and files, counted as they are read or skipped.
 //!
-//! A thread's figures only grow; whoever wants to know what a piece of work cost takes them before
-//! and after it ([`read_figures`]). What other threads read for a caller, in [`read_ahead`], is
-//! added to the caller's figures when it takes the results. RocksDB's perf context is of this kind.
+//! A thread's counters only grow; to measure a portion of work, take the difference of two calls
+//! ([`read_figures`]). Reads of other threads on behalf of a caller, in [`read_ahead`], are added
+//! to the caller's counters when it takes the results. RocksDB's perf context is similar.
 //!
-//! Who asks for it ([`read_by_region`]) hears what each region gave, too; nobody else pays for that
-//! more than a look whether somebody asks.
+//! [`read_by_region`] also collects statistics for each region; without it, these cost only the
+//! check of a flag.
 //!
 //! [`read_ahead`]: crate::read_ahead
 
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 
 use crate::descriptor::RegionId;
 
-/// What reads have cost.
+/// Cost of reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadFigures {
-    /// Cells that scans and gets have given, out of memory or files.
+    /// Cells returned by scans and gets, from memory or files.
     pub cells: u64,
-    /// Blocks of store files that were in the cache.
+    /// Blocks of store files found in the cache.
     pub blocks_cached: u64,
-    /// Blocks that were read from files.
+    /// Blocks read from files.
     pub blocks_read: u64,
-    /// Files that their filter has kept from being read.
+    /// Files skipped because of their Bloom filter.
     pub files_without_row: u64,
-    /// Files that were left out because all of their cells are too old, or too new.
+    /// Files skipped because all of their cells are too old, or too new.
     pub files_of_other_times: u64,
 }
 
@@ -48,7 +48,7 @@ impl Add for ReadFigures {
 impl Sub for ReadFigures {
     type Output = ReadFigures;
 
-    /// What was added since `other`.
+    /// Returns the difference to `other`.
     fn sub(self, other: ReadFigures) -> ReadFigures {
         ReadFigures {
             cells: self.cells - other.cells,
@@ -72,39 +72,39 @@ thread_local! {
     };
 }
 
-/// Returns what reads have cost this thread until now.
+/// Returns the cost of this thread's reads so far.
 pub fn read_figures() -> ReadFigures {
     FIGURES.get()
 }
 
-/// Adds to what reads have cost this thread.
+/// Adds to the cost of this thread's reads.
 pub(crate) fn add_read_figures(more: ReadFigures) {
     FIGURES.set(FIGURES.get() + more);
 }
 
-/// Counts something.
+/// Updates the counters.
 pub(crate) fn note_read(note: impl FnOnce(&mut ReadFigures)) {
     let mut figures = FIGURES.get();
     note(&mut figures);
     FIGURES.set(figures);
 }
 
-/// What a region has given to reads.
+/// Reads of one region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegionFigures {
-    /// Gets, and scans that came into it.
+    /// Number of gets, and of scans that entered the region.
     pub requests: u64,
-    /// Rows that they returned.
+    /// Number of rows returned.
     pub rows: u64,
-    /// Their bytes: of keys and values, or of the blocks whose columns were read.
+    /// Bytes returned: of keys and values, or of the blocks whose columns were read.
     pub bytes: u64,
-    /// What reading them cost.
+    /// Cost of the reads.
     pub reads: ReadFigures,
-    /// How long threads read, together; what is done with the rows is not part of it.
+    /// Sum of the threads' time in reads, without the processing of the rows.
     pub time: Duration,
 }
 
-/// What regions have given, by their number.
+/// Reads of regions, by region.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegionReads(pub BTreeMap<RegionId, RegionFigures>);
 
@@ -124,12 +124,12 @@ impl RegionReads {
 }
 
 thread_local! {
-    /// If anybody asks.
+    /// `None` unless statistics by region are collected.
     static BY_REGION: RefCell<Option<RegionReads>> = const { RefCell::new(None) };
 }
 
-/// Does some work and returns with its result what regions have given to it, on this thread and on
-/// those that read for it.
+/// Runs `work` and returns its result with the reads of each region, by this thread and by those
+/// that read for it.
 pub fn read_by_region<T>(work: impl FnOnce() -> T) -> (T, RegionReads) {
     let outer = BY_REGION.replace(Some(RegionReads::default()));
     let result = work();
@@ -138,12 +138,12 @@ pub fn read_by_region<T>(work: impl FnOnce() -> T) -> (T, RegionReads) {
     (result, found)
 }
 
-/// Returns whether somebody asks what regions give to this thread.
+/// Returns whether this thread collects statistics by region.
 pub(crate) fn is_read_by_region() -> bool {
     BY_REGION.with_borrow(Option::is_some)
 }
 
-/// Adds what regions have given to others who read for this thread, if anybody asks.
+/// Adds the reads of other threads on behalf of this one, if statistics by region are collected.
 pub(crate) fn add_region_reads(more: &RegionReads) {
     BY_REGION.with_borrow_mut(|regions| {
         if let Some(regions) = regions {
@@ -152,18 +152,18 @@ pub(crate) fn add_region_reads(more: &RegionReads) {
     });
 }
 
-/// The beginning of a piece of work in one region, if anybody asks what regions give.
+/// The start of a portion of work in one region, if statistics by region are collected.
 #[derive(Clone, Copy)]
 pub(crate) struct RegionMark(Option<(Instant, ReadFigures)>);
 
 impl RegionMark {
-    /// Marks this moment.
+    /// Marks the present moment.
     #[inline]
     pub(crate) fn now() -> RegionMark {
         RegionMark(is_read_by_region().then(|| (Instant::now(), read_figures())))
     }
 
-    /// Counts the requests, rows and bytes that the region gave since, and what they cost.
+    /// Adds the requests, rows and bytes that the region returned since, and their cost.
     #[inline]
     pub(crate) fn note(self, region: RegionId, given: RegionFigures) {
         let Some((began, before)) = self.0 else { return };

@@ -1,4 +1,4 @@
-//! The way of a read into a region: through its service gate to the primary, or to a replica.
+//! Read path into a region: through its service gate to the primary, or to a replica.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,37 +23,37 @@ use crate::scan::{FamilyRead, Filter, Get, Horizon};
 use crate::snapshot::{Snapshot, SnapshotPurpose, Snapshots};
 use crate::staged::StagedFamilies;
 
-/// What all reads of a store share.
+/// Context shared by all reads of a store.
 pub(crate) struct ReadPath {
     /// Settings.
     pub(crate) options: Options,
     /// The open snapshots.
     pub(crate) snapshots: Arc<Snapshots>,
-    /// How far replicas are.
+    /// Feed of the replicas.
     pub(crate) feed: Arc<ReplicaFeed>,
 }
 
-/// Where a read was let in.
+/// Copy of the region that serves a read.
 pub(crate) enum Source {
-    /// The region itself.
+    /// The primary.
     Primary,
-    /// A replica, with the snapshot that is not above what the replica has.
+    /// A replica, with a snapshot that is not above the replica's applied commits.
     Replica(Snapshot),
 }
 
-/// Gets that are begun together: about as many places in memory as a processor waits for at once.
+/// Gets that are started together: about as many as the cache misses that a processor overlaps.
 pub(crate) const GETS_AT_ONCE: usize = 16;
 
-/// What a caller accepts.
+/// Requirements of a caller.
 pub(crate) struct Caller<'a> {
-    /// Where its reads may go.
+    /// Copies of a region that may serve its reads.
     pub(crate) consistency: Consistency,
-    /// Any of them set ends the wait.
+    /// Flags that end the wait when set.
     pub(crate) cancelled: &'a [&'a AtomicBool],
 }
 
 impl ReadPath {
-    /// Lets a read of `snapshot` into a region.
+    /// Admits a read of `snapshot` to a region.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl ReadPath {
         Ok(Source::Replica(snapshot))
     }
 
-    /// Begins gets of one row each, of these views of a region. [`ReadPath::get`] goes on with what
-    /// comes for each, if anything does.
+    /// Starts gets of one row each, from these views of a region. [`ReadPath::get`] continues
+    /// each one that was started on the fast path.
     pub(crate) fn begin<'v>(
         (region, source): (&Region, &Source),
         views: &'v Views,
@@ -98,12 +98,12 @@ impl ReadPath {
         }
         look_up(&mut begun, gets)?;
         begun.iter().flatten().for_each(PlainGet::near_value);
-        // What comes of them is counted when it does.
+        // The results are counted later.
         since.note(region.id(), RegionFigures::default());
         Ok(begun)
     }
 
-    /// The same for one get.
+    /// As `begin`, for one get.
     pub(crate) fn begin_one<'v>(
         (region, source): (&Region, &Source),
         views: &'v Views,
@@ -118,7 +118,7 @@ impl ReadPath {
         Ok(begun)
     }
 
-    /// Reads one row, of these views of a region; goes on with it if it was begun.
+    /// Reads one row, from these views of a region; continues if it was started.
     pub(crate) fn get(
         &self,
         (region, source): (&Region, &Source),
@@ -163,7 +163,7 @@ impl ReadPath {
     }
 }
 
-/// Begins a get on its short way, if the views are of one family of the region itself.
+/// Starts a get on the fast path, if the views are of one family of the primary.
 #[inline]
 fn begin_plain<'v>(
     (source, views): (&Source, &'v Views),
@@ -176,7 +176,7 @@ fn begin_plain<'v>(
     PlainGet::begin(view, asked, staged.and_then(Option::as_ref))
 }
 
-/// Takes gets through the steps of their short way, all through each of them together.
+/// Takes gets through the steps of the fast path, all through each step together.
 #[inline]
 fn look_up(begun: &mut [Option<PlainGet<'_>>], gets: &[(&Get, ReadSpec)]) -> Result<()> {
     for (begun, (get, _)) in begun.iter_mut().zip(gets) {
@@ -230,7 +230,7 @@ fn read_families(
     Ok(())
 }
 
-/// Checks that a request names only families that the table has.
+/// Checks that a request names only existing families.
 pub(crate) fn check_families(
     families: Option<&[u8]>,
     reads: &[FamilyRead],
@@ -243,7 +243,7 @@ pub(crate) fn check_families(
     }
 }
 
-/// Returns the views of the families that a get wants, at the source.
+/// Returns the views of the families that a get reads, at the source.
 ///
 /// # Errors
 ///
@@ -266,11 +266,11 @@ pub(crate) fn views_of(region: &Region, source: &Source, wanted: Option<&[u8]>) 
     Ok(views)
 }
 
-/// The families that make a row, of a table that says so: a read sees them, too.
+/// The families that a row requires, if the table has any: reads include them.
 pub(crate) struct RequiredFamilies(pub(crate) Option<Arc<Vec<u8>>>);
 
 impl RequiredFamilies {
-    /// Returns the families to read, of which a request wants these.
+    /// Returns the families to read for a request for `wanted`.
     pub(crate) fn with<'f>(&self, wanted: Option<&'f [u8]>) -> Option<Cow<'f, [u8]>> {
         let (Some(wanted), Some(required)) = (wanted, &self.0) else {
             return wanted.map(Cow::Borrowed);
@@ -282,13 +282,13 @@ impl RequiredFamilies {
         Some(Cow::Owned(all))
     }
 
-    /// Returns whether a row that was read is there.
+    /// Returns whether a row that was read exists.
     pub(crate) fn hold(&self, row: &RowRef<'_>) -> bool {
         let Some(required) = &self.0 else { return true };
         required.iter().all(|family| row.cells().any(|cell| cell.family == *family))
     }
 
-    /// Takes the last row of a batch back if it is not there; returns whether it is.
+    /// Removes the last row of a batch if it does not exist; returns whether it does.
     pub(crate) fn keep_last(&self, out: &mut CellBatch) -> bool {
         let holds = self.0.is_none() || self.hold(&out.row(out.row_count() - 1));
         if !holds {
@@ -298,7 +298,7 @@ impl RequiredFamilies {
     }
 }
 
-/// Checks that there is a view of each family that is wanted.
+/// Checks that there is a view of each requested family.
 pub(crate) fn check_views(views: &Views, wanted: Option<&[u8]>) -> Result<()> {
     let lacks = |family: &&u8| !views.iter().any(|(present, _)| present == *family);
     match wanted.unwrap_or_default().iter().find(lacks) {
@@ -320,7 +320,7 @@ pub(crate) fn view_of(region: &Region, source: &Source, family: usize) -> Result
     view.ok_or_else(|| no_family(family))
 }
 
-/// Where a batch ended, to tell what was added since.
+/// End of a batch, to measure later additions.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchMark(Volume);
 
@@ -335,7 +335,7 @@ impl BatchMark {
         })
     }
 
-    /// Returns what was added.
+    /// Returns the additions.
     #[inline]
     pub(crate) fn until(self, batch: &CellBatch) -> Volume {
         let (BatchMark(before), BatchMark(now)) = (self, BatchMark::of(batch));
@@ -347,7 +347,7 @@ impl BatchMark {
     }
 }
 
-/// Counts what so many requests returned since the mark.
+/// Counts the rows that some requests returned since the mark.
 #[inline]
 pub(crate) fn count_read(
     (region, source): (&Region, &Source),

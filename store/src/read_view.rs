@@ -1,8 +1,8 @@
-//! Reads of one family of one region: a consistent set of memstores and files, gets and scans over
-//! it.
+//! Read view of one family of one region: a consistent set of memstores and files, with gets and
+//! scans over it.
 //!
 //! A view never changes and keeps its files on disk until it is dropped. [`crate::family_store`]
-//! makes views; which cells of them are visible is decided in [`crate::scan::retention`].
+//! creates views; [`crate::scan::retention`] decides which of their cells are visible.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ mod plain;
 pub(crate) use newest::Newest;
 pub(crate) use plain::PlainGet;
 
-/// About how many rows there are, from counts alone.
+/// Estimate of the number of rows, from counts of files and memstores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowEstimate {
-    /// All of them.
+    /// The total.
     pub rows: u64,
-    /// Those in files of families with columnar blocks.
+    /// Rows in files of families with columnar blocks.
     pub columnar: u64,
 }
 
@@ -47,33 +47,34 @@ pub struct ReadView {
     pub(crate) family: Arc<FamilyDescriptor>,
     pub(crate) family_index: u8,
     pub(crate) active: Arc<Memstore>,
-    /// Memstores that wait for their flush, newest first, with the highest sequence in each.
+    /// Frozen memstores, which wait for their flush, newest first, with the highest sequence in
+    /// each.
     pub(crate) frozen: Vec<(Arc<Memstore>, Sequence)>,
     /// Oldest first: for any one row a later run is newer.
     pub(crate) runs: Vec<Arc<Run>>,
-    /// A file that is missing among them: no read of the family can be answered.
+    /// A missing file: no read of the family can be answered.
     pub(crate) damage: Option<Arc<Damage>>,
-    /// Of the states from this time on nothing was dropped.
+    /// The history is complete from this time on.
     pub(crate) history_begin: Timestamp,
 }
 
-/// Views of families, with their indexes: borrowed, as it were, so that reads need not fight for
-/// the counts of owners.
+/// Views of families, with their indexes: arc-swap guards, which avoid contention on reference
+/// counts.
 pub(crate) type Views = SmallVec<[(u8, Guard<Arc<ReadView>>); 1]>;
 
 /// Files of one row, oldest first.
 type FilesOfRow<'a> = SmallVec<[FileOfRow<'a>; 8]>;
 
-/// A file of a row.
+/// A file that may have a row.
 struct FileOfRow<'a> {
-    /// The index of its run.
+    /// Index of its run.
     run: usize,
     file: &'a Arc<StoreFile>,
-    /// What it says about the row.
+    /// Result of its filter for the row.
     says: Admits<'a>,
 }
 
-/// Drops the files that do not have the row after all.
+/// Removes the files whose filters exclude the row.
 fn settle<'a, A: Array<Item = FileOfRow<'a>>>(files: &mut SmallVec<A>) {
     let asked = files.len();
     files.retain(|file| file.says.may_contain());
@@ -83,7 +84,7 @@ fn settle<'a, A: Array<Item = FileOfRow<'a>>>(files: &mut SmallVec<A>) {
 }
 
 impl ReadView {
-    /// Returns a view with other memstores over the same files: the base of region replicas.
+    /// Returns a view of the same files without the memstores: the base of region replicas.
     pub fn files_only(&self) -> ReadView {
         ReadView { active: Arc::default(), frozen: Vec::new(), ..self.clone() }
     }
@@ -93,7 +94,7 @@ impl ReadView {
         ReadView { active: memstore, ..self.files_only() }
     }
 
-    /// Returns the family whose rules the view follows.
+    /// Returns the family of the view.
     pub fn family(&self) -> &Arc<FamilyDescriptor> {
         &self.family
     }
@@ -103,7 +104,7 @@ impl ReadView {
         std::iter::once(&self.active).chain(self.frozen.iter().map(|(memstore, _)| memstore))
     }
 
-    /// Returns the files, in no order that means anything.
+    /// Returns the files, in no particular order.
     pub(crate) fn files(&self) -> impl Iterator<Item = &LiveFile> {
         self.runs.iter().flat_map(|run| run.files())
     }
@@ -114,7 +115,7 @@ impl ReadView {
             && self.runs.iter().all(|run| run.misses(row, None))
     }
 
-    /// Returns which files may have something for a read.
+    /// Returns the criteria by which files may have cells for a read.
     fn admission(&self, spec: &ReadSpec) -> Admission {
         let live_from = if spec.raw || self.family.min_versions > 0 {
             spec.time_range.min
@@ -125,7 +126,7 @@ impl ReadView {
         Admission { snapshot: spec.snapshot, live_from, seen_from }
     }
 
-    /// Returns the files that may have something for a read of one row, of these columns.
+    /// Returns the files that may have cells for a read of one row, of these columns.
     fn files_of_row(
         &self,
         row: &[u8],
@@ -134,12 +135,12 @@ impl ReadView {
     ) -> Result<FilesOfRow<'_>> {
         let mut files = FilesOfRow::new();
         self.ask_files(row, spec, columns, &mut files)?;
-        // All were asked before any answer is looked at.
+        // All filters were looked up before any result is used.
         settle(&mut files);
         Ok(files)
     }
 
-    /// Appends the files that are to be asked about a row, with what they say.
+    /// Appends the files that may have a row by their range, with their filter results.
     fn ask_files<'a, A: Array<Item = FileOfRow<'a>>>(
         &'a self,
         row: &[u8],
@@ -175,13 +176,13 @@ impl ReadView {
             || self.runs.iter().any(|run| run.has_family_markers())
     }
 
-    /// Returns about how many rows there are, from the counts of files and memstores alone. A row
-    /// that several of them have cells of counts several times.
+    /// Returns an estimate of the number of rows, from the counts of files and memstores. A row
+    /// with cells in several of them counts several times.
     pub(crate) fn row_estimate(&self) -> RowEstimate {
         let in_files: i64 = self.files().map(|live| live.file.row_balance()).sum();
         let in_files = u64::try_from(in_files).unwrap_or(0);
         let in_memory = self.memstores().map(|memstore| match memstore.had_family_markers() {
-            // As many as not may be markers.
+            // About half of them may be markers.
             true => memstore.cell_count() / 2,
             false => memstore.cell_count(),
         });
@@ -192,7 +193,7 @@ impl ReadView {
         RowEstimate { rows: in_files + in_memory.sum::<u64>(), columnar }
     }
 
-    /// Checks that all files are there.
+    /// Checks that no file is missing.
     ///
     /// # Errors
     ///
@@ -201,12 +202,12 @@ impl ReadView {
         self.damage.as_ref().map_or(Ok(()), |damage| Err(damage.error()))
     }
 
-    /// Makes the history begin at `begin` or later.
+    /// Raises the begin of the history to at least `begin`.
     pub(crate) fn begin_history(&mut self, begin: Timestamp) {
         self.history_begin = self.history_begin.max(begin);
     }
 
-    /// Checks that the state that a read asks for is there.
+    /// Checks that the history includes the state that a read asks for.
     fn check_history(&self, spec: &ReadSpec) -> Result<()> {
         let (range, begin) = (spec.time_range, self.history_begin);
         match range.as_of && range.max <= begin {
@@ -215,7 +216,7 @@ impl ReadView {
         }
     }
 
-    /// Returns whether what a read sees depends on when it reads.
+    /// Returns whether the result of a read depends on its time.
     pub(crate) fn may_expire(&self) -> bool {
         self.family.ttl.is_some()
             || self.memstores().any(|memstore| memstore.had(CellType::ExpiringPut))
@@ -263,8 +264,9 @@ impl ReadView {
         reader.read_row(row, output).map(|_| ())
     }
 
-    /// Returns the highest committed sequence of any cell of the row, if there is one: has the row
-    /// changed since a snapshot? Right for snapshots that compactions still respect.
+    /// Returns the highest committed sequence of any cell of the row, if there is one: shows if
+    /// the row has changed since a snapshot. Correct for snapshots that compactions still
+    /// respect.
     pub fn newest_sequence(&self, row: &[u8]) -> Result<Option<Sequence>> {
         self.check_whole()?;
         // Newest first: the first source that has the row decides.
@@ -341,7 +343,7 @@ impl ReadView {
     }
 }
 
-/// Reads the rows of one family in order.
+/// Scanner over the rows of one family.
 pub struct FamilyScanner {
     reader: RowReader<'static, Source<Arc<Memstore>>>,
     /// Forwards, the row to stop before; in reverse, the last row. `None`: the table's end.
@@ -358,7 +360,7 @@ impl FamilyScanner {
         Ok((!is_beyond(row, self.end.as_deref(), self.order)).then_some(row))
     }
 
-    /// As [`RowReader::read_plain_rows`], to the end of the scanner at most.
+    /// As [`RowReader::read_plain_rows`], up to the end of the scanner.
     pub(crate) fn read_plain_rows(
         &mut self,
         full: BatchLimits,
@@ -368,14 +370,14 @@ impl FamilyScanner {
         self.reader.read_plain_rows(&limits, batch)
     }
 
-    /// Returns whether rows may come as columns.
+    /// Returns whether rows may be returned as columns.
     pub(crate) fn may_have_columns(&self) -> bool {
         self.order == RowOrder::Forward
             && self.view.family.data_block_encoding == DataBlockEncoding::Columnar
     }
 
     /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells
-    /// of their rows and all visible; the caller reads rows if there are none such. Forward only.
+    /// of their rows and all visible; otherwise the caller must read rows. Forward only.
     pub fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
         if !self.may_have_columns() {
             return Ok(None);

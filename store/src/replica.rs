@@ -1,4 +1,5 @@
-//! Region replicas: copies of a region that answer TIMELINE reads when the primary does not.
+//! Region replicas: copies of a region that serve TIMELINE reads when the primary does not answer
+//! in time.
 //!
 //! ```text
 //!   commit --> log --durable--> ReplicaFeed --> generations of memstores --.
@@ -10,10 +11,10 @@
 //!
 //! 1. A replica applies records in commit order, so a read at [`ReplicaFeed::applied`] sees a
 //!    prefix of history.
-//! 2. A generation holds the records up to its `through` and above that of the one before. The
+//! 2. A generation holds the records up to its `through` and above that of the previous one. The
 //!    primary closes one when it rotates its memstores, at the same sequence; so a file covers
-//!    whole generations, and one atomic swap puts the file in and the generations out.
-//! 3. A record that a file covers already is not applied: no cell is seen twice.
+//!    whole generations, and one atomic swap adds the file and removes the generations.
+//! 3. A record that a file covers already is not applied: no cell is visible twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,10 +31,10 @@ use crate::family_store::ReadView;
 use crate::memstore::Memstore;
 use crate::wal::{CommitClock, LoggedCells, RegionEdit, Wal, WalFollower};
 
-/// One copy of a region.
+/// One replica of a region.
 pub(crate) struct Replica {
     state: ArcSwap<State>,
-    /// Held by who changes `state`.
+    /// Held while `state` is replaced.
     changing: Mutex<()>,
     rows_read: AtomicU64,
 }
@@ -50,7 +51,7 @@ struct State {
 
 #[derive(Clone)]
 struct Generation {
-    /// The last sequence that goes in here; the open generation has the highest there is.
+    /// The last sequence of this generation; the highest possible one while it is open.
     through: Sequence,
     memstores: Vec<Arc<Memstore>>,
 }
@@ -116,8 +117,8 @@ impl Replica {
         }
     }
 
-    /// Closes the open generation at the sequence at which the primary rotates. The caller holds
-    /// the region's write gate.
+    /// Closes the open generation at the sequence of the primary's rotation. The caller holds the
+    /// region's write gate.
     pub(crate) fn rotate(&self, through: Sequence) {
         let _changing = self.changing.lock();
         let state = self.state.load();
@@ -129,8 +130,8 @@ impl Replica {
         self.state.store(Arc::new(State::new(state.flushed, generations, state.files.clone())));
     }
 
-    /// Takes the primary's present files and drops the generations that they cover. The calls of
-    /// one region follow each other in the order in which the files came to be.
+    /// Takes over the primary's present files and drops the generations that they cover. The
+    /// calls for one region must be in the order of the files' creation.
     pub(crate) fn adopt(&self, files: Vec<Arc<ReadView>>, flushed: Sequence) {
         let _changing = self.changing.lock();
         let state = self.state.load();
@@ -144,7 +145,7 @@ impl Replica {
         self.state.store(Arc::new(State::new(flushed, generations, files)));
     }
 
-    /// Returns what readers of a family see.
+    /// Returns the view of a family for readers.
     pub(crate) fn view(&self, family: usize) -> Option<Arc<ReadView>> {
         self.state.load().views.get(family).cloned()
     }
@@ -170,32 +171,33 @@ impl Replica {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Returns how many rows the replica returned since it was made.
+    /// Returns the number of rows that the replica has returned since its creation.
     pub(crate) fn rows_read(&self) -> u64 {
         self.rows_read.load(Ordering::Relaxed)
     }
 }
 
-/// The replicas of a region, as the feed knows them.
+/// The replicas of a region, as seen by the feed.
 pub(crate) trait Replicated: Send + Sync {
     /// Applies the region's cells of a durable record to all its replicas.
     fn apply_to_replicas(&self, sequence: Sequence, cells: &LoggedCells<'_>);
 }
 
-/// Brings durable commits to the replicas, on a thread of its own, so that the log does not wait.
+/// Feed that applies durable commits to the replicas, on a separate thread, so that the log does
+/// not wait.
 ///
-/// Follows the log from the first replica on; without one, commits cost nothing here.
+/// It follows the log from the first replica on; without replicas, commits cost nothing here.
 pub(crate) struct ReplicaFeed {
     applied: AtomicU64,
     applied_timestamp: AtomicI64,
     regions: RwLock<HashMap<RegionId, Weak<dyn Replicated>>>,
-    /// Commits on their way to the thread.
+    /// Number of commits queued for the thread.
     queued: AtomicU64,
     sender: Mutex<Option<mpsc::Sender<Fed>>>,
     following: AtomicBool,
 }
 
-/// One commit on its way to the replicas.
+/// A commit queued for the replicas.
 struct Fed {
     clock: CommitClock,
     edits: Arc<Vec<RegionEdit>>,
@@ -214,8 +216,8 @@ impl ReplicaFeed {
         }
     }
 
-    /// Returns the sequence up to which replicas have all commits; the highest there is while there
-    /// are no replicas.
+    /// Returns the sequence up to which replicas have all commits; the highest possible one while
+    /// there are no replicas.
     pub(crate) fn applied(&self) -> Sequence {
         Sequence(self.applied.load(Ordering::Acquire))
     }
@@ -225,7 +227,7 @@ impl ReplicaFeed {
         Timestamp(self.applied_timestamp.load(Ordering::Acquire))
     }
 
-    /// Follows the log, unless it does so already. To be called before a region gets replicas.
+    /// Follows the log, unless it does so already. Must be called before a region gets replicas.
     pub(crate) fn follow_log(self: &Arc<ReplicaFeed>, wal: &Wal) {
         if self.following.swap(true, Ordering::SeqCst) {
             return;
@@ -242,28 +244,28 @@ impl ReplicaFeed {
         });
         match spawned {
             Ok(_) => *self.sender.lock() = Some(sender),
-            // Without the thread those who write the log do the work.
+            // Without the thread, the threads that write the log do the work.
             Err(error) => tracing::warn!(%error, "could not start the thread of replicas"),
         }
-        // From here on replicas can be behind. Nothing is fed before `follow` has returned what it
-        // begins with, because the marks only rise.
+        // From here on replicas can lag. No commit is fed before `follow` has returned its start,
+        // because the marks only rise.
         let before = wal.durable();
         self.applied.store(before.0, Ordering::Release);
         let clock = wal.follow(self.clone());
         self.advance(clock);
     }
 
-    /// Feeds a region from now on. The caller holds its write gate and its memstores are empty.
+    /// Starts to feed a region. The caller holds its write gate and its memstores are empty.
     pub(crate) fn add(&self, region: RegionId, replicated: Weak<dyn Replicated>) {
         self.regions.write().insert(region, replicated);
     }
 
-    /// Feeds a region no more.
+    /// Stops feeding a region.
     pub(crate) fn remove(&self, region: RegionId) {
         self.regions.write().remove(&region);
     }
 
-    /// Lets the thread end once it has applied what is queued.
+    /// Ends the thread once it has applied the queued commits.
     pub(crate) fn stop(&self) {
         *self.sender.lock() = None;
     }
@@ -294,11 +296,12 @@ impl ReplicaFeed {
 
 impl WalFollower for ReplicaFeed {
     fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>) {
-        // The log tells of one commit at a time, so nothing can be queued in between.
+        // The log reports one commit at a time, so no other can be queued in between.
         let idle = self.queued.load(Ordering::Acquire) == 0;
         let edits = match edits {
             Some(edits) if !idle || self.concerns(edits) => Arc::clone(edits),
-            // A commit that had begun before the log was followed wrote to no region with replicas.
+            // A commit that was appended before the log was followed wrote to no region with
+            // replicas.
             None if !idle => Arc::default(),
             _ => return self.advance(clock),
         };

@@ -1,29 +1,29 @@
-//! Regions in the place of others: a split is one region replaced by two, a merge is several
-//! neighbours replaced by one.
+//! Splits and merges: a split replaces one region by two, a merge replaces several adjacent ones
+//! by one.
 //!
 //! ```text
 //!   flush, until little is in memory
 //!   hold files: no flush, no compaction ends
 //!     links to the files in the directories of the new regions
 //!     close the write gates of the old regions
-//!       flush what came meanwhile, link it
-//!       one edit of the manifest: the new regions are, the old are not
-//!       publish the new map, mark the old regions as gone
+//!       flush the remaining cells, link that file
+//!       one manifest edit: adds the new regions, removes the old ones
+//!       publish the new map, mark the old regions as dropped
 //!     open the gates
-//!   compactions write anew the files of which a new region has a part
+//!   compactions rewrite the half-files of a new region
 //! ```
 //!
-//! No data is copied, so the gates are closed for some milliseconds whatever the size of the
-//! regions. A commit that waited at a gate finds its region gone and gives its cells to those in
-//! its place ([`Engine::commit_then`](crate::engine::Engine::commit_then)). A read that began
-//! before goes on in the old region, which has all that its snapshot can see.
+//! No data is copied, so the gates are closed for some milliseconds regardless of the size of the
+//! regions. A commit that waited at a gate finds its region dropped and redirects its cells to
+//! the new ones ([`Engine::commit_then`](crate::engine::Engine::commit_then)). A read that began
+//! before continues in the old region, which has all cells visible to its snapshot.
 //!
 //! # Invariants
 //!
 //! 1. New and old regions cover the same rows, and the new ones hold the same cells.
-//! 2. A crash leaves the old regions or the new ones: directories that the manifest does not name
-//!    are removed by the next start.
-//! 3. While it is not known which of them a restart would find, no commit is acknowledged.
+//! 2. A crash leaves the old regions or the new ones: the next opening removes directories that
+//!    the manifest does not list.
+//! 3. While it is unknown which of them a restart would find, no commit is acknowledged.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -43,36 +43,38 @@ use crate::table::Table;
 
 /// Bytes in memory that are flushed while writers wait.
 const LITTLE_BYTES: u64 = 1 << 20;
-/// Flushes before the gates are closed, at most: under many writers more is left each time.
+/// Maximal number of flushes before the gates are closed: under many writers each leaves a
+/// remainder.
 const FLUSHES_MAX: usize = 4;
 
-/// Where to split.
+/// Position of a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SplitPoint {
     /// At this row.
     At(Vec<u8>),
-    /// About the middle of this region.
+    /// Near the middle of this region.
     Middle(RegionId),
 }
 
-/// What a split or a merge did.
+/// Result of a split or a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reshaped {
-    /// The regions that are gone.
+    /// The replaced regions.
     pub removed: Vec<RegionId>,
-    /// Those in their place, in row order.
+    /// The new regions, in row order.
     pub added: Vec<RegionId>,
-    /// How long writers of the regions were kept waiting.
+    /// Time for which writers of the regions had to wait.
     pub closed_for: Duration,
 }
 
-/// Splits the region that holds `at`, which becomes the first row of the right daughter. The caller
-/// holds the lock of who changes tables.
+/// Splits the region that holds `at`, which becomes the first row of the right daughter. The
+/// caller holds the DDL lock.
 ///
 /// # Errors
 ///
 /// Nothing has changed then: [`Error::InvalidRequest`] if a region begins there already or a bulk
-/// load of the table is under way, [`Error::Corrupt`] if the region lacks a file, [`Error::Io`].
+/// load of the table is in progress, [`Error::Corrupt`] if the region lacks a file,
+/// [`Error::Io`].
 pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<Reshaped> {
     let region = Arc::clone(table.regions().of_row(at));
     let RowRange { start, stop } = region.rows().clone();
@@ -96,11 +98,11 @@ pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<Reshape
     Ok(reshaped)
 }
 
-/// Returns where a region is to be split by itself.
+/// Returns the row at which a region is to be split automatically.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] if it has no two rows, or is not there.
+/// [`Error::InvalidRequest`] if it has fewer than two rows, or does not exist.
 pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Result<Vec<u8>> {
     let map = table.regions();
     let region = map.by_id(region).ok_or_else(|| {
@@ -108,7 +110,7 @@ pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Res
         Error::InvalidRequest(format!("table \"{name}\" has no region {}", region.0))
     })?;
     region.check_whole()?;
-    // Rows that are in memory only have no middle.
+    // The middle is computed from files only.
     region.flush(engine)?;
     region.middle_row()?.ok_or_else(|| {
         Error::InvalidRequest(format!(
@@ -118,12 +120,12 @@ pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Res
     })
 }
 
-/// Merges regions, which are neighbours, into one. The caller holds the lock of who changes tables.
+/// Merges adjacent regions into one. The caller holds the DDL lock.
 ///
 /// # Errors
 ///
-/// As for [`split`]; [`Error::InvalidRequest`] if they are no neighbours, or if one has files of
-/// which a split has left it a part: these are to be compacted first.
+/// As for [`split`]; [`Error::InvalidRequest`] if they are not adjacent, or if one has half-files
+/// of an earlier split, which must be compacted first.
 pub(crate) fn merge(engine: &Engine, table: &Table, regions: &[RegionId]) -> Result<Reshaped> {
     let refuse = |why: &str| {
         let name = &table.descriptor().name;
@@ -160,14 +162,14 @@ pub(crate) fn merge(engine: &Engine, table: &Table, regions: &[RegionId]) -> Res
     Ok(reshaped)
 }
 
-/// Puts regions of these rows in the place of neighbours that cover the same rows. The caller holds
-/// the lock of who changes tables. Each new region begins or ends where an old one does.
+/// Replaces adjacent regions by regions of these rows, which cover the same rows. The caller
+/// holds the DDL lock. Each new region begins or ends where an old one does.
 ///
 /// # Errors
 ///
 /// Nothing has changed then. [`Error::Corrupt`] if a region lacks a file, [`Error::Io`],
-/// [`Error::InvalidRequest`] while a bulk load of the table is under way, or if a file has rows
-/// that another region lost in a split.
+/// [`Error::InvalidRequest`] while a bulk load of the table is in progress, or if a file has rows
+/// that belong to another region since a split.
 fn replace_regions(
     engine: &Engine,
     table: &Table,
@@ -180,7 +182,7 @@ fn replace_regions(
         region.check_whole()?;
         flush_most(engine, region)?;
     }
-    // All who take several take them in this order.
+    // The order in which several write gates are taken.
     let mut by_id: Vec<&Arc<Region>> = old.iter().collect();
     by_id.sort_unstable_by_key(|region| region.id());
     let mut held = Vec::with_capacity(by_id.len());
@@ -223,7 +225,7 @@ fn replace_regions(
     Ok((Reshaped { removed: ids(old), added: ids(&added), closed_for }, added))
 }
 
-/// Flushes a region, so that little is left to be flushed while writers wait.
+/// Flushes a region, so that little remains to be flushed while writers wait.
 fn flush_most(engine: &Engine, region: &Region) -> Result<()> {
     for _ in 0..FLUSHES_MAX {
         region.flush(engine)?;
@@ -234,7 +236,7 @@ fn flush_most(engine: &Engine, region: &Region) -> Result<()> {
     Ok(())
 }
 
-/// New regions that are being put together.
+/// New regions under construction.
 struct Reshaping<'a> {
     engine: &'a Engine,
     table: &'a Table,
@@ -243,19 +245,19 @@ struct Reshaping<'a> {
     published: bool,
 }
 
-/// A region that is being put together.
+/// A region under construction.
 struct NewRegion {
     id: RegionId,
     rows: RowRange,
     directory: PathBuf,
-    /// The files that were linked, by family.
+    /// The linked files, by family.
     families: Vec<BTreeMap<Origin, Linked>>,
 }
 
-/// Where a file comes from: the place of its region among the old ones, and its name there.
+/// Origin of a file: the index of its region among the old ones, and its id there.
 type Origin = (usize, FileId);
 
-/// A file that was linked.
+/// A linked file.
 struct Linked {
     id: FileId,
     created_micros: i64,
@@ -270,7 +272,7 @@ impl<'a> Reshaping<'a> {
         old: &'a [Arc<Region>],
         new: Vec<RowRange>,
     ) -> Result<Reshaping<'a>> {
-        // Nobody else names regions: the caller holds the lock of who changes tables.
+        // No other thread assigns region ids: the caller holds the DDL lock.
         let mut manifest = engine.manifest.lock();
         manifest.settle()?;
         let next = manifest.state().next_region;
@@ -293,7 +295,7 @@ impl<'a> Reshaping<'a> {
         Ok(reshaping)
     }
 
-    /// Links the files that were not linked yet.
+    /// Links the files that are not linked yet.
     fn link_all(&mut self, held: &[(&Arc<Region>, HeldFiles<'_>)]) -> Result<()> {
         for (region, files) in held {
             let place = self.old.iter().position(|old| old.id() == region.id()).unwrap_or(0);
@@ -311,7 +313,7 @@ impl<'a> Reshaping<'a> {
         Ok(())
     }
 
-    /// Makes the new regions take the place of the old ones. The gates of those are closed, and all
+    /// Replaces the old regions by the new ones. The gates of the old ones are closed, and all
     /// commits up to `flushed` are in their files.
     fn publish(&mut self, flushed: u64) -> Result<Vec<Arc<Region>>> {
         let engine = self.engine;
@@ -353,12 +355,12 @@ impl Drop for Reshaping<'_> {
             self.engine.reads.feed.remove(new.id);
         }
         if !self.engine.manifest.lock().is_settled() {
-            // A restart might find the new regions; else it removes what they have.
+            // A restart may find the new regions; otherwise it removes their files.
             return;
         }
         for new in &self.new {
             if let Err(error) = self.engine.options().env.remove_directory(&new.directory) {
-                // The next start removes what the manifest does not name.
+                // The next opening removes files that the manifest does not list.
                 tracing::warn!(%error, "could not remove the files of a region that is not to be");
             }
         }
@@ -366,7 +368,7 @@ impl Drop for Reshaping<'_> {
 }
 
 impl NewRegion {
-    /// Returns it as observers are shown it.
+    /// Returns it in the form for observers.
     fn shown(&self, table: &Table) -> RegionRef<'_> {
         let RowRange { start, stop } = &self.rows;
         RegionRef { table: table.id(), region: self.id, start, stop: stop.as_deref() }
@@ -388,7 +390,7 @@ impl NewRegion {
             .try_for_each(|family| env.sync_directory(&self.directory_of(family)))
     }
 
-    /// Links a file of an old region, if it has rows of this one and was not linked yet.
+    /// Links a file of an old region, if it has rows of this one and is not linked yet.
     fn link(
         &mut self,
         engine: &Engine,
@@ -418,7 +420,7 @@ impl NewRegion {
         Ok(())
     }
 
-    /// Returns what the manifest says of the region.
+    /// Returns the manifest record of the region.
     fn record(&self, old: &[Arc<Region>], flushed: u64) -> RegionRecord {
         let files = (0..self.families.len()).map(|family| self.files(old, family)).collect();
         let history = (0..self.families.len()).map(|family| self.history_begin(old, family));
@@ -432,7 +434,8 @@ impl NewRegion {
         }
     }
 
-    /// Returns where the history of a family begins: of all old regions with rows of this one.
+    /// Returns the begin of a family's history: the maximum of all old regions with rows of this
+    /// one.
     fn history_begin(&self, old: &[Arc<Region>], family: usize) -> i64 {
         let rows = &self.rows;
         let overlapping = old.iter().filter(|region| {
@@ -442,11 +445,11 @@ impl NewRegion {
         begins.max().unwrap_or(NO_BEGIN)
     }
 
-    /// Returns the files of a family with their places.
+    /// Returns the file records of a family, with level and run.
     ///
-    /// A level of several regions is one level of the new one. Of level 0, the newest runs of all
-    /// regions become one run, those before them another, and so on: they are disjoint by row, and
-    /// what was newer in a region is in a newer run.
+    /// The files of one level of several regions form that level of the new one. Of level 0, the
+    /// newest runs of all regions become one run, the next ones another, and so on: they are
+    /// disjoint by row, and a newer run of a region is in a newer run.
     fn files(&self, old: &[Arc<Region>], family: usize) -> Vec<FileRecord> {
         let mut records: Vec<FileRecord> = Vec::new();
         let mut numbers: BTreeMap<usize, u64> = BTreeMap::new();
@@ -478,8 +481,8 @@ impl NewRegion {
     }
 }
 
-/// Returns whether a file has any of these rows. They begin or end where the region of the file
-/// does, so that they cannot lie between two rows of it.
+/// Returns whether a file has any of these rows. The range begins or ends where the region of the
+/// file does, so it cannot lie between two rows of the file.
 fn has_rows(file: &StoreFile, rows: &RowRange) -> bool {
     rows.contains(&file.properties().first_row) || rows.contains(&file.properties().last_row)
 }

@@ -1,9 +1,9 @@
-//! What a transaction is asked to do to one row that depends on the row: increments, appends,
-//! deletes of the newest version, all of it under a condition. Plain data.
+//! Mutations of one row that depend on its content: increments, appends, deletes of the newest
+//! version, optionally under a condition. Plain data.
 //!
-//! A [`RowMutation`] is carried out in its order, under the row's lock, whole or not at all;
-//! [`crate::transaction::Transaction::mutate_row`] does it. What does not depend on the row, and
-//! batches of many rows, are [`Mutation`](crate::mutation::Mutation)s.
+//! [`crate::transaction::Transaction::mutate_row`] executes a [`RowMutation`] in order, under the
+//! row's lock, atomically. Mutations that do not depend on the row, and batches of many rows, are
+//! [`Mutation`](crate::mutation::Mutation)s.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::mutation::Edit;
 use crate::scan::TimeRange;
 use crate::scan::filter::{CompareOp, Filter};
 
-/// Names a column of a table, of whatever row.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnName {
     /// Index of the family.
@@ -32,35 +32,36 @@ impl ColumnName {
 pub struct RowMutation {
     /// The row key.
     pub row: Vec<u8>,
-    /// What to do.
+    /// The changes.
     pub changes: Vec<RowChange>,
-    /// Versions that conditions, increments and appends look at.
+    /// Time range of the versions that conditions, increments and appends read.
     pub time_range: TimeRange,
-    /// TTL of what increments and appends write; `None`: that of the version before, if it has one.
+    /// TTL of the results of increments and appends; `None`: that of the previous version, if it
+    /// has one.
     pub ttl: Option<Duration>,
 }
 
 /// One change of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowChange {
-    /// Puts or deletes, whatever the row is.
+    /// Puts or deletes that do not depend on the row.
     Edit(Edit),
-    /// Adds to a number of 64 bits, big endian, that begins at zero and wraps around.
+    /// Adds to a 64-bit big-endian integer, which starts at zero and wraps around.
     Increment {
-        /// Where the number is.
+        /// The column.
         column: ColumnName,
-        /// What to add.
+        /// The amount to add.
         amount: i64,
     },
-    /// Adds bytes to the end of a value, which begins as nothing.
+    /// Appends bytes to a value, which starts empty.
     Append {
-        /// Where the value is.
+        /// The column.
         column: ColumnName,
         /// The bytes.
         value: Vec<u8>,
     },
-    /// Deletes the newest version of a column, so that the one before it is seen; the column must
-    /// be read for that.
+    /// Deletes the newest version of a column, so that the previous one becomes visible; this
+    /// requires a read of the column.
     DeleteNewest {
         /// The column.
         column: ColumnName,
@@ -74,10 +75,10 @@ impl RowChange {
     }
 }
 
-/// The value that an increment or append has written.
+/// The result of an increment or append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Where.
+    /// The column.
     pub column: ColumnName,
     /// The new value.
     pub value: Vec<u8>,
@@ -90,27 +91,27 @@ impl Written {
     }
 }
 
-/// What must hold for a row.
+/// Condition on a row.
 #[derive(Debug, Clone)]
 pub enum Condition {
     /// The row does not have the column.
     Absent(ColumnName),
-    /// The row has the column, and its newest value (left) compares so with this one (right), byte
-    /// by byte.
+    /// The row has the column, and the comparison of its newest value (left) with this one
+    /// (right), byte by byte, holds.
     Value {
         /// The column.
         column: ColumnName,
-        /// How.
+        /// The operator.
         op: CompareOp,
-        /// With what.
+        /// The right-hand side.
         value: Vec<u8>,
     },
-    /// The row has something that the filter lets through.
+    /// The row passes the filter.
     Row(Filter),
 }
 
 impl RowMutation {
-    /// Returns a mutation that does nothing yet and looks at all versions.
+    /// Returns a mutation without changes, with an unlimited time range.
     pub fn new(row: impl Into<Vec<u8>>) -> RowMutation {
         RowMutation { row: row.into(), changes: Vec::new(), time_range: TimeRange::ALL, ttl: None }
     }

@@ -1,7 +1,7 @@
 //! Sorted runs: store files that are disjoint by row, in row order.
 //!
-//! A flush makes a run of one file. A compaction cuts its output into files of a bounded size,
-//! which are one run together; and each level of the leveled policy is one run.
+//! A flush makes a run of one file. A compaction divides its output into files of a bounded size,
+//! which form one run; and each level of the leveled policy is one run.
 //!
 //! ```text
 //!   newest   [ f7                  ]        level 0: one run for each flush or merge
@@ -12,10 +12,10 @@
 //!
 //! # Invariants
 //!
-//! 1. A row is in one file of a run at most, so a read of a row opens one file of each run.
+//! 1. A row is in at most one file of a run, so a read of a row opens one file of each run.
 //! 2. For any one row, all cells of a run have higher sequences than those of the runs below it.
 //!    Deeper levels are older; within level 0 a run with higher sequences is newer.
-//! 3. A run never changes; it keeps its files on disk.
+//! 3. A run never changes, and holds its files on disk.
 
 use std::sync::Arc;
 
@@ -28,31 +28,31 @@ use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, W
 use crate::read_figures::note_read;
 use crate::scan::merge::{Cursor, RowOrder};
 
-/// Where a store file belongs.
+/// Manifest record of a store file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode)]
 pub struct FileRecord {
     /// The file.
     pub id: FileId,
-    /// Its level. Level 0 has many runs, every other one.
+    /// Its level. Level 0 has many runs, each other level one.
     pub level: u8,
-    /// Files of level 0 with the same number are one run. 0 in other levels.
+    /// Files of level 0 with the same number form one run. 0 in other levels.
     pub run: u64,
-    /// When it was written: microseconds since 1970.
+    /// Creation time: microseconds since 1970.
     pub created_micros: i64,
-    /// The sequence that all its cells have, whatever their keys say: of a bulk load.
+    /// The sequence of all its cells, regardless of their keys: of a bulk load.
     pub adopted: Option<u64>,
-    /// What the file says that it is. `None` for files written before they said so.
+    /// The identity recorded in the file. `None` for files of older versions.
     pub identity: Option<FileIdentity>,
 }
 
-/// The version of the layout that edits were written in, as they are read.
+/// Version of the record layout of manifest edits being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordLayout(pub u32);
 
 impl RecordLayout {
-    /// The first one in which files have identities.
+    /// The first version in which files have identities.
     const IDENTITIES: RecordLayout = RecordLayout(6);
-    /// The first one that says where histories begin.
+    /// The first version with the begin of histories.
     pub(crate) const HISTORIES: RecordLayout = RecordLayout(7);
 }
 
@@ -78,19 +78,19 @@ impl bincode::Decode<RecordLayout> for FileRecord {
 }
 
 impl FileRecord {
-    /// Returns the record of an open file that is a run of level 0 by itself.
+    /// Returns the record of an open file as a single run of level 0.
     pub(crate) fn of_alone(live: &LiveFile) -> FileRecord {
         let identity = live.file.identity();
         FileRecord { identity, ..FileRecord::alone(live.id, live.created_micros) }
     }
 
-    /// Returns the record of a file that is a run of level 0 by itself, written at this time.
+    /// Returns the record of a file as a single run of level 0, written at this time.
     pub fn alone(id: FileId, created_micros: i64) -> FileRecord {
         FileRecord { id, level: 0, run: id.0, created_micros, adopted: None, identity: None }
     }
 }
 
-/// An open file with its name.
+/// An open file with its id.
 #[derive(Clone)]
 pub(crate) struct LiveFile {
     pub(crate) id: FileId,
@@ -104,7 +104,7 @@ pub(crate) struct Run {
     number: u64,
     /// In row order, disjoint by row. Never empty.
     files: Vec<LiveFile>,
-    /// Of the first and the last row of each file: most comparisons need no more.
+    /// Prefixes of the first and the last row of each file, which decide most comparisons.
     prefixes: SmallVec<[(u128, u128); 1]>,
     family_markers: bool,
     expiring: bool,
@@ -135,7 +135,7 @@ impl Run {
         self.level
     }
 
-    /// Returns what the manifest lists of its files.
+    /// Returns the manifest records of its files.
     pub(crate) fn records(&self) -> impl Iterator<Item = FileRecord> {
         self.files.iter().map(|live| FileRecord {
             id: live.id,
@@ -160,7 +160,7 @@ impl Run {
         self.family_markers
     }
 
-    /// Returns whether any cell may expire by itself.
+    /// Returns whether any cell has a TTL.
     pub(crate) fn has_expiring(&self) -> bool {
         self.expiring
     }
@@ -171,7 +171,7 @@ impl Run {
         sequences.max().unwrap_or_default()
     }
 
-    /// Returns the one file whose range of rows holds `row`.
+    /// Returns the file whose range of rows includes `row`.
     pub(crate) fn file_of_row(&self, row: &[u8]) -> Option<&Arc<StoreFile>> {
         let prefix = row_prefix(row);
         let index = self.prefixes.partition_point(|(_, last)| *last < prefix);
@@ -206,7 +206,7 @@ impl Run {
     }
 }
 
-/// Puts the files of a manifest in runs, oldest first.
+/// Assembles the files of a manifest into runs, oldest first.
 pub(crate) fn assemble(files: Vec<(FileRecord, LiveFile)>) -> Vec<Arc<Run>> {
     let mut groups: Vec<(u8, u64, Vec<LiveFile>)> = Vec::new();
     for (record, live) in files {
@@ -233,35 +233,35 @@ pub(crate) fn sort_runs(runs: &mut [Arc<Run>]) {
     });
 }
 
-/// Which files a read opens at all.
+/// Criteria by which a read skips files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admission {
-    /// Only cells up to here are wanted.
+    /// Only cells up to here are visible.
     pub(crate) snapshot: Sequence,
-    /// Only cells from here on are wanted, and none that they could push out is.
+    /// Cells below are neither visible nor evicted by visible ones.
     pub(crate) live_from: Timestamp,
-    /// Cells that were seen for the last time before, by their own TTL, are not wanted.
+    /// Cells with a TTL that expired before are not visible.
     pub(crate) seen_from: Timestamp,
 }
 
 impl Admission {
-    /// Lets every file in.
+    /// Admits every file.
     pub(crate) const ALL: Admission = Admission {
         snapshot: Sequence(u64::MAX),
         live_from: Timestamp(i64::MIN),
         seen_from: Timestamp(i64::MIN),
     };
 
-    /// Returns whether a file may have something for the read.
+    /// Returns whether a file may have relevant cells for the read.
     pub(crate) fn admits(self, properties: &FileProperties) -> bool {
-        // Newer cells than the time range has must be read: they push out older versions.
+        // Cells above the time range must be read: they evict older versions.
         properties.min_sequence <= self.snapshot
             && properties.max_timestamp >= self.live_from
             && properties.last_seen >= self.seen_from
     }
 }
 
-/// Walks a run; opens one file at a time.
+/// Cursor over a run; opens one file at a time.
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     admission: Admission,
@@ -286,7 +286,7 @@ impl RunCursor {
         Ok(cursor)
     }
 
-    /// Returns a cursor that begins with the last row before `stop` and goes back.
+    /// Returns a cursor that begins with the last row before `stop` and moves backwards.
     pub(crate) fn reverse(
         run: Arc<Run>,
         stop: Option<&[u8]>,
@@ -308,7 +308,7 @@ impl RunCursor {
         None
     }
 
-    /// Stands on the first cell of the first row at or after `row`.
+    /// Moves to the first cell of the first row at or after `row`.
     fn open_from(&mut self, row: &[u8]) -> Result<()> {
         self.index = self.run.first_not_before(row);
         self.open_forward(row)
@@ -330,7 +330,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Stands on the first cell of the last row before `stop`.
+    /// Moves to the first cell of the last row before `stop`.
     fn open_before_row(&mut self, stop: Option<&[u8]>) -> Result<()> {
         let files = &self.run.files;
         self.index = stop.map_or(files.len(), |stop| {
@@ -355,7 +355,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Opens the next file when the present one has come to its end.
+    /// Opens the next file when the current one is at its end.
     fn go_on(&mut self) -> Result<()> {
         if self.cursor.as_ref().is_none_or(|cursor| cursor.key().is_some()) {
             return Ok(());

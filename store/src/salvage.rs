@@ -1,17 +1,17 @@
-//! Salvage: what can be read of a damaged data directory, copied to a new one.
+//! Salvage: copies the readable content of a damaged data directory to a new one.
 //!
 //! ```text
-//!   manifest, as far as it can be read ---------.
-//!   descriptions of regions, if it is not whole --+--> tables and regions
+//!   manifest, as far as it is readable -----------.
+//!   descriptions of regions, if it is incomplete --+--> tables and regions
 //!   store files, block by block   --> one file for each family of a region
 //!   log, record by record         --> one segment
 //!                                 --> a new manifest, of a new database
 //! ```
 //!
-//! The directory that is read stays as it is. Cells keep their timestamps and sequences, so history
-//! is the same as far as it was read. What is lost is reported; the rest need not be a state that
-//! ever was: what a lost file or commit has deleted may be there again, and an index may name rows
-//! that are lost, or lack some.
+//! The damaged directory is not changed. Cells keep their timestamps and sequences, so the
+//! history of the readable cells is preserved. Losses are reported; the rest need not be a state
+//! that ever existed: cells deleted by a lost file or commit may reappear, and an index may refer
+//! to lost rows, or lack some.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -33,30 +33,30 @@ use crate::run::FileRecord;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::wal;
 
-/// What was copied, and what was not.
+/// Result of a salvage: copied objects, and losses.
 #[derive(Debug, Clone, Default)]
 pub struct Salvaged {
-    /// Tables.
+    /// Number of tables.
     pub tables: usize,
-    /// Regions.
+    /// Number of regions.
     pub regions: usize,
-    /// Store files that were read.
+    /// Number of store files read.
     pub files: usize,
-    /// Cells of store files.
+    /// Number of cells of store files.
     pub cells: u64,
-    /// Commits of the log.
+    /// Number of commits of the log.
     pub commits: u64,
-    /// What is lost, one line each.
+    /// The losses, one line each.
     pub losses: Vec<String>,
 }
 
-/// Copies what can be read of a data directory to a new one. Nothing is changed in the old one, and
+/// Copies the readable content of a data directory to a new one. The old one is not changed, and
 /// no other process may have it open.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] if the new directory is there and not empty, or if nothing is known of
-/// the tables; [`Error::InUse`], [`Error::Io`].
+/// [`Error::InvalidRequest`] if the new directory exists and is not empty, or if no table is
+/// known; [`Error::InUse`], [`Error::Io`].
 pub fn salvage(env: &Arc<dyn Env>, from: &Path, to: &Path) -> Result<Salvaged> {
     let names = env.list(from)?;
     if !env.list(to)?.is_empty() || to.starts_with(from) {
@@ -93,7 +93,7 @@ struct Salvage<'a> {
     logged: BTreeMap<RegionId, Vec<Sequence>>,
 }
 
-/// The commit of a bulk load of which no manifest tells.
+/// Placeholder for the commit of a bulk load that no manifest records.
 const UNKNOWN_LOAD: u64 = 1;
 
 /// A store file to be read.
@@ -110,9 +110,9 @@ struct RegionSource {
     flushed: u64,
     /// By family.
     files: Vec<Vec<Source>>,
-    /// Whether a manifest that is whole lists the files.
+    /// True if a complete manifest lists the files.
     listed: bool,
-    /// Whether it does, and all are there.
+    /// True if so, and no file is missing.
     is_complete: bool,
 }
 
@@ -162,7 +162,7 @@ impl Salvage<'_> {
         }
         written.last_sequence = written.last_sequence.max(self.newest);
         written.next_region = self.next_region;
-        // What was dropped, and what is lost, is not known of former states.
+        // The dropped and lost versions are unknown, so time travel must begin now.
         let now = Timestamp(self.env.now_micros());
         written.begin_histories(now.max(Timestamp(written.last_timestamp)));
         self.salvaged.tables = written.tables.len();
@@ -173,7 +173,7 @@ impl Salvage<'_> {
         self.salvaged.losses.push(what);
     }
 
-    /// Returns what the manifest says, as far as it can be read, and whether that is all.
+    /// Returns the readable content of the manifest, and whether it is complete.
     fn read_manifest(&mut self) -> (ManifestState, wal::ManifestMark, bool) {
         match manifest::read_some(&**self.env, &self.from.join(manifest::NAME)) {
             Ok((content, None)) => (content.state.clone(), content.mark(), true),
@@ -205,7 +205,8 @@ impl Salvage<'_> {
         if is_whole {
             return Ok(tables);
         }
-        // The newest first: where rows are those of two regions, a split or a merge has made it.
+        // The newest first: where two regions overlap, a split or a merge has created the newer
+        // one.
         let mut described = self.described(state)?;
         described.sort_by_key(|description| std::cmp::Reverse(description.region));
         for description in described {
@@ -218,8 +219,8 @@ impl Salvage<'_> {
             if regions.iter().any(|other| other.id == region) {
                 continue;
             }
-            // One is described once the manifest has it, and its files are there by then. So it has
-            // all that older ones have, however complete these are, and what came afterwards.
+            // A region is described after the manifest lists it, when its files exist. So it has
+            // all cells of older regions, regardless of their completeness, and later ones.
             let mut others = regions.iter().filter(|other| overlap(&other.rows, &source.rows));
             if others.any(|other| other.id > region) {
                 let name = &description.table.name;
@@ -273,8 +274,8 @@ impl Salvage<'_> {
         let (id, flushed) = (record.id, record.flushed);
         let mut region = RegionSource { id, rows, flushed, files, listed: is_whole, is_complete };
         if !is_whole {
-            // What the manifest has forgotten may be newer than all that it lists, or have been
-            // made of that.
+            // Files that the manifest lost may be newer than all listed ones, or may have been
+            // compacted from them.
             let found = self.unlisted(record.id, RowRange::default(), region.files.len())?;
             for (listed, found) in region.files.iter_mut().zip(found.files) {
                 for file in found {
@@ -292,7 +293,7 @@ impl Salvage<'_> {
         Ok(region)
     }
 
-    /// Returns a region with all files that are in its directory.
+    /// Returns a region with all files in its directory.
     fn unlisted(&self, id: RegionId, rows: RowRange, family_count: usize) -> Result<RegionSource> {
         let directory = directory_of(&self.from.join("regions"), id);
         let mut files = Vec::with_capacity(family_count);
@@ -303,7 +304,7 @@ impl Salvage<'_> {
                 if name.extension().is_some_and(|extension| extension == "store") {
                     let path = directory.join(name);
                     let source = Source { path, adopted: None, identity: None };
-                    // Cells of a bulk load have no sequence of their own; the manifest knew it.
+                    // Cells of a bulk load have no sequence; the manifest recorded it.
                     let loaded = self
                         .open(&source)
                         .is_ok_and(|file| file.properties().max_sequence == Sequence(0));
@@ -333,7 +334,7 @@ impl Salvage<'_> {
     ) -> Result<TableRecord> {
         regions.sort_by(|a, b| a.rows.start.cmp(&b.rows.start));
         let mut records: Vec<RegionRecord> = Vec::with_capacity(regions.len());
-        // The first row that no region has yet; `None` behind the last.
+        // The first row without a region so far; `None` behind the last.
         let mut next = Some(Vec::new());
         for region in regions {
             if let Some(gap) = next.take().filter(|next| *next < region.rows.start) {
@@ -349,7 +350,7 @@ impl Salvage<'_> {
         Ok(TableRecord { descriptor, regions: records })
     }
 
-    /// Returns a region for rows of which nothing is known.
+    /// Returns an empty region for rows without any data.
     fn empty_region(&mut self, descriptor: &TableDescriptor, rows: RowRange) -> RegionRecord {
         let id = RegionId(self.next_region);
         self.next_region += 1;
@@ -383,13 +384,14 @@ impl Salvage<'_> {
             by_family.push(opened);
         }
         self.newest = self.newest.max(newest);
-        // Of files that are lost, or that a flush had not written yet, the log may have the cells.
+        // The log may have the cells of lost files, or of memstores that were not flushed.
         let (flushed, replayed) = match is_whole {
             true => (region.flushed, Vec::new()),
             false => {
                 let mut replayed = self.logged.remove(&region.id).unwrap_or_default();
                 replayed.retain(|sequence| sequence.0 <= newest);
-                // Cells of a load of which nobody knows the commit would be taken for those of one.
+                // Cells of a load with an unknown commit would be mistaken for those of another
+                // one.
                 let is_load = |source: &Source| source.adopted == Some(UNKNOWN_LOAD);
                 if region.files.iter().flatten().any(is_load) {
                     replayed.retain(|sequence| sequence.0 > UNKNOWN_LOAD);
@@ -407,8 +409,7 @@ impl Salvage<'_> {
         Ok(RegionRecord { id: region.id, start, stop, flushed, files, history })
     }
 
-    /// Returns a file of which all can be read: the one that is there, or one of what is left of
-    /// it.
+    /// Returns a completely readable file: the existing one, or a copy of its readable cells.
     fn readable(
         &mut self,
         descriptor: &TableDescriptor,
@@ -443,8 +444,8 @@ impl Salvage<'_> {
         Ok(Some(file))
     }
 
-    /// Writes the cells of a family of a region to one file, but for those of the commits that the
-    /// first start takes from the log.
+    /// Writes the cells of a family of a region to one file, except those of commits that the
+    /// first opening replays from the log.
     fn merge(
         &mut self,
         descriptor: &TableDescriptor,
@@ -477,7 +478,7 @@ impl Salvage<'_> {
             if !region.rows.is_before_stop(row_of(key)) {
                 break;
             }
-            // A file and what a compaction has made of it may both be there.
+            // A file and the output of its compaction may both exist.
             let is_new = previous.is_empty() || compare_keys(&previous, key).is_lt();
             let is_replayed = KeyParts::decode(key)
                 .is_some_and(|parts| replayed.binary_search(&parts.sequence).is_ok());
@@ -496,7 +497,7 @@ impl Salvage<'_> {
     }
 }
 
-/// Returns whether two ranges have a row in common.
+/// Returns whether two ranges overlap.
 fn overlap(a: &RowRange, b: &RowRange) -> bool {
     a.is_before_stop(&b.start) && b.is_before_stop(&a.start)
 }

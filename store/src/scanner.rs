@@ -1,13 +1,13 @@
-//! Reads the rows of a scan: region after region, and in each a join of its families by row.
+//! Scanner over the rows of a scan: region by region, and in each a join of its families by row.
 //!
 //! # Invariants
 //!
-//! 1. A scanner keeps its snapshot open, so that what it has still to read is not compacted away,
-//!    and its regions, so that it goes on to the end of a table that was dropped meanwhile.
+//! 1. A scanner keeps its snapshot open, so that the remaining versions are not compacted away,
+//!    and its regions, so that it can continue to the end of a table that is dropped meanwhile.
 //! 2. In each region it reads one set of views.
-//! 3. The filter is one for the whole scan, so that its counts are.
+//! 3. There is one filter for the whole scan, so that its counts are correct.
 //! 4. Once a region was read at a replica, no later one is read at a newer sequence.
-//! 5. While `inside` is set, `row` was begun and its families stand in it or behind it.
+//! 5. While `inside` is set, `row` was begun and its families are in it or behind it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -38,47 +38,47 @@ use crate::snapshot::Snapshot;
 use crate::source::RowSpan;
 use crate::staged::StagedFamilies;
 
-/// Rows between two looks at the cancel flags, where a filter lets few rows through.
+/// Rows between two checks of the cancel flags, if a filter passes few rows.
 const ROWS_BETWEEN_CHECKS: usize = 512;
 
-/// How a scanner reads; what it shares with others of its transaction.
+/// Parameters of a scanner, which it shares with others of its transaction.
 pub(crate) struct ScanRules {
     /// The table, for errors.
     pub(crate) table: TableId,
-    /// What all reads share.
+    /// Context of all reads.
     pub(crate) path: Arc<ReadPath>,
-    /// Kept open.
+    /// Snapshot, held open.
     pub(crate) snapshot: Arc<Snapshot>,
-    /// What is visible.
+    /// Read specification.
     pub(crate) spec: ReadSpec,
-    /// The transaction's own cells.
+    /// The transaction's staged cells.
     pub(crate) staged: StagedFamilies,
-    /// Where reads may go.
+    /// Copies of a region that may serve reads.
     pub(crate) consistency: Consistency,
-    /// Any of them set ends the scan.
+    /// Flags that end the scan when set.
     pub(crate) cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
-    /// What the reading is charged to.
+    /// Quotas that the scan is charged to.
     pub(crate) charged: Charged,
-    /// What makes a row.
+    /// Families that a row requires.
     pub(crate) required: RequiredFamilies,
-    /// The observers of the table, if they want to see scans.
+    /// The observers of the table, if they observe scans.
     pub(crate) observers: Option<Arc<RegionChain>>,
-    /// What is told of the part of the range that was read, at SERIALIZABLE.
+    /// Tracker of the ranges read, at SERIALIZABLE.
     pub(crate) tracker: Option<Arc<ReadTracker>>,
 }
 
-/// The range of a scan of which a tracker is told as far as it is read.
+/// The part of a scan's range that is not tracked yet.
 struct Tracked {
     tracker: Arc<ReadTracker>,
     start: Vec<u8>,
     stop: Option<Vec<u8>>,
 }
 
-/// A scan that observers see.
+/// A scan with observers.
 struct Watched {
     chain: Arc<RegionChain>,
     scan: Scan,
-    /// Rows that may still be returned, where observers may leave some out; else the scanner
+    /// Rows that may still be returned, if observers may remove some; otherwise the scanner
     /// counts them.
     rows_left: Option<u64>,
 }
@@ -90,18 +90,18 @@ impl Drop for Watched {
 }
 
 impl ScanRules {
-    /// Charges the quotas for what was read.
+    /// Charges the quotas for a volume.
     fn charge(&self, volume: Volume) {
         charge(&self.charged, Access::Read, volume.bytes, &*self.path.options.env);
     }
 }
 
-/// Reads the rows of a scan, batch by batch. Keeps the snapshot it was opened with.
+/// Scanner over the rows of a scan, batch by batch. Holds the snapshot it was opened with.
 pub struct Scanner {
     rules: ScanRules,
     scan: Scan,
     order: RowOrder,
-    /// What is left of the range: from `start` to before `stop`.
+    /// The remaining range: from `start` to before `stop`.
     start: Vec<u8>,
     stop: Option<Vec<u8>>,
     map: Arc<RegionMap>,
@@ -109,33 +109,34 @@ pub struct Scanner {
     ahead: std::ops::Range<usize>,
     current: Option<RegionScanner>,
     filter: Option<FilterRun>,
-    /// Rows that may still be begun.
+    /// Number of rows that may still be begun.
     rows_left: u64,
-    /// The row at which the scan stands.
+    /// The current row.
     row: Vec<u8>,
-    /// The family, by its place in the list, in which a piece of `row` ended, and the last cell.
+    /// The family, by its position in the list, in which a partial `row` ended, and the last
+    /// cell.
     inside: Option<(usize, CellPosition)>,
-    /// The cell after which the first row goes on.
+    /// The cell after which the first row continues.
     resume: Option<CellPosition>,
-    /// Whether a piece of `row` was returned, by this scan or by the one that it goes on with.
+    /// True if a part of `row` was returned, by this scan or by the one that it continues.
     begun: bool,
-    /// The snapshot of the first replica that was read, kept open.
+    /// The snapshot of the first replica that was read, held open.
     lagging: Option<Snapshot>,
-    /// What was read in regions that are done.
+    /// Cost of the completed regions.
     counts: ReadCounts,
-    /// Rows read in a row before columns are looked for again.
+    /// Number of rows to read before columns are tried again.
     row_run: usize,
     watched: Option<Watched>,
     tracked: Option<Tracked>,
 }
 
-/// What [`Scanner::next_columns`] came to.
+/// Result of [`Scanner::next_columns`].
 pub enum ScanStep {
     /// Some rows, column by column.
     Columns(ColumnSlice),
     /// Some rows, in the batch.
     Rows,
-    /// Nothing: there are no more rows.
+    /// There are no more rows.
     End,
 }
 
@@ -147,14 +148,14 @@ struct RegionScanner {
     families: Vec<FamilyScanner>,
 }
 
-/// What came of a row.
+/// Outcome for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// It was returned, or a piece of it, or refused.
+    /// It was returned, completely or partly, or rejected.
     Taken,
     /// There was none in the region.
     RegionEnd,
-    /// No row that follows is wanted.
+    /// No later row can match.
     ScanEnd,
 }
 
@@ -163,7 +164,7 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the scan asks for what there is not.
+    /// [`Error::InvalidRequest`] if the scan names unknown families or contradicts itself.
     pub(crate) fn open(
         map: Arc<RegionMap>,
         mut scan: Scan,
@@ -221,7 +222,7 @@ impl Scanner {
         })
     }
 
-    /// Replaces the content of `out` by the next rows, or pieces of rows, at most `row_limit` and
+    /// Replaces the content of `out` by the next rows, or partial rows, at most `row_limit` and
     /// about [`Scan::batch_bytes`] of them. Returns whether there were any.
     pub fn next_batch(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         match self.watched.take() {
@@ -234,7 +235,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the next batch with the hooks around it, again if they leave nothing of it.
+    /// Reads the next batch with the hooks around it, repeatedly while they remove all rows.
     fn next_watched(
         &mut self,
         watched: &mut Watched,
@@ -284,7 +285,7 @@ impl Scanner {
         Ok(!out.is_empty())
     }
 
-    /// Tells the tracker of the rows of a batch.
+    /// Tracks the rows of a batch.
     fn track_rows(&self, out: &CellBatch) {
         if self.tracked.is_some() {
             let last = out.row_count().checked_sub(1).map(|last| out.row(last));
@@ -292,8 +293,8 @@ impl Scanner {
         }
     }
 
-    /// Tells the tracker what was read: up to the last row that is returned; all if there is no
-    /// more. A row that came up to the limit is the last one that anybody has looked at.
+    /// Tracks the range read so far: up to the last returned row; all of it if there are no more.
+    /// A row that reached the limit is the last one that was read.
     fn track(&self, last: Option<&[u8]>) {
         let Some(Tracked { tracker, start, stop }) = &self.tracked else { return };
         let ended = self.current.is_none() && self.ahead.is_empty() && self.rows_left > 0;
@@ -308,8 +309,8 @@ impl Scanner {
         tracker.note_range(self.rules.table, start, stop);
     }
 
-    /// Reads on, block by block where rows lie in columnar blocks and nothing hides or changes
-    /// them, row by row elsewhere: either gives some rows as columns, or replaces the content of
+    /// Reads on, by block where rows are in columnar blocks and not hidden or changed by other
+    /// sources, by row elsewhere: returns either some rows as columns, or replaces the content of
     /// `out` by some rows. At most `row_limit`, in the order of the scan.
     ///
     /// # Errors
@@ -339,7 +340,7 @@ impl Scanner {
                 self.track_columns(&slice)?;
                 return Ok(ScanStep::Columns(slice));
             }
-            // The longer there are no columns, the less often they are looked for.
+            // The longer there are no columns, the less often they are tried.
             let turn = self.fill(row_limit.min(self.row_run), out)?;
             self.row_run = (self.row_run * 2).min(ROWS_BETWEEN_CHECKS);
             match turn {
@@ -360,7 +361,7 @@ impl Scanner {
         Ok(ScanStep::End)
     }
 
-    /// Tells the tracker of rows that come as columns.
+    /// Tracks rows that are returned as columns.
     fn track_columns(&self, slice: &ColumnSlice) -> Result<()> {
         if self.tracked.is_none() {
             return Ok(());
@@ -375,7 +376,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Returns whether rows of the region at hand may come as columns.
+    /// Returns whether rows of the current region may be returned as columns.
     fn may_take_columns(&self) -> bool {
         let families = self.current.as_ref().map(|current| current.families.as_slice());
         self.filter.is_none() && matches!(families, Some([only]) if only.may_have_columns())
@@ -405,8 +406,8 @@ impl Scanner {
         Ok(slice)
     }
 
-    /// Moves on so that the next row is at or after `row` (at or before it in reverse): the hint of
-    /// a skip scan. Gives up what is left of a row that came in pieces.
+    /// Seeks so that the next row is at or after `row` (at or before it in reverse): the hint of
+    /// a skip scan. Skips the rest of a partial row.
     pub fn seek(&mut self, row: &[u8]) -> Result<()> {
         self.leave_row();
         match self.order {
@@ -415,11 +416,11 @@ impl Scanner {
         }
     }
 
-    /// Returns where the scan stands: a new scan of the same range that begins there returns what
-    /// this one has not returned. Rows that a filter refused are passed, too.
+    /// Returns the position of the scan: a new scan of the same range that begins there returns
+    /// the remaining rows. Rows that a filter rejected are passed, too.
     pub fn position(&mut self) -> Result<Position> {
         let position = self.find_position()?;
-        // What lies between the last row and there was found to be empty, or refused.
+        // The range between the last row and the position was found to be empty, or rejected.
         match &position {
             Position::At(row) | Position::After(row) => self.track(Some(row)),
             Position::Inside(_) => {}
@@ -454,8 +455,8 @@ impl Scanner {
         })
     }
 
-    /// Returns a scan of what this one has not returned yet, as plain data: with the position, and
-    /// with what is left of its limit and of the counts of its filter.
+    /// Returns a scan of the remaining rows, as plain data: with the position, and with the
+    /// remaining limit and counts of the filter.
     pub fn rest(&mut self) -> Result<Scan> {
         let position = self.position()?;
         let mut rest = self.scan.clone();
@@ -468,7 +469,7 @@ impl Scanner {
         Ok(rest)
     }
 
-    /// Returns what the scan has read until now.
+    /// Returns the cost of the scan so far.
     pub fn counts(&mut self) -> ReadCounts {
         let mut counts = self.counts;
         for family in self.current.iter_mut().flat_map(|current| &mut current.families) {
@@ -502,7 +503,7 @@ impl Scanner {
         self.ahead = 0..0;
     }
 
-    /// Gives up what is left of a row that came in pieces.
+    /// Skips the rest of a partial row.
     fn leave_row(&mut self) {
         self.resume = None;
         if let (Some((first, _)), Some(current)) = (self.inside.take(), &mut self.current) {
@@ -511,7 +512,7 @@ impl Scanner {
         }
     }
 
-    /// Moves on to the first row at or after `row`; in reverse, to the last row before it. Never
+    /// Moves to the first row at or after `row`; in reverse, to the last row before it. Never
     /// moves back.
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         let target = match self.order {
@@ -546,7 +547,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Makes a region the next to be opened, at a row of it.
+    /// Sets the next region to be opened, and the row in it.
     fn begin_at(&mut self, region: usize, row: &[u8]) {
         match self.order {
             RowOrder::Forward => {
@@ -575,7 +576,7 @@ impl Scanner {
             spec.snapshot = snapshot.sequence();
             self.rules.spec.snapshot = spec.snapshot;
         }
-        // Staged cells know no regions, so the range must end where the region does.
+        // Staged cells are not divided by region, so the range must end where the region does.
         let span = RowSpan {
             start: self.start.as_slice().max(region.start()),
             stop: lower_end(self.stop.as_deref(), region.stop()),
@@ -612,7 +613,7 @@ impl Scanner {
         self.rules.path.enter(region, self.rules.table, snapshot, &caller)
     }
 
-    /// Adds rows of the current region to `out`, until it is full or the region has no more.
+    /// Appends rows of the current region to `out`, until it is full or the region has no more.
     fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Turn> {
         let (before, since) = (BatchMark::of(out), RegionMark::now());
         if let Some(current) = &self.current
@@ -644,8 +645,8 @@ impl Scanner {
         Ok(turn)
     }
 
-    /// The primary stopped answering in the middle of the region: goes on at a replica, from where
-    /// the scan stands.
+    /// The primary stopped answering within the region: continues at a replica, from the current
+    /// position.
     fn resume_on_replica(&mut self) -> Result<()> {
         let position = self.position()?;
         let Some(current) = &self.current else { return Ok(()) };
@@ -655,7 +656,8 @@ impl Scanner {
         let (Position::At(row) | Position::Inside(CellPosition { row, .. })) = &position else {
             return Ok(());
         };
-        // Opened by the next turn of the caller's loop, at a replica if the primary is still held.
+        // Opened by the next iteration of the caller's loop, at a replica if the primary is still
+        // held.
         match self.order {
             RowOrder::Forward => {
                 self.ahead.start = index;
@@ -691,8 +693,8 @@ impl Scanner {
         Ok(found)
     }
 
-    /// Adds the next row of the current region to `out`, or the next piece of it, unless the filter
-    /// refuses it.
+    /// Appends the next row of the current region to `out`, or the next part of it, unless the
+    /// filter rejects it.
     fn take_row(&mut self, out: &mut CellBatch) -> Result<Turn> {
         if self.inside.is_none() {
             if self.rows_left == 0 {
@@ -715,8 +717,8 @@ impl Scanner {
         self.read_row(out)
     }
 
-    /// Adds rows of the current region to `out` as far as they need no more than a look at each
-    /// cell. Returns the cells looked at, about `looks` at most.
+    /// Appends rows of the current region to `out` by the fast path of plain rows. Returns the
+    /// number of cells read, about `looks` at most.
     fn take_plain_rows(
         &mut self,
         row_limit: usize,
@@ -795,7 +797,7 @@ impl Scanner {
         Ok(Turn::Taken)
     }
 
-    /// Counts a row that is part of the answer.
+    /// Counts a row of the result.
     fn count_row(&mut self) {
         self.rows_left = self.rows_left.saturating_sub(1);
         if let Some(filter) = &mut self.filter {
@@ -804,7 +806,7 @@ impl Scanner {
     }
 }
 
-/// Checks that a scan asks for what the table has, and for nothing that excludes itself.
+/// Checks that a scan names existing families, and does not contradict itself.
 fn check(scan: &Scan, filter: Option<&FilterRun>, table: &TableDescriptor) -> Result<()> {
     check_families(scan.families.as_deref(), &scan.family_reads, table)?;
     if scan.raw && scan.family_reads.iter().any(|read| read.columns.is_some()) {

@@ -1,20 +1,20 @@
-//! Which compaction runs when.
+//! Compaction scheduler: queue of stores, priorities, limits, and retries.
 //!
 //! ```text
-//!   flush, start, clock, statement --> queue of stores --> plan --> a compaction thread --.
+//!   flush, open, clock, statement --> queue of stores --> plan --> a compaction thread --.
 //!                                          ^-------- more to do, or failed: later --------'
 //! ```
 //!
-//! A job names a store (a family of a region); what is merged is planned only when a thread is
-//! free, so that it fits the files of that moment. Stores that are nearest to making writers wait
-//! come first, then those that asked first. Compactions that read much never take the last thread,
-//! so that they do not starve small ones.
+//! A job names a store (a family of a region); the merge is planned only when a thread is free,
+//! so that it fits the present files. Stores with the fewest runs left before writers wait come
+//! first, then the oldest jobs. Compactions that read much never take the last thread, so that
+//! they do not starve small ones.
 //!
 //! # Invariants
 //!
-//! 1. A job without a waiter is in the queue once for each store.
-//! 2. Who waits gets exactly one answer, also when the store stops or the table is dropped.
-//! 3. A job that failed rests, twice as long each time, and stays in the queue.
+//! 1. A job without a waiter is in the queue at most once for each store.
+//! 2. A waiter gets exactly one answer, also when the store stops or the table is dropped.
+//! 3. A failed job pauses, twice as long each time, and stays in the queue.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,18 +32,18 @@ use crate::family_store::CompactionPlan;
 use crate::options::{CompactionLimits, Options};
 use crate::region::{Region, Surroundings, Upkeep};
 
-/// How often all stores are asked whether time alone has given them something to do.
+/// Interval at which all stores are checked for compactions that are due by time.
 const TICK_MICROS: i64 = 10_000_000;
-/// How often who waits for a compaction looks whether to go on.
+/// Interval at which a waiter for a compaction checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
-/// How long work that failed rests at first, and at most.
+/// Initial and maximal pause after a failure.
 const REST_MICROS: (i64, i64) = (1_000_000, 60_000_000);
-/// Flushes whose bytes together make a compaction a long one: HBase's throttle point.
+/// Number of flushes whose bytes make a compaction a long one: HBase's throttle point.
 const LONG_FLUSHES: u64 = 20;
-/// How long a throttled compaction sleeps at most before it looks whether it was cancelled.
+/// Maximal sleep of a throttled compaction before it checks for cancellation.
 const THROTTLE_POLL: Duration = Duration::from_millis(100);
 
-/// A compaction that runs, for system views.
+/// A running compaction, for system views.
 #[derive(Debug, Clone)]
 pub struct CompactionStatus {
     /// The table.
@@ -52,33 +52,33 @@ pub struct CompactionStatus {
     pub region: RegionId,
     /// Index of the family.
     pub family: u8,
-    /// Why it was chosen.
+    /// The reason of its selection.
     pub reason: Reason,
-    /// Files it reads.
+    /// Number of files it reads.
     pub files: u64,
-    /// When it began: microseconds since 1970.
+    /// Start time: microseconds since 1970.
     pub started_micros: i64,
     /// Cells read so far.
     pub cells_done: u64,
     /// Cells to read.
     pub cells_total: u64,
-    /// Bytes of cells read so far, as they are in memory.
+    /// Uncompressed bytes of cells read so far.
     pub bytes_done: u64,
     /// Bytes of the files to read.
     pub bytes_total: u64,
 }
 
-/// The queue, and what runs.
+/// The scheduler: queue and running compactions.
 pub(crate) struct Schedule {
     env: Arc<dyn Env>,
     limits: CompactionLimits,
     long_bytes: u64,
     state: Mutex<State>,
-    /// Something was queued or ended, or the store stops.
+    /// Signalled when a job is queued or ends, or the store stops.
     changed: Condvar,
     stopped: AtomicBool,
     bucket: Mutex<TokenBucket>,
-    /// How near stores are to making writers wait, in thousandths.
+    /// Compaction pressure of the stores, in thousandths.
     pressure: AtomicU64,
     failures: AtomicU64,
 }
@@ -96,25 +96,25 @@ struct Rest {
     length_micros: i64,
 }
 
-/// A wish for a compaction.
+/// A request for a compaction of a store.
 struct Job {
     region: Arc<Region>,
     family: usize,
     request: Request,
     asked_micros: i64,
-    /// What earlier steps of the job have done.
+    /// Result of the earlier steps of the job.
     done: Option<Upkeep>,
     waiter: Option<Waiter>,
 }
 
-/// Who waits for a job.
+/// Waiter for a job.
 struct Waiter {
     sender: mpsc::Sender<Result<Option<Upkeep>>>,
-    /// Set when nobody waits any more: the job is not to be begun, or to be ended.
+    /// Set when the waiter has left: the job is to be skipped, or to be stopped.
     has_left: Arc<AtomicBool>,
 }
 
-/// A compaction that a thread is to carry out.
+/// A compaction to be run by a thread.
 pub(crate) struct Task {
     job: Job,
     pub(crate) plan: CompactionPlan,
@@ -128,19 +128,18 @@ struct Running {
     bytes_done: AtomicU64,
 }
 
-/// The answer to who waits for compactions. Those that are not done when it is dropped are not
-/// wanted any more.
+/// The pending answer to a waiter for compactions. Dropping it cancels those that are not done.
 pub(crate) struct Answer {
     parts: Vec<mpsc::Receiver<Result<Option<Upkeep>>>>,
     has_left: Arc<AtomicBool>,
 }
 
 impl Answer {
-    /// Returns what was done once all is.
+    /// Returns the result once all are done.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`], [`Error::ShutDown`], and what made a compaction fail.
+    /// [`Error::Cancelled`], [`Error::ShutDown`], errors of a compaction.
     pub(crate) fn wait(self, cancelled: &AtomicBool) -> Result<Upkeep> {
         let mut done = Upkeep::default();
         for part in &self.parts {
@@ -166,7 +165,7 @@ impl Drop for Answer {
 }
 
 impl Job {
-    /// Returns what policies may want of a family, which nobody waits for.
+    /// Returns a job without a waiter for the policy's choice.
     fn wish(region: &Arc<Region>, family: usize, now: i64) -> Job {
         Job {
             region: Arc::clone(region),
@@ -182,22 +181,22 @@ impl Job {
         (self.region.id(), self.family)
     }
 
-    /// Returns whether somebody asked for it and does not want it any more.
+    /// Returns whether its waiter has left.
     fn is_forsaken(&self) -> bool {
         self.waiter.as_ref().is_some_and(|waiter| waiter.has_left.load(Ordering::Relaxed))
     }
 
     fn answer(&self, answer: Result<Option<Upkeep>>) {
         if let Some(waiter) = &self.waiter {
-            // Who has stopped waiting does not want to know.
+            // A waiter that has left ignores the answer.
             let _ = waiter.sender.send(answer);
         }
     }
 
-    /// Lower goes first.
+    /// Returns the sort key; lower goes first.
     fn rank(&self) -> (i64, i64) {
         let left = self.region.runs_left(self.family).unwrap_or(i64::MAX);
-        // What somebody waits for yields only to what writers are about to wait for.
+        // A job with a waiter is preceded only by stores for which writers are about to wait.
         let left = if self.waiter.is_some() { left.min(1) } else { left };
         (left, self.asked_micros)
     }
@@ -218,7 +217,7 @@ impl Task {
 impl Schedule {
     /// Returns an empty schedule.
     pub(crate) fn new(options: &Options) -> Schedule {
-        // Who opens a store asks for all of them.
+        // The opening of a store schedules all of them.
         let next_tick_micros = options.env.now_micros().saturating_add(TICK_MICROS);
         Schedule {
             env: Arc::clone(&options.env),
@@ -233,7 +232,7 @@ impl Schedule {
         }
     }
 
-    /// Asks for what the policies of a region find to do.
+    /// Schedules the compactions that a region's policies select.
     pub(crate) fn want(&self, region: &Arc<Region>) {
         let now = self.env.now_micros();
         let mut state = self.state.lock();
@@ -244,8 +243,8 @@ impl Schedule {
         self.changed.notify_all();
     }
 
-    /// Asks for a compaction of all families of a region, ahead of what policies want. The answer
-    /// comes when it was done.
+    /// Schedules a compaction of all families of regions, ahead of the policies' choices. The
+    /// answer is returned when it is done.
     pub(crate) fn order(&self, regions: &[Arc<Region>], request: Request) -> Answer {
         let now = self.env.now_micros();
         let mut parts = Vec::new();
@@ -271,8 +270,7 @@ impl Schedule {
         Answer { parts, has_left }
     }
 
-    /// Waits until there is a compaction to carry out; `None` when the store stops. `regions` are
-    /// all there are.
+    /// Waits for a compaction to run; `None` when the store stops. `regions` returns all regions.
     pub(crate) fn next(
         &self,
         regions: &dyn Fn() -> Vec<Arc<Region>>,
@@ -291,18 +289,18 @@ impl Schedule {
             if let Some(task) = self.pick(&mut state, now, surroundings) {
                 return Some(task);
             }
-            // Time alone makes rests end and files expire.
+            // Pauses end and files expire by time alone.
             let micros = u64::try_from(state.next_event_micros().saturating_sub(now)).unwrap_or(0);
             let wait = Duration::from_micros(micros.clamp(10_000, TICK_MICROS.unsigned_abs()));
             self.changed.wait_for(&mut state, wait);
         }
     }
 
-    /// Takes the first job that has something to do now, and answers those that never will.
+    /// Takes the first job that can run now, and answers those that never will.
     fn pick(&self, state: &mut State, now: i64, surroundings: &dyn Surroundings) -> Option<Task> {
         state.queued.sort_by_cached_key(Job::rank);
         let horizon = surroundings.horizon();
-        // Stores that begin nothing more until a merge of all their files can have its turn.
+        // Stores that start no more compactions until a merge of all their files can run.
         let mut reserved: Vec<(RegionId, usize)> = Vec::new();
         let mut jobs = std::mem::take(&mut state.queued).into_iter();
         let mut found = None;
@@ -326,7 +324,7 @@ impl Schedule {
                     found = Some((job, plan));
                     break;
                 }
-                // Its turn comes when another one ends.
+                // It runs when another one ends.
                 Some(_) => state.queued.push(job),
                 None if state.runs_any_of(job.store()) => {
                     if job.request == Request::Major {
@@ -372,11 +370,11 @@ impl Schedule {
         Task { job, plan, running }
     }
 
-    /// Takes note of how a task ended, and queues what follows from it.
+    /// Records the end of a task, and queues follow-up jobs.
     pub(crate) fn end(&self, task: Task, result: Result<Upkeep>) {
         let Task { mut job, plan, running } = task;
         let reason = plan.selection().reason;
-        // Its inputs are free before anybody is woken.
+        // Its inputs are free before a waiter is woken.
         drop(plan);
         let now = self.env.now_micros();
         let mut state = self.state.lock();
@@ -389,7 +387,7 @@ impl Schedule {
                 done += upkeep;
                 job.done = Some(done);
                 if job.request == Request::Major && reason == Reason::Expired {
-                    // That went first and was not what is wanted.
+                    // An earlier compaction of the store, not the requested one.
                     state.queued.push(job);
                 } else {
                     job.answer(Ok(job.done));
@@ -413,9 +411,9 @@ impl Schedule {
         self.changed.notify_all();
     }
 
-    /// Lets writers and compactions know how near stores are to too many files.
+    /// Updates the compaction pressure, which writers and compactions use.
     fn raise_pressure(&self, region: &Region) {
-        // The nearest of late: what is far sinks slowly, so that no store needs to be asked again.
+        // The maximum of recent values, which decays slowly, so that stores need not be polled.
         let now = (region.compaction_pressure() * 1000.0) as u64;
         let before = self.pressure.load(Ordering::Relaxed);
         self.pressure.store(now.max(before - before / 4), Ordering::Relaxed);
@@ -431,7 +429,7 @@ impl Schedule {
             || state.queued.iter().any(|job| job.region.id() == region && !resting(job))
     }
 
-    /// Returns what runs.
+    /// Returns the running compactions.
     pub(crate) fn running(&self) -> Vec<CompactionStatus> {
         let state = self.state.lock();
         let of = |running: &Arc<Running>| CompactionStatus {
@@ -442,12 +440,12 @@ impl Schedule {
         state.running.iter().map(of).collect()
     }
 
-    /// Returns how many jobs wait.
+    /// Returns the number of queued jobs.
     pub(crate) fn queued_count(&self) -> usize {
         self.state.lock().queued.len()
     }
 
-    /// Returns how many compactions failed since start.
+    /// Returns the number of failed compactions since the start.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -459,7 +457,7 @@ impl Schedule {
         self.changed.notify_all();
     }
 
-    /// Ends what runs, and answers all who wait.
+    /// Stops running compactions, and answers all waiters.
     pub(crate) fn stop(&self) {
         let mut state = self.state.lock();
         self.stopped.store(true, Ordering::SeqCst);
@@ -477,7 +475,7 @@ impl Schedule {
         if is_wanted { Ok(()) } else { Err(Error::Cancelled) }
     }
 
-    /// Waits until a compaction may go on after it has read so many bytes.
+    /// Throttles a compaction after it has read `bytes` bytes.
     fn pace(&self, bytes: u64, job: &Job) -> Result<()> {
         let Some(throughput) = self.limits.throughput else { return Ok(()) };
         let mut taken = bytes;
@@ -507,7 +505,7 @@ impl State {
         }
     }
 
-    /// As [`State::want`], of all families of many regions.
+    /// As [`State::want`], for all families of many regions.
     fn want_all(&mut self, regions: Vec<Arc<Region>>, now: i64) {
         let waiting = self.queued.iter().filter(|job| job.waiter.is_none()).map(Job::store);
         let waiting: HashSet<(RegionId, usize)> = waiting.collect();
@@ -539,7 +537,7 @@ impl State {
     }
 }
 
-/// Watches one compaction: counts, throttles, cancels.
+/// Progress observer of one compaction: counts, throttles, cancels.
 pub(crate) struct Watch<'a> {
     schedule: &'a Schedule,
     running: &'a Running,
@@ -547,7 +545,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Returns the watch over a task.
+    /// Returns the progress observer of a task.
     pub(crate) fn over(schedule: &'a Schedule, task: &'a Task) -> Watch<'a> {
         Watch { schedule, running: &task.running, job: &task.job }
     }

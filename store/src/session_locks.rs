@@ -1,7 +1,8 @@
-//! Locks of sessions, and what system views show of all locks.
+//! Session-level locks (advisory locks), and the lock status for system views.
 //!
-//! A session holds locks beside those of its transactions, for as long as it likes: advisory locks.
-//! They stand in the table of row locks ([`crate::lock`]), so that a circle of both is found.
+//! A session holds locks in addition to those of its transactions, until it releases them or
+//! ends. They are in the lock table ([`crate::lock`]), so that deadlocks between both kinds are
+//! detected.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,45 +18,45 @@ use crate::lock_mode::{LockMode, ModeSet};
 use crate::mutation::LockWait;
 use crate::store::Store;
 
-/// How a session waits for a lock.
+/// Wait policy of a session for a lock.
 #[derive(Clone, Copy)]
 pub struct SessionWait<'a> {
-    /// Whether to wait at all.
+    /// Wait, fail or skip.
     pub wait: LockWait,
-    /// For how long; `None`: for ever.
+    /// Maximal wait; `None`: no limit.
     pub lock_timeout: Option<Duration>,
-    /// After how long to look for a deadlock.
+    /// Wait before the deadlock check.
     pub deadlock_timeout: Duration,
     /// Ends the wait when set.
     pub cancelled: &'a AtomicBool,
 }
 
 impl Store {
-    /// Returns the locks that somebody waits for: who has them and who waits.
+    /// Returns the locks with waiters: holders and waiters.
     pub fn contended_locks(&self) -> Vec<LockStatus> {
         self.engine().locks.contended()
     }
 
-    /// Returns the list of a new session, which notes there what it reads
+    /// Returns the list for the read locks of a new session
     /// ([`TransactionOptions::reads`](crate::transaction::TransactionOptions::reads)).
     pub fn read_locks(&self) -> Arc<ReadLocks> {
         self.engine().locks.readers.list()
     }
 
-    /// Returns who reads under which lock, where nobody wants it alone.
+    /// Returns the read locks that are only in the lists of sessions, with their owners.
     pub fn noted_reads(&self) -> Vec<(LockOwner, LockName)> {
         let noted = self.engine().locks.readers.noted();
         noted.into_iter().map(|(owner, lock)| (owner.shown(), lock)).collect()
     }
 
-    /// Returns who has the lock of a row and who waits for it.
+    /// Returns the holders of and the waiters for the lock of a row.
     pub fn lock_status(&self, table: TableId, row: &[u8]) -> Vec<LockStatus> {
         self.engine().locks.status(table, row)
     }
 
-    /// Takes a lock for a session, which holds it beside those of its transactions; returns up to
-    /// which commit what the session reads from now on is to show
-    /// ([`raise_floor`](crate::Transaction::raise_floor)), `None` if the lock was to be skipped.
+    /// Takes a lock for a session, in addition to those of its transactions; returns the commit
+    /// that later reads of the session must include
+    /// ([`raise_floor`](crate::Transaction::raise_floor)), `None` if the lock was skipped.
     ///
     /// # Errors
     ///
@@ -82,8 +83,8 @@ impl Store {
         Ok((grant.taken != Taken::Skipped).then_some(grant.mark))
     }
 
-    /// Makes a lock of a session weaker, or gives it back. `seen`: up to which commit the session
-    /// has seen or made any.
+    /// Weakens or releases a lock of a session. `seen` is the highest commit that the session has
+    /// seen or made.
     pub fn unlock_for_session(
         &self,
         session: u32,

@@ -1,18 +1,18 @@
-//! Snapshots: how far commits are applied, and which snapshots are open.
+//! Snapshots: the applied mark of commits, and the registry of open snapshots.
 //!
 //! Commits get their sequences in order and are applied in any order. [`AppliedMark`] is the
 //! highest sequence such that it and all before it are applied; new snapshots are taken at the
-//! lower of it and the log's durable mark. [`Snapshots`] knows the open ones, so that flushes and
-//! compactions keep what they can still see.
+//! lower of it and the log's durable mark. [`Snapshots`] registers the open ones, so that flushes
+//! and compactions retain the versions visible to them.
 //!
 //! # Invariants
 //!
-//! 1. [`Snapshots::horizon`] is never above a snapshot that is open or will be opened, nor its time
-//!    after that by which one is read: both are read and registered under one shard lock, and who
-//!    asks for the horizon has looked at mark and clock before it looks at the shards.
-//! 2. A snapshot that `horizon` passed over because of its age or number is closed for good, and
-//!    that is known before anything is forgotten. Readers ask [`Snapshot::check`] after they have
-//!    read, so they return what was kept for them or an error, nothing else.
+//! 1. [`Snapshots::horizon`] is never above a snapshot that is open or will be opened, nor its
+//!    time after that of one: both are read and registered under one shard lock, and the caller
+//!    of `horizon` has read mark and clock before it reads the shards.
+//! 2. A snapshot that `horizon` ignored because of its age or number is closed permanently, and
+//!    that is published before any version is dropped. Readers call [`Snapshot::check`] after
+//!    they have read, so they return either retained versions or an error.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -29,10 +29,10 @@ use crate::error::{Error, Result};
 use crate::options::BlockingSection;
 use crate::scan::Horizon;
 
-/// How far commits are applied without a gap.
+/// The highest sequence up to which all commits are applied.
 pub(crate) struct AppliedMark {
     mark: AtomicU64,
-    /// Applied, but not the next after the mark.
+    /// Applied sequences above the mark, with gaps.
     ahead: Mutex<BinaryHeap<Reverse<u64>>>,
     advanced: Condvar,
     waiting: AtomicUsize,
@@ -54,7 +54,7 @@ impl AppliedMark {
         Sequence(self.mark.load(Ordering::SeqCst))
     }
 
-    /// Notes that a commit is applied.
+    /// Records that a commit is applied.
     pub(crate) fn applied(&self, sequence: Sequence) {
         let mut ahead = self.ahead.lock();
         let mut mark = self.mark.load(Ordering::Relaxed);
@@ -74,8 +74,8 @@ impl AppliedMark {
         }
     }
 
-    /// Returns when the mark has reached `sequence`. Waits only for commits that other threads are
-    /// applying right now.
+    /// Waits until the mark has reached `sequence`, that is, for commits that other threads are
+    /// applying at present.
     pub(crate) fn wait_for(&self, sequence: Sequence, blocking: &dyn BlockingSection) {
         if self.current() >= sequence {
             return;
@@ -93,7 +93,7 @@ impl AppliedMark {
 
 const SHARDS: usize = 16;
 
-/// What a snapshot is open for.
+/// Purpose of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotPurpose {
     /// A statement of a transaction at READ COMMITTED, or a scan that has outlived it.
@@ -107,28 +107,28 @@ pub enum SnapshotPurpose {
 /// An open snapshot, for system views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotStatus {
-    /// It sees all commits up to here; versions that it can see are kept.
+    /// The newest visible commit; versions visible to the snapshot are retained.
     pub sequence: Sequence,
-    /// What it is open for.
+    /// Its purpose.
     pub purpose: SnapshotPurpose,
-    /// The number of its transaction; 0 for a read without one.
+    /// Id of its transaction; 0 for a read without one.
     pub transaction: u64,
-    /// When it was opened: microseconds since 1970.
+    /// Opening time: microseconds since 1970.
     pub opened_micros: i64,
-    /// Whether it was too old, or one too many: reads with it fail.
+    /// True if it was too old, or one too many: reads with it fail.
     pub is_closed: bool,
 }
 
-/// A snapshot that a transaction has exported: which one of which transaction.
+/// Name of an exported snapshot: its transaction and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExportedSnapshot {
-    /// The number of the transaction.
+    /// Id of the transaction.
     pub transaction: u64,
-    /// The number of the snapshot among those that it has exported, from 1 on.
+    /// The number among the transaction's exported snapshots, from 1 on.
     pub number: u32,
 }
 
-/// The snapshots that open transactions have exported, so that others can read them.
+/// The exported snapshots of open transactions, for import by others.
 #[derive(Default)]
 pub(crate) struct ExportedSnapshots {
     by_name: Mutex<AHashMap<ExportedSnapshot, Arc<Snapshot>>>,
@@ -140,33 +140,34 @@ impl ExportedSnapshots {
         self.by_name.lock().insert(name, snapshot);
     }
 
-    /// Returns a snapshot; `None` if its transaction has ended, or never was.
+    /// Returns a snapshot; `None` if its transaction has ended, or never existed.
     pub(crate) fn find(&self, name: ExportedSnapshot) -> Option<Arc<Snapshot>> {
         self.by_name.lock().get(&name).cloned()
     }
 
-    /// Forgets those of a transaction that ends. Who reads one of them keeps it.
+    /// Removes those of an ending transaction. Its importers keep their references.
     pub(crate) fn end(&self, transaction: u64) {
         self.by_name.lock().retain(|name, _| name.transaction != transaction);
     }
 }
 
-/// How old and how many open snapshots may be.
+/// Limits of age and number of open snapshots.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SnapshotLimits {
     pub(crate) age_max: Option<Duration>,
     pub(crate) count_max: Option<usize>,
 }
 
-/// The open snapshots.
+/// Registry of open snapshots.
 pub(crate) struct Snapshots {
     limits: SnapshotLimits,
-    /// Snapshots that were opened before are closed: nothing is kept for them. Never goes back.
+    /// Snapshots opened before this time are closed: their versions are not retained. Never
+    /// decreases.
     closed_before_micros: AtomicI64,
     shards: [Shard; SHARDS],
 }
 
-/// On cache lines of its own, so that threads do not meet.
+/// Aligned to cache lines, to avoid false sharing.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard(Mutex<Slots>);
@@ -181,7 +182,7 @@ struct Slots {
 struct Entry {
     view: Horizon,
     purpose: SnapshotPurpose,
-    /// The number of the transaction; 0 for none.
+    /// Id of the transaction; 0 for none.
     transaction: u64,
 }
 
@@ -194,7 +195,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshots {
-    /// Returns the registry of a store without open snapshots.
+    /// Returns an empty registry.
     pub(crate) fn new(limits: SnapshotLimits) -> Snapshots {
         Snapshots {
             limits,
@@ -203,8 +204,8 @@ impl Snapshots {
         }
     }
 
-    /// Opens a snapshot at what `read` returns, which must never go back. `transaction` is 0 for
-    /// none.
+    /// Opens a snapshot with the result of `read`, which must never decrease. `transaction` is 0
+    /// for none.
     pub(crate) fn open(
         self: &Arc<Snapshots>,
         purpose: SnapshotPurpose,
@@ -230,8 +231,8 @@ impl Snapshots {
         Snapshot { registry, shard, slot, view }
     }
 
-    /// Closes snapshots that are too old or too many; returns how far back the others look, or
-    /// `present`, which the caller has read before, if that is further.
+    /// Closes snapshots that are too old or too many; returns the horizon of the others, or
+    /// `present`, which the caller has read before, if that is lower.
     pub(crate) fn horizon(&self, present: Horizon) -> Horizon {
         self.enforce_limits(present.now_micros);
         let closed_before = self.closed_before_micros.load(Ordering::SeqCst);
@@ -268,7 +269,7 @@ impl Snapshots {
         }
     }
 
-    /// Returns the open snapshots, oldest first, those that were closed on their holders included.
+    /// Returns the open snapshots, oldest first, including those closed because of the limits.
     pub(crate) fn status(&self) -> Vec<SnapshotStatus> {
         let closed_before = self.closed_before_micros.load(Ordering::SeqCst);
         let mut found = Vec::new();
@@ -287,17 +288,17 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// Returns the sequence up to which commits are visible.
+    /// Returns the newest visible commit.
     pub(crate) fn sequence(&self) -> Sequence {
         self.view.snapshot
     }
 
-    /// Returns the time at which it was opened, by which its readers judge what has expired.
+    /// Returns its opening time, which its readers use for expiry.
     pub(crate) fn opened_micros(&self) -> i64 {
         self.view.now_micros
     }
 
-    /// Checks that what was read until now is right: the snapshot was open all the time.
+    /// Checks that the snapshot was open during all reads so far.
     ///
     /// # Errors
     ///
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(snapshots.horizon(present), present);
         let first = open(&snapshots, 3, 12);
         let second = open(&snapshots, 3, 12);
-        // At the same sequence, or a later one: what expires is another question.
+        // At the same sequence, or a later one: the expiry time is separate.
         let early = open(&snapshots, 5, 11);
         drop(first);
         assert_eq!(snapshots.horizon(present), horizon(3, 11));
@@ -398,7 +399,7 @@ mod tests {
         young.check().unwrap();
         let closed: Vec<bool> = snapshots.status().iter().map(|status| status.is_closed).collect();
         assert_eq!(closed, [true, false]);
-        // A clock that goes back opens nothing again.
+        // A clock that goes back reopens nothing.
         assert_eq!(snapshots.horizon(horizon(9, 0)), horizon(5, 0));
         assert!(old.check().is_err());
     }
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!((status.len(), status[0].transaction), (3, 7));
     }
 
-    /// Measures, proves nothing: `cargo test --release -p bennu-store opening -- --ignored`.
+    /// Benchmark without assertions: `cargo test --release -p bennu-store opening -- --ignored`.
     #[test]
     #[ignore = "measures, proves nothing"]
     fn opening_and_closing() {

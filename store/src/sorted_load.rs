@@ -7,17 +7,17 @@
 //!   [EntryChunk] --/          \--------- chunks --------------+--> merge of a range --> stream
 //! ```
 //!
-//! Who makes the entries sorts them, chunk by chunk. Chunks beyond [`EntrySorter::bytes_max`] are
-//! merged to a run on disk, and many runs to a longer one. At the end the key space is cut into
-//! ranges of about one size, by a sample of the rows, and each range is merged by a thread of its
-//! own straight into files of a [`BulkLoad`].
+//! The producers of the entries sort them, chunk by chunk. Chunks beyond
+//! [`EntrySorter::bytes_max`] are merged to a run on disk, and many runs to a longer one. At the
+//! end the key space is divided into ranges of about equal size, by a sample of the rows, and
+//! each range is merged by a separate thread directly into files of a [`BulkLoad`].
 //!
 //! # Invariants
 //!
-//! 1. Entries of one row are in one range, so that two with one row and family meet in a merge:
-//!    they are an error, or the row is the answer ([`SortedLoad::Duplicate`]).
-//! 2. A run is read once for each range; nothing of it is kept in memory but a frame a reader and
-//!    the first row of each frame.
+//! 1. Entries of one row are in one range, so that two with the same row and family meet in a
+//!    merge: they are a duplicate ([`SortedLoad::Duplicate`]).
+//! 2. A run is read once for each range; only one frame per reader and the first row of each
+//!    frame are in memory.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -36,20 +36,20 @@ use crate::transaction::Transaction;
 
 /// Bytes of an entry before its row: the row's length, the value's, timestamp, family and type.
 const HEADER_BYTES: usize = 2 + 4 + 8 + 1 + 1;
-/// Bytes of a run that are written, and read, at once.
+/// Bytes of a run per write and read.
 const FRAME_BYTES: usize = 64 << 10;
 /// Runs of one level that are merged to one of the next.
 const RUNS_MAX: usize = 32;
-/// Entries that are merged between two looks whether the load is still wanted.
+/// Entries merged between two checks for cancellation.
 const LOOK_ENTRIES: usize = 4_096;
-/// Entries from which on several threads merge.
+/// Number of entries from which several threads merge.
 const PARALLEL_ENTRIES: u64 = 20_000;
-/// Entries of a chunk between two whose place is known.
+/// Entries of a chunk per mark.
 const MARKED_ENTRIES: usize = 32;
-/// Rows of the sample by which the key space is cut, for each chunk in memory.
+/// Rows of the sample that divides the key space, for each chunk in memory.
 const CHUNK_SAMPLES: usize = 64;
 
-/// Where sorts put what does not fit into memory.
+/// Temporary storage of sorts.
 pub trait ScratchSpace: Send + Sync {
     /// Creates a file.
     ///
@@ -59,16 +59,16 @@ pub trait ScratchSpace: Send + Sync {
     fn create(&self) -> Result<Box<dyn ScratchFile>>;
 }
 
-/// A file of a [`ScratchSpace`] that is being written; dropped, it is gone.
+/// A file of a [`ScratchSpace`] during writing; dropping it removes the file.
 pub trait ScratchFile: Send {
     /// Appends bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; what a limit on such files says.
+    /// [`Error::Io`]; an exceeded limit of temporary files.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Ends the file, which is gone with what this returns.
+    /// Completes the file, which is removed when the result is dropped.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ pub trait ScratchFile: Send {
     fn finish(self: Box<Self>) -> Result<Arc<dyn ReadFile>>;
 }
 
-/// Some entries: cells without a qualifier, one for each row and family.
+/// Unsorted entries: cells without a qualifier, one for each row and family.
 #[derive(Default)]
 pub struct EntryChunk {
     bytes: Vec<u8>,
@@ -84,7 +84,7 @@ pub struct EntryChunk {
     row_count: usize,
 }
 
-/// Where an entry is, with the first bytes of its row, by which most are told apart.
+/// Position of an entry, with the first bytes of its row, which decide most comparisons.
 #[derive(Clone, Copy)]
 struct Slot {
     prefix: u128,
@@ -102,7 +102,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the entry at the start of some bytes; `None` if there is no whole one.
+    /// Decodes the entry at the start of some bytes; `None` if it is incomplete.
     fn read(bytes: &'a [u8]) -> Option<Entry<'a>> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let [a, b, c, d, e, f, timestamp @ .., family, code] = *header;
@@ -136,7 +136,7 @@ impl<'a> Entry<'a> {
 }
 
 impl EntryChunk {
-    /// Returns no entries.
+    /// Returns an empty chunk.
     pub fn new() -> EntryChunk {
         EntryChunk::default()
     }
@@ -145,7 +145,8 @@ impl EntryChunk {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if it has, or a chunk cannot hold it.
+    /// [`Error::InvalidRequest`] if it has a qualifier or a longer row, or a chunk cannot hold
+    /// it.
     pub fn push(&mut self, cell: BulkCell<'_>) -> Result<()> {
         let refuse = |why: &str| Error::InvalidRequest(why.to_owned());
         let row_length = u16::try_from(cell.row.len());
@@ -175,12 +176,12 @@ impl EntryChunk {
         self.bytes.capacity() + self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// Returns the number of rows, each of whose cells were added one after the other.
+    /// Returns the number of rows, if the cells of each were added consecutively.
     pub fn row_count(&self) -> usize {
         self.row_count
     }
 
-    /// Returns the entries in order. They are copied: who merges them reads on and on.
+    /// Returns the entries in order, copied, so that a merge reads them sequentially.
     pub fn sort(mut self) -> SortedChunk {
         let unsorted = &self.bytes;
         self.slots.sort_unstable_by(|a, b| {
@@ -206,11 +207,11 @@ impl EntryChunk {
     }
 }
 
-/// Entries in order.
+/// Sorted entries.
 #[derive(Default)]
 pub struct SortedChunk {
     bytes: Vec<u8>,
-    /// Where every so many entries begin.
+    /// Offset of each [`MARKED_ENTRIES`]th entry.
     marks: Vec<u32>,
     cell_count: usize,
     row_count: usize,
@@ -237,7 +238,7 @@ impl SortedChunk {
         })
     }
 
-    /// Returns where the first entry is whose row is not below this one.
+    /// Returns the offset of the first entry whose row is not below this one.
     fn position(&self, row: &[u8]) -> usize {
         let below = self.marks.partition_point(|&mark| entry_at(&self.bytes, mark).row < row);
         let mut at = self.marks[..below].last().map_or(0, |&mark| mark as usize);
@@ -255,11 +256,11 @@ fn entry_at(bytes: &[u8], start: u32) -> Entry<'_> {
     entry.expect("entries are where they were added")
 }
 
-/// Sorted entries on disk: frames of whole entries, each with its CRC-32C behind.
+/// Sorted entries on disk: frames of whole entries, each followed by its CRC-32C.
 struct ScratchRun {
     file: Arc<dyn ReadFile>,
     frames: Vec<Frame>,
-    /// How often its entries were merged from runs.
+    /// Number of merges that the entries went through.
     level: u32,
 }
 
@@ -317,9 +318,9 @@ impl RunWriter {
     }
 }
 
-/// Reads one sorted sequence of entries.
+/// Cursor over one sorted sequence of entries.
 enum Cursor<'a> {
-    /// The bytes from the entry that it is at.
+    /// The bytes from the current entry on.
     Chunk(&'a [u8]),
     Run(RunCursor<'a>),
 }
@@ -341,7 +342,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn of_run(run: &'a ScratchRun, (start, stop): Range<'a>) -> Result<Cursor<'a>> {
-        // The row at which it starts may begin in the frame before the one that begins with it.
+        // The first row may begin in the frame before the one that starts with it.
         let below = |frame: &Frame| start.is_some_and(|row| frame.first_row.as_slice() < row);
         let frame = run.frames.partition_point(below).saturating_sub(1);
         let (buffer, at) = (Vec::new(), 0);
@@ -357,7 +358,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor::Run(cursor))
     }
 
-    /// Returns the entry that it is at; `None` at the end.
+    /// Returns the current entry; `None` at the end.
     fn entry(&self) -> Option<Entry<'_>> {
         match self {
             Cursor::Chunk(rest) => Entry::read(rest),
@@ -365,7 +366,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the bytes from the entry that it is at.
+    /// Returns the bytes from the current entry on.
     fn rest(&self) -> &[u8] {
         match self {
             Cursor::Chunk(rest) => rest,
@@ -400,7 +401,7 @@ impl RunCursor<'_> {
         self.settle()
     }
 
-    /// Reads the next frame once all of this one was seen.
+    /// Reads the next frame once this one is consumed.
     fn settle(&mut self) -> Result<()> {
         if self.at < self.buffer.len() {
             return Ok(());
@@ -425,11 +426,11 @@ impl RunCursor<'_> {
 /// Rows from the first (or all) to below the second (or all).
 type Range<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// Merges cursors: a heap of them by their entries.
+/// Merge of cursors by a heap.
 struct Merge<'a> {
     cursors: Vec<Cursor<'a>>,
-    /// The prefix of the entry of each cursor that is not at its end, and its number; the root has
-    /// the first entry.
+    /// The prefix of the current entry of each cursor that is not at its end, and its number; the
+    /// root has the first entry.
     heap: Vec<(u128, usize)>,
 }
 
@@ -470,7 +471,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Returns the cursor at the first entry.
+    /// Returns the cursor with the first entry.
     fn first(&self) -> Option<&Cursor<'a>> {
         self.heap.first().map(|&(_, at)| &self.cursors[at])
     }
@@ -489,10 +490,10 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// What became of a load.
+/// Outcome of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SortedLoad {
-    /// Its entries are in the bulk load, so many.
+    /// All entries are in the bulk load; their number.
     Loaded(u64),
     /// Two entries have this row and one family.
     Duplicate {
@@ -505,7 +506,7 @@ pub enum SortedLoad {
     },
 }
 
-/// Gathers sorted chunks. See the module.
+/// Sorter that collects sorted chunks. See the module.
 pub struct EntrySorter {
     engine: Arc<Engine>,
     scratch: Arc<dyn ScratchSpace>,
@@ -528,14 +529,14 @@ impl EntrySorter {
         EntrySorter { engine, scratch, chunks, held: 0, runs, entry_count: 0 }
     }
 
-    /// Returns the bytes that all sorters of the store together keep in memory: an eighth of the
-    /// budget, and no more than a quarter of what nobody else uses.
+    /// Returns the limit of the bytes in memory of all sorters of the store: an eighth of the
+    /// budget, and at most a quarter of the free memory.
     pub fn bytes_max(&self) -> usize {
         let part = self.engine.options().memory_bytes / 8;
         usize::try_from(part).unwrap_or(usize::MAX).min(memory::free_bytes() / 4)
     }
 
-    /// Returns how large a chunk should be: to be sorted in the cache of a core.
+    /// Returns the preferred size of a chunk: sorted within the cache of a core.
     pub fn chunk_bytes(&self) -> usize {
         (self.engine.options().memory_bytes / 128).clamp(64 << 10, 2 << 20) as usize
     }
@@ -545,11 +546,11 @@ impl EntrySorter {
         self.entry_count
     }
 
-    /// Adds a chunk. Sets all aside on disk if memory is full.
+    /// Adds a chunk. Spills all chunks to disk if memory is full.
     ///
     /// # Errors
     ///
-    /// Those of the [`ScratchSpace`].
+    /// Errors of the [`ScratchSpace`].
     pub fn add(&mut self, chunk: SortedChunk) -> Result<()> {
         if chunk.cell_count == 0 {
             return Ok(());
@@ -559,7 +560,7 @@ impl EntrySorter {
         self.chunks.push(chunk);
         self.held += bytes;
         let all = self.engine.sorting.fetch_add(bytes, Memory::Relaxed) + bytes;
-        // Of many sorters at a time each keeps a chunk or so.
+        // With many concurrent sorters each keeps about a chunk.
         if all > self.bytes_max() && self.held > self.chunk_bytes() {
             self.spill()?;
         }
@@ -602,7 +603,8 @@ impl EntrySorter {
         self.chunks.iter().map(|chunk| Cursor::of_chunk(chunk, range)).collect()
     }
 
-    /// Returns whether all is in memory, and not more than a chunk should have.
+    /// Returns whether all entries are in memory, and take no more than the preferred size of a
+    /// chunk.
     pub fn is_small(&self) -> bool {
         self.runs.is_empty() && self.held <= self.chunk_bytes()
     }
@@ -620,12 +622,12 @@ impl EntrySorter {
         Ok(Merge::new(cursors))
     }
 
-    /// Adds all entries to a bulk load, with as many threads as the store has for regions. They
-    /// work in turns of the transaction's statement, which may be cancelled.
+    /// Adds all entries to a bulk load, with the store's region threads. They take execution
+    /// slots of the transaction's statement, which may be cancelled.
     ///
     /// # Errors
     ///
-    /// Those of the files; [`Error::Cancelled`].
+    /// Errors of the files; [`Error::Cancelled`].
     pub fn load(&self, into: &mut BulkLoad, transaction: &Transaction) -> Result<SortedLoad> {
         let bounds = self.bounds();
         let starts = std::iter::once(None).chain(bounds.iter().map(|row| Some(row.as_slice())));
@@ -634,7 +636,7 @@ impl EntrySorter {
             starts.zip(stops).map(|range| Mutex::new((range, into.stream()))).collect();
         let progress = Progress::default();
         let account = AccountId::current();
-        // Whoever has time takes the next range, so that a pool that is busy holds nobody up.
+        // Any free thread takes the next range, so that a busy pool does not delay the load.
         let work = || {
             let _account = account.enter();
             while let Some(range) = ranges.get(progress.next.fetch_add(1, Memory::Relaxed)) {
@@ -690,13 +692,14 @@ impl EntrySorter {
         Ok(None)
     }
 
-    /// Returns the rows at which the ranges begin, but for the first, that threads are to merge.
+    /// Returns the first rows of the ranges, except the first range, that threads are to merge.
     fn bounds(&self) -> Vec<Vec<u8>> {
         let threads = self.engine.options().region_threads;
         if threads <= 1 || self.entry_count < PARALLEL_ENTRIES {
             return Vec::new();
         }
-        // Each row of the sample stands for about as many bytes as any other of its kind.
+        // Each row of the sample represents about the same number of bytes as any other of its
+        // kind.
         let mut sample: Vec<(&[u8], usize)> = Vec::new();
         for chunk in &self.chunks {
             let step = chunk.marks.len().div_ceil(CHUNK_SAMPLES);
@@ -724,12 +727,12 @@ impl EntrySorter {
     }
 }
 
-/// How far the threads of a load are.
+/// Progress of the threads of a load.
 #[derive(Default)]
 struct Progress {
-    /// The next range that nobody works on.
+    /// The next range that no thread has taken.
     next: AtomicUsize,
     stopped: AtomicBool,
-    /// Why.
+    /// The reason.
     failure: Mutex<Option<Result<Option<SortedLoad>>>>,
 }

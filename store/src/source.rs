@@ -1,8 +1,7 @@
-//! What a read merges: memstores, files, and runs of files, which a scan opens when their turn
-//! comes.
+//! Sources of a read: memstores, files, and runs, which a scan opens lazily.
 //!
-//! A run that lies behind the row at which a scan begins stands on a bound, without a look at its
-//! files, until everything before it was read. A scan that ends early never opens it.
+//! A run behind the first row of a scan is represented by a bound, without access to its files,
+//! until all cells before it were read. A scan that ends early never opens it.
 
 use std::sync::Arc;
 
@@ -15,19 +14,19 @@ use crate::read_figures::note_read;
 use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::scan::merge::{Cursor, RowOrder};
 
-/// The rows of a scan: from `start` to before `stop`.
+/// Range of rows of a scan: from `start` to before `stop`.
 #[derive(Debug, Clone, Copy)]
 pub struct RowSpan<'a> {
     /// The first row.
     pub start: &'a [u8],
     /// The row to stop before; `None` for none.
     pub stop: Option<&'a [u8]>,
-    /// The way through them.
+    /// The order of the rows.
     pub order: RowOrder,
 }
 
 impl RowSpan<'_> {
-    /// Returns the only row that can be inside, if there is just one.
+    /// Returns the only row of the span, if it is a single one.
     pub(crate) fn only_row(&self) -> Option<&[u8]> {
         let (zero, row) = self.stop?.split_last()?;
         (*zero == 0 && row == self.start).then_some(row)
@@ -47,14 +46,14 @@ pub(crate) struct LateRun {
     run: Arc<Run>,
     admission: Admission,
     order: RowOrder,
-    /// Sorts before every cell of the run that the scan may want.
+    /// Sorts before every cell of the run in the span.
     bound: SearchKey,
-    /// In reverse, whether the scan begins inside of the run, before the row of `bound`.
+    /// In reverse: the scan begins within the run, before the row of `bound`.
     inside: bool,
 }
 
 impl<M> Source<M> {
-    /// Returns a source over what a run may have for a scan, or `None` if it has nothing.
+    /// Returns a source over the cells of a run in the span, or `None` if there can be none.
     pub(crate) fn of_run(
         run: &Arc<Run>,
         span: &RowSpan<'_>,
@@ -111,7 +110,7 @@ impl LateRun {
     }
 }
 
-/// Sends a call to the cursor inside. A merge opens its sources before it moves them.
+/// Forwards a call to the cursor inside. A merge opens its sources before it moves them.
 macro_rules! moved {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
@@ -179,7 +178,7 @@ impl<M: MemstoreHandle> Cursor for Source<M> {
     }
 }
 
-/// Returns what a file says about a read of one row, of these columns.
+/// Returns the result of a file's filters for a read of one row, of these columns.
 pub(crate) fn admits<'a>(
     file: &'a StoreFile,
     asked: &Asked<'_>,
@@ -189,7 +188,7 @@ pub(crate) fn admits<'a>(
     let Some(columns) = columns.filter(|_| properties.bloom_filter == BloomFilter::RowCol) else {
         return file.admits_row(asked);
     };
-    // Family markers are not among the columns of the filter, but mask them.
+    // Family markers are not in the column filter, but mask the columns.
     let markers = [CellType::DeleteFamily, CellType::DeleteFamilyVersion];
     if markers.into_iter().any(|marker| properties.count_of(marker) > 0) {
         return file.admits_row(asked);

@@ -1,8 +1,8 @@
-//! Files to which open transactions spill what they have staged and locked.
+//! Spill files of staged cells and row locks of open transactions.
 //!
-//! They are in a directory of their own, numbered, named by nobody but the transaction that has
-//! them, and removed when it lets go of them. No manifest lists them: what a crash has left, the
-//! next start removes.
+//! They are numbered files in a separate directory, referenced only by their transaction, and
+//! removed when it drops them. No manifest lists them: the next opening removes leftovers of a
+//! crash.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::file::{FileWriter, StoreFile};
 use crate::run::LiveFile;
 use crate::scan::merge::Cursor;
 
-/// The directory, within that of the data.
+/// The directory, within the data directory.
 pub(crate) const NAME: &str = "staged";
-/// How the names of its files end.
+/// Extension of the file names.
 const SUFFIX: &str = "run";
 /// Bytes of the blocks of staged runs.
 const BLOCK_BYTES: u32 = 32 << 10;
-/// Bytes of cells after which the disk is looked at again.
+/// Bytes of cells after which the free disk space is checked again.
 const LOOK_BYTES: usize = 16 << 20;
 
-/// Where open transactions keep what does not stay in memory.
+/// Spill directory of a store.
 pub(crate) struct SpillDirectory {
     env: Arc<dyn Env>,
     directory: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct SpillDirectory {
 }
 
 impl SpillDirectory {
-    /// Returns the directory of a store. It is created once there is something for it.
+    /// Returns the spill directory of a store. It is created on first use.
     pub(crate) fn new(
         env: Arc<dyn Env>,
         directory: PathBuf,
@@ -45,28 +45,29 @@ impl SpillDirectory {
         SpillDirectory { env, directory, cache, next: AtomicU64::new(1) }
     }
 
-    /// Returns the outside world of its files.
+    /// Returns the environment of its files.
     pub(crate) fn env(&self) -> &Arc<dyn Env> {
         &self.env
     }
 
-    /// Names a new file.
+    /// Returns the id and path of a new file.
     ///
     /// # Errors
     ///
-    /// Those of creating the directory.
+    /// Errors of creating the directory.
     pub(crate) fn name_file(&self) -> Result<(FileId, PathBuf)> {
         self.env.create_directory(&self.directory)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         Ok((FileId(number), self.directory.join(format!("{number}.{SUFFIX}"))))
     }
 
-    /// Writes cells of a family, those that `wanted` lets through, to a file. `None` if there are
-    /// none. The file goes with the last who has it.
+    /// Writes the cells of a family for which `wanted` is `true` to a file. `None` if there are
+    /// none. The file is removed with its last reference.
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, that of a full disk when little is left. The file is gone.
+    /// Errors of reading and writing; that of a full disk when little space is left. The file is
+    /// removed.
     pub(crate) fn write(
         &self,
         family: &FamilyDescriptor,
@@ -75,7 +76,7 @@ impl SpillDirectory {
     ) -> Result<Option<LiveFile>> {
         let (id, path) = self.name_file()?;
         check_reserve(&*self.env, &self.directory)?;
-        // Written once, read once as a rule, and then gone.
+        // Written once, usually read once, and then removed.
         let family = FamilyDescriptor {
             data_block_encoding: DataBlockEncoding::Rows,
             compression: Compression::Lz4,
@@ -114,7 +115,7 @@ impl SpillDirectory {
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                // It may not be there. If it is and stays, the next start removes it.
+                // It may not exist. If the removal fails, the next opening removes it.
                 let _ = self.env.remove(&path);
                 Err(error)
             }
@@ -122,7 +123,7 @@ impl SpillDirectory {
     }
 }
 
-/// Removes what transactions before a crash have left.
+/// Removes the files of transactions before a crash.
 ///
 /// # Errors
 ///

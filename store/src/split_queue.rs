@@ -1,4 +1,5 @@
-//! Regions that may have to be split: what flushes and compactions leave to the thread that splits.
+//! Queue of regions to be checked for a split, filled by flushes and compactions, read by the
+//! splitting thread.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,10 +8,10 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::descriptor::RegionId;
 
-/// How often regions are looked at of which time alone can make something.
+/// Interval at which regions that may be due for a split by time are checked.
 const TICK: Duration = Duration::from_secs(10);
 
-/// Regions that are to be looked at.
+/// Queue of regions to be checked.
 #[derive(Default)]
 pub(crate) struct SplitQueue {
     state: Mutex<State>,
@@ -23,18 +24,18 @@ struct State {
     stopped: bool,
 }
 
-/// What the thread is to do.
+/// Next action of the thread.
 pub(crate) enum Turn {
-    /// To look at a region.
+    /// Check a region.
     Look(RegionId),
-    /// To look at all of which time alone can make something.
+    /// Check all regions that may be due by time.
     Tick,
-    /// To end.
+    /// End.
     Stop,
 }
 
 impl SplitQueue {
-    /// Asks for a look at a region.
+    /// Queues a region.
     pub(crate) fn want(&self, region: RegionId) {
         self.state.lock().wanted.insert(region);
         self.changed.notify_one();
@@ -46,7 +47,7 @@ impl SplitQueue {
         self.changed.notify_all();
     }
 
-    /// Waits for something to do.
+    /// Waits for the next action.
     pub(crate) fn next(&self) -> Turn {
         let mut state = self.state.lock();
         loop {

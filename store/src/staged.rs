@@ -1,15 +1,15 @@
-//! The staged cells of one family of one table: a memstore, and the sorted runs to which earlier
+//! Staged cells of one family of one table: a memstore, and the sorted runs to which earlier
 //! cells were spilled.
 //!
-//! Runs are store files like others, but for the sequences of their cells, which are staged ones
-//! ([`Sequence::STAGED`](crate::Sequence::STAGED)), and for the place where they are: see
-//! [`crate::spill`]. Reads merge them with the memstore and with what is committed.
+//! The runs are ordinary store files, except that the sequences of their cells are staged ones
+//! ([`Sequence::STAGED`](crate::Sequence::STAGED)), and that they are in the spill directory: see
+//! [`crate::spill`]. Reads merge them with the memstore and with committed cells.
 //!
 //! # Invariants
 //!
-//! 1. A run is disjoint by row; runs may meet.
-//! 2. Clones share memstore and files. A read that has one sees what was staged when it began,
-//!    whatever is spilled or merged meanwhile.
+//! 1. A run is disjoint by row; runs may overlap.
+//! 2. Clones share memstore and files. A read with a clone sees the cells staged when it began,
+//!    regardless of later spills and merges.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl StagedFamily {
         })
     }
 
-    /// Returns the lowest sequence above `after` of the cells of a row that are wanted.
+    /// Returns the lowest sequence above `after` of the matching cells of a row.
     pub(crate) fn next_sequence(
         &self,
         row: &[u8],
@@ -115,7 +115,7 @@ impl StagedFamily {
     ///
     /// # Errors
     ///
-    /// That error; those of reading.
+    /// That error; errors of reading.
     pub(crate) fn try_for_each(
         &self,
         mut visit: impl FnMut(KeyParts<'_>, &[u8]) -> Result<()>,
@@ -138,7 +138,7 @@ impl StagedFamily {
 ///
 /// # Errors
 ///
-/// Those of opening the runs.
+/// Errors of opening the runs.
 pub(crate) fn merge_of(
     memstore: Option<&Arc<Memstore>>,
     runs: &[Arc<Run>],

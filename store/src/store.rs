@@ -1,9 +1,9 @@
-//! The store: tables, their regions, the log, and what runs in the background.
+//! Store: tables, their regions, the WAL, and background threads.
 //!
 //! ```text
 //! DIR/LOCK                                held while the store is open
-//! DIR/MANIFEST                            what is alive
-//! DIR/wal/                                the log
+//! DIR/MANIFEST                            list of tables, regions and files
+//! DIR/wal/                                the WAL
 //! DIR/regions/<region>/<family>/<file>    store files
 //! ```
 
@@ -37,7 +37,8 @@ use crate::sorted_load::{EntrySorter, ScratchSpace};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
 
-/// In so many steps the block cache takes back what it has given while memory was short.
+/// Number of steps in which the block cache regains the bytes that it lent while memory was
+/// short.
 const CACHE_REFILLS: u64 = 16;
 
 pub use crate::cache::{CacheStatus, CacheUse};
@@ -55,42 +56,42 @@ pub struct Store {
     background: Mutex<Background>,
 }
 
-/// Figures of a store.
+/// Statistics of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Bytes in memstores, those of replicas included.
+    /// Bytes in memstores, including those of replicas.
     pub memstore_bytes: u64,
     /// Bytes at which memstores are flushed.
     pub memstore_limit_bytes: u64,
-    /// Bytes that open transactions hold: staged cells and row locks, of those that have more than
-    /// a few, and what SERIALIZABLE ones have noted of their reads and writes.
+    /// Bytes of open transactions: staged cells and row locks, if they are more than a few, and
+    /// the read and write sets of SERIALIZABLE ones.
     pub transaction_bytes: u64,
     /// Bytes of rows that region threads have read ahead of statements.
     pub read_ahead_bytes: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
-    /// Whether the log cannot be written at present, so that commits are refused.
+    /// True if the log cannot be written at present, so that commits are rejected.
     pub log_failed: bool,
-    /// How often records had to be written again to a new segment after a failure.
+    /// Number of times that records were rewritten to a new segment after a failure.
     pub log_failures_mended: u64,
-    /// Rows that are locked now.
+    /// Number of rows locked at present.
     pub row_locks: usize,
-    /// How often a commit had to wait for memory since start.
+    /// Number of waits of commits for memory since the start.
     pub memory_stalls: u64,
-    /// How often a commit had to wait for compactions since start.
+    /// Number of waits of commits for compactions since the start.
     pub file_stalls: u64,
-    /// Compactions that run now.
+    /// Number of running compactions.
     pub running_compactions: usize,
-    /// Stores that wait for a compaction, or to be asked whether they need one.
+    /// Number of stores queued for a compaction, or for a check.
     pub queued_compactions: usize,
-    /// Compactions that failed since start; they are tried again.
+    /// Number of failed compactions since the start; they are retried.
     pub failed_compactions: u64,
-    /// The last commit that new snapshots see.
+    /// The newest commit visible to new snapshots.
     pub visible: Sequence,
-    /// Regions of which a file was missing or damaged when the store was opened;
-    /// [`RegionStatus::damage`] says which.
+    /// Number of regions with a file that was missing or damaged when the store was opened; see
+    /// [`RegionStatus::damage`].
     pub damaged_regions: usize,
-    /// Open snapshots; [`Store::snapshots`] lists them.
+    /// Number of open snapshots; [`Store::snapshots`] lists them.
     pub snapshots: usize,
 }
 
@@ -120,7 +121,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the descriptor makes no sense or the id is taken.
+    /// [`Error::InvalidRequest`] if the descriptor is invalid or the id is in use.
     pub fn create_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
         let master = self.engine.observers.master();
         if let Some(master) = &master {
@@ -163,11 +164,11 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a table and its data; durable on return. Open scans of it go on to their end.
+    /// Removes a table and its data; durable on return. Open scans of it continue to their end.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if that could not be written: the table goes on then, though it may be gone
+    /// [`Error::Io`] if that could not be written: the table stays then, though it may be dropped
     /// after a restart unless a later commit succeeds.
     pub fn drop_table(&self, table: TableId) -> Result<()> {
         let master = self.engine.observers.master();
@@ -201,14 +202,14 @@ impl Store {
         Ok(())
     }
 
-    /// Replaces the rules of a table's families and its other settings. Its regions stay, so split
-    /// points are not looked at. Families can be added behind the present ones.
+    /// Replaces the descriptors of a table's families and its other settings. Its regions stay,
+    /// so split points are ignored. Families can be added behind the present ones.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if a present family is missing or named otherwise. After an
-    /// [`Error::Io`] the change may be there, for some regions or after a restart; it can be made
-    /// again.
+    /// [`Error::InvalidRequest`] if a present family is missing or renamed. After an
+    /// [`Error::Io`] the change may have happened, for some regions or after a restart; it can be
+    /// retried.
     pub fn alter_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
         let Some(master) = self.engine.observers.master() else {
             return self.alter_unobserved(descriptor);
@@ -249,8 +250,8 @@ impl Store {
         self.set_replicas(&table)
     }
 
-    /// Splits the region that holds a row, which becomes the first row of the right one of the two;
-    /// without a row, the given region about its middle. Statements that run go on.
+    /// Splits the region that holds a row, which becomes the first row of the right daughter;
+    /// without a row, the given region near its middle. Running statements continue.
     ///
     /// # Errors
     ///
@@ -267,13 +268,13 @@ impl Store {
         reshape::split(&self.engine, &table, &row)
     }
 
-    /// Merges regions, which are neighbours, into one. Statements that run go on.
+    /// Merges adjacent regions into one. Running statements continue.
     ///
-    /// Files of which a split has left the regions a part are written anew first.
+    /// Half-files of an earlier split are rewritten first.
     ///
     /// # Errors
     ///
-    /// Nothing has changed then: [`Error::InvalidRequest`] if they are no neighbours,
+    /// Nothing has changed then: [`Error::InvalidRequest`] if they are not adjacent,
     /// [`Error::NoSuchTable`], [`Error::Corrupt`] if one lacks a file, [`Error::Io`].
     pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<Reshaped> {
         self.rewrite_parts(&*self.engine.table(table)?, regions)?;
@@ -282,7 +283,7 @@ impl Store {
         reshape::merge(&self.engine, &table, regions)
     }
 
-    /// Has the files of regions written anew of which a split has left them a part.
+    /// Compacts half-files of regions, which an earlier split has left.
     fn rewrite_parts(&self, table: &Table, regions: &[RegionId]) -> Result<()> {
         loop {
             let map = Arc::clone(&table.regions());
@@ -305,17 +306,17 @@ impl Store {
         descriptors
     }
 
-    /// Returns the system that it runs on: clock and files.
+    /// Returns the environment: clock and files.
     pub fn env(&self) -> Arc<dyn Env> {
         Arc::clone(&self.engine.options().env)
     }
 
-    /// Returns the data directory. What others keep in it they keep in directories of their own.
+    /// Returns the data directory. Other users of it must use separate subdirectories.
     pub fn directory(&self) -> &Path {
         self.engine.regions_directory.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns what its transactions share.
+    /// Returns the engine, which its transactions share.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -330,17 +331,18 @@ impl Store {
         self.engine.serializable.safe_snapshot_blockers(transaction)
     }
 
-    /// Makes a transaction that was prepared before a restart of its bytes, with its locks.
+    /// Re-creates a transaction that was prepared before a restart from its encoding, with its
+    /// locks.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the bytes are none; [`Error::NoSuchTable`];
-    /// [`Error::LockNotAvailable`] if somebody else has one of its locks.
+    /// [`Error::InvalidRequest`] if the bytes are malformed; [`Error::NoSuchTable`];
+    /// [`Error::LockNotAvailable`] if another transaction has one of its locks.
     pub fn recover_prepared(self: &Arc<Store>, bytes: &[u8]) -> Result<PreparedTransaction> {
         PreparedTransaction::recover(&self.engine, self.clone(), bytes)
     }
 
-    /// Returns when every commit made so far is visible to new snapshots.
+    /// Waits until every commit so far is visible to new snapshots.
     ///
     /// # Errors
     ///
@@ -361,8 +363,8 @@ impl Store {
         result
     }
 
-    /// Runs what waits for something outside of the store: the thread's turn goes to others
-    /// meanwhile, and a server moves its other clients to another thread.
+    /// Runs `wait`, which waits for something outside of the store: the thread's execution slot
+    /// is released meanwhile, and a server moves its other clients to another thread.
     pub fn wait_aside(&self, wait: &mut dyn FnMut()) {
         self.engine.options().blocking.run(wait);
     }
@@ -379,9 +381,9 @@ impl Store {
         Ok(table.regions().all().iter().map(|region| region.status(feed)).collect())
     }
 
-    /// Returns about how many rows a table has: from the counts that store files and memstores
-    /// keep, without reading any. Rows written several times since the last compaction count
-    /// several times.
+    /// Returns an estimate of the rows of a table: from the counts of store files and memstores,
+    /// without reading them. Rows written several times since the last compaction count several
+    /// times.
     pub fn row_estimate(&self, table: TableId) -> Result<RowEstimate> {
         let table = self.engine.table(table)?;
         let regions = table.regions();
@@ -408,8 +410,8 @@ impl Store {
         Ok(bytes.sum())
     }
 
-    /// Returns the time from which on all states of a table are whole. What was dropped before,
-    /// by VERSIONS, TTL or deletes, was visible until then at the latest; `Timestamp(i64::MIN)` if
+    /// Returns the time from which on the history of a table is complete. Versions dropped by
+    /// VERSIONS, TTL or deletes were visible until then at the latest; `Timestamp(i64::MIN)` if
     /// nothing was dropped.
     ///
     /// # Errors
@@ -421,7 +423,7 @@ impl Store {
         Ok(begins.max().unwrap_or(Timestamp(NO_BEGIN)))
     }
 
-    /// Returns the figures of the store.
+    /// Returns the statistics of the store.
     pub fn status(&self) -> StoreStatus {
         let log = self.engine.wal.status();
         StoreStatus {
@@ -448,17 +450,16 @@ impl Store {
         }
     }
 
-    /// Returns the figures of the block cache. What reads of a table found in it is in the figures
-    /// of its regions.
+    /// Returns the statistics of the block cache. Hits and misses of a table are in the status of
+    /// its regions.
     pub fn cache(&self) -> CacheStatus {
         self.engine.context.cache.status()
     }
 
-    /// Gives memory back that the store can do without for a while: chunks that wait for the next
-    /// memstore, blocks of the cache, and, by flushing them earlier, memstores. `wanted`: bytes
-    /// beyond those that it has given before; `None`: memory is free again, and the store takes
-    /// back what it has given, some at each call. Returns whether there is anything left to take
-    /// back.
+    /// Releases memory that the store does not need for a while: pooled chunks for the next
+    /// memstore, blocks of the cache, and, by earlier flushes, memstores. `wanted`: bytes beyond
+    /// those that it has released before; `None`: memory is free again, and the store regains the
+    /// released bytes, some at each call. Returns whether there are any left to regain.
     pub fn relieve_memory(&self, wanted: Option<u64>) -> bool {
         let (cache, pressure) = (&self.engine.context.cache, &self.engine.pressure);
         let (lent, capacity) = (cache.lent_bytes(), cache.status().capacity_bytes);
@@ -475,7 +476,7 @@ impl Store {
         cache.lent_bytes() > 0
     }
 
-    /// Replaces the quota of a table, which it may share with others. It is not kept on disk.
+    /// Sets the quota of a table, which other tables may share. It is not persistent.
     ///
     /// # Errors
     ///
@@ -485,27 +486,27 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the figures of the queues of statements.
+    /// Returns the statistics of the execution slots.
     pub fn admission(&self) -> AdmissionStatus {
         self.engine.admission.status()
     }
 
-    /// Returns how many statements work at a time.
+    /// Returns the limits of concurrent long statements.
     pub fn admission_options(&self) -> AdmissionOptions {
         self.engine.options().admission
     }
 
-    /// Returns how much is borne with coprocessors.
+    /// Returns the limits of coprocessors.
     pub fn coprocessor_limits(&self) -> &CoprocessorLimits {
         &self.engine.options().coprocessors
     }
 
-    /// Returns the open snapshots, oldest first: who keeps old versions from being forgotten.
+    /// Returns the open snapshots, oldest first, which retain old versions.
     pub fn snapshots(&self) -> Vec<SnapshotStatus> {
         self.engine.reads.snapshots.status()
     }
 
-    /// Returns the endpoint calls that run, oldest first.
+    /// Returns the running endpoint calls, oldest first.
     pub fn endpoint_calls(&self) -> Vec<EndpointCallStatus> {
         self.engine.endpoint_calls.status()
     }
@@ -515,12 +516,12 @@ impl Store {
         self.flush_until(table, &AtomicBool::new(false))
     }
 
-    /// Flushes the memstores of a table to store files, one region after the other while nobody
-    /// sets `cancelled`.
+    /// Flushes the memstores of a table to store files, region by region, until `cancelled` is
+    /// set.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`]; the regions before are flushed then.
+    /// [`Error::Cancelled`]; the earlier regions are flushed then.
     pub fn flush_until(&self, table: TableId, cancelled: &AtomicBool) -> Result<()> {
         self.flush_regions(table, cancelled)?;
         for region in self.engine.table(table)?.regions().all() {
@@ -529,7 +530,7 @@ impl Store {
         Ok(())
     }
 
-    /// Flushes the memstores of a table and returns what was done; asks for no compaction.
+    /// Flushes the memstores of a table and returns the result; schedules no compaction.
     pub fn flush_table(&self, table: TableId) -> Result<Upkeep> {
         self.flush_regions(table, &AtomicBool::new(false))
     }
@@ -554,7 +555,7 @@ impl Store {
         Ok(done)
     }
 
-    /// Flushes the memstores of all tables: the next start has no log to replay.
+    /// Flushes the memstores of all tables, so that the next opening has no log to replay.
     pub fn flush_all(&self) -> Result<()> {
         for table in self.tables() {
             match self.flush_table(table.id) {
@@ -572,20 +573,20 @@ impl Store {
     }
 
     /// Compacts the store files of a table, as soon as a compaction thread is free, and returns
-    /// what was done.
+    /// the result.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTable`], [`Error::ShutDown`], and what made a compaction fail.
+    /// [`Error::NoSuchTable`], [`Error::ShutDown`], errors of a compaction.
     pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
         self.compact_until(table, major, &AtomicBool::new(false))
     }
 
-    /// As [`Store::compact_table`], while nobody sets `cancelled`.
+    /// As [`Store::compact_table`], until `cancelled` is set.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`], too: what was not done by then is not done.
+    /// Also [`Error::Cancelled`]: the remaining compactions are skipped.
     pub fn compact_until(
         &self,
         table: TableId,
@@ -622,12 +623,12 @@ impl Store {
         result
     }
 
-    /// Returns the compactions that run now.
+    /// Returns the running compactions.
     pub fn compactions(&self) -> Vec<CompactionStatus> {
         self.engine.schedule.running()
     }
 
-    /// Returns the figures of flushes and compactions, of one table or of all.
+    /// Returns the statistics of flushes and compactions, of one table or of all.
     pub fn compaction_figures(&self, table: Option<TableId>) -> Result<CompactionFigures> {
         let regions = match table {
             Some(table) => self.engine.table(table)?.regions().all().to_vec(),
@@ -638,18 +639,18 @@ impl Store {
         Ok(figures)
     }
 
-    /// Makes a copy of the store in `directory`, which must not exist, while the store is used.
-    /// Store files are linked, not copied, where the system can. The copy holds all commits up to
-    /// one sequence and none above; it is whole once it has its name, and can be opened as a store.
+    /// Makes a copy of the store in `directory`, which must not exist, while the store is in use.
+    /// Store files are linked, not copied, if the system supports it. The copy has all commits up
+    /// to one sequence and none above; it is complete once it has its name, and can be opened as
+    /// a store.
     ///
-    /// What is in memory is flushed for it. Changes of tables wait for that; commits wait only for
-    /// the memstores to be frozen.
+    /// The memstores are flushed for it. DDL waits for that; commits wait only while the
+    /// memstores are frozen.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the directory exists, [`Error::Io`], [`Error::ShutDown`]. What
-    /// was written by then has `.tmp` behind its name and is removed by the next call for the same
-    /// name.
+    /// [`Error::InvalidRequest`] if the directory exists, [`Error::Io`], [`Error::ShutDown`]. The
+    /// incomplete copy has the suffix `.tmp` and is removed by the next call for the same name.
     pub fn checkpoint(&self, directory: &Path) -> Result<Checkpoint> {
         let Some(master) = self.engine.observers.master() else {
             return checkpoint::write(&self.engine, directory);
@@ -660,7 +661,7 @@ impl Store {
         Ok(written)
     }
 
-    /// Begins a bulk load of a table: cells in order, written straight to store files and adopted
+    /// Begins a bulk load of a table: sorted cells, written directly to store files and adopted
     /// by one commit.
     ///
     /// # Errors
@@ -671,13 +672,13 @@ impl Store {
         Ok(BulkLoad::begin(Arc::clone(&self.engine), self.clone(), table))
     }
 
-    /// Begins to sort entries that are to be bulk loaded.
+    /// Returns a sorter of entries for a bulk load.
     pub fn sorter(&self, scratch: Arc<dyn ScratchSpace>) -> EntrySorter {
         EntrySorter::new(Arc::clone(&self.engine), scratch)
     }
 
-    /// Stops a region from answering until the guard is dropped: calls wait, or time out where they
-    /// carry a time-out. For tests of what clients see when a region stalls.
+    /// Holds a region until the guard is dropped: calls wait, or time out if they have a timeout.
+    /// For tests of the clients' view of a stalled region.
     pub fn hold_region(&self, region: RegionId) -> Result<HoldGuard> {
         let found = self.engine.region(region);
         let region = found
@@ -685,8 +686,8 @@ impl Store {
         Ok(HoldGuard::new(region))
     }
 
-    /// Stops background work, syncs the log and refuses new work. Nothing acknowledged is lost
-    /// without it; it makes the next start quicker.
+    /// Stops background work, syncs the log and rejects new work. It is not required for
+    /// durability; it makes the next opening faster.
     pub fn shut_down(&self) -> Result<()> {
         let mut background = self.background.lock();
         let tables = self.engine.tables.load();
@@ -728,7 +729,7 @@ impl Drop for Store {
     }
 }
 
-/// Returns the regions of a new table.
+/// Returns the region records of a new table.
 fn region_records(descriptor: &TableDescriptor, next_region: u64) -> Vec<RegionRecord> {
     let points = &descriptor.split_points;
     let starts = std::iter::once(&[][..]).chain(points.iter().map(Vec::as_slice));

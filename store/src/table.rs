@@ -1,4 +1,4 @@
-//! A table: its descriptor, its regions, its observers.
+//! Open tables: descriptor, region map, observers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,15 +18,15 @@ pub(crate) struct Table {
     id: TableId,
     descriptor: ArcSwap<TableDescriptor>,
     regions: ArcSwap<RegionMap>,
-    /// Bulk loads that count on the regions as they are; held while regions are replaced.
+    /// Number of bulk loads that require the present regions; locked while regions are replaced.
     loads: Mutex<usize>,
     observers: Slot<dyn RegionObserver>,
-    /// The transaction that alone knows of the table, while it is open.
+    /// The transaction that has created the table, while it is open.
     private_to: OnceLock<Owner>,
     quota: ArcSwapOption<Quota>,
-    /// Families without a visible cell in which a row is not there, ascending.
+    /// Families in which a row must have a visible cell to exist, ascending.
     required: ArcSwapOption<Vec<u8>>,
-    /// Its commits are logged, whatever its durability says.
+    /// True if its commits are logged regardless of its durability.
     logged: AtomicBool,
     /// Held while the observers are replaced.
     pub(crate) attaching: Mutex<()>,
@@ -54,14 +54,14 @@ impl Table {
         self.id
     }
 
-    /// Says that nobody but a transaction knows of the table until that ends. Only the first one
-    /// can be it.
+    /// Marks the table as private to a transaction until that ends. Only the first call has an
+    /// effect.
     pub(crate) fn make_private_to(&self, owner: Owner) {
         self.private_to.get_or_init(|| owner);
     }
 
-    /// Returns whether nobody else knows of the table. No two transactions are the same owner, so
-    /// it ends with the transaction.
+    /// Returns whether the table is private to a transaction. Owners are unique, so that ends
+    /// with the transaction.
     pub(crate) fn is_private_to(&self, owner: Owner) -> bool {
         self.private_to.get() == Some(&owner)
     }
@@ -71,7 +71,7 @@ impl Table {
         self.descriptor.load()
     }
 
-    /// Returns the quota that requests of it are held to.
+    /// Returns its quota.
     pub(crate) fn quota(&self) -> Option<Arc<Quota>> {
         self.quota.load_full()
     }
@@ -81,23 +81,23 @@ impl Table {
         self.quota.store(quota);
     }
 
-    /// Returns the families that a row must have a visible cell in; `None`: it is there as long as
+    /// Returns the families in which a row must have a visible cell; `None`: it exists as long as
     /// it has one in any.
     pub(crate) fn required(&self) -> Option<Arc<Vec<u8>>> {
         self.required.load_full()
     }
 
-    /// Replaces the families that a row must have a visible cell in.
+    /// Sets the families in which a row must have a visible cell.
     pub(crate) fn set_required(&self, families: Vec<u8>) {
         self.required.store((!families.is_empty()).then(|| Arc::new(families)));
     }
 
-    /// Has its commits logged, or not, whatever its durability says.
+    /// Sets whether its commits are logged regardless of its durability.
     pub(crate) fn set_logged(&self, logged: bool) {
         self.logged.store(logged, Ordering::Release);
     }
 
-    /// Returns whether its commits are logged, whatever its durability says.
+    /// Returns whether its commits are logged regardless of its durability.
     pub(crate) fn is_logged(&self) -> bool {
         self.logged.load(Ordering::Acquire)
     }
@@ -107,9 +107,9 @@ impl Table {
         self.descriptor.store(descriptor);
     }
 
-    /// Returns its present regions. A split or merge may put others in their place at any time: who
-    /// looks twice may see two maps. To be taken after the snapshot of a read: what a region lacks
-    /// that others have replaced, no snapshot sees that is older than the replacement.
+    /// Returns its present regions. A split or merge may replace them at any time: two calls may
+    /// return two maps. Must be called after the snapshot of a read is taken: a cell that a
+    /// replaced region lacks is not visible to snapshots older than the replacement.
     pub(crate) fn regions(&self) -> Guard<Arc<RegionMap>> {
         self.regions.load()
     }
@@ -131,11 +131,11 @@ impl Table {
         *self.loads.lock() -= 1;
     }
 
-    /// Keeps bulk loads from beginning while regions are replaced.
+    /// Prevents bulk loads from beginning while regions are replaced.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if one is under way.
+    /// [`Error::InvalidRequest`] if one is in progress.
     pub(crate) fn hold_loads(&self) -> Result<MutexGuard<'_, usize>> {
         let loads = self.loads.lock();
         match *loads {
@@ -152,17 +152,17 @@ impl Table {
         &self.observers
     }
 
-    /// Returns whether any of them see writes.
+    /// Returns whether any of them observe writes.
     pub(crate) fn is_observed(&self) -> bool {
         self.observers.wants(Hooks::WRITE)
     }
 }
 
-/// Checks that a descriptor makes sense on its own.
+/// Validates a descriptor.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] says what does not.
+/// [`Error::InvalidRequest`] with the reason.
 pub(crate) fn check_descriptor(descriptor: &TableDescriptor) -> Result<()> {
     let refuse = |why: String| Err(Error::InvalidRequest(why));
     if let Some(why) =

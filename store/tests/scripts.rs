@@ -1,16 +1,16 @@
-//! Behaviour of the store: scripts under `tests/scripts`, and cases that need threads or chance.
+//! Test scripts of the store under `tests/scripts`, and test cases that need threads or
+//! randomness.
 //!
-//! A script is blocks of `commands`, `---`, `answer`, separated by empty lines; lines that begin
-//! with
-//! `#` are comments. `BENNU_REGOLD=1 cargo test -p bennu-store` writes the answers anew; read them
-//! then. Every script runs in a world of its own whose clock stands still, so that commit times are
-//! the same each time. What a command does not know it refuses.
+//! A script consists of blocks of `commands`, `---`, `answer`, separated by empty lines; lines
+//! that begin with `#` are comments. `BENNU_REGOLD=1 cargo test -p bennu-store` records the
+//! answers again; review them then. Every script runs in a separate environment with a fixed
+//! clock, so that commit times are reproducible. Unknown arguments of a command are rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cases;
 
-/// The allocator of the server: what a process takes depends on it (`cases/memory.rs`).
+/// The allocator of the server, which affects the size of the process (`cases/memory.rs`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -112,7 +112,7 @@ struct Session {
     savepoints: BTreeMap<String, Savepoint>,
 }
 
-/// The words of a command, taken one by one; what is left over is refused.
+/// The words of a command, taken one by one; remaining words are rejected.
 struct Words<'a> {
     positional: std::collections::VecDeque<&'a str>,
     named: BTreeMap<&'a str, &'a str>,
@@ -244,7 +244,7 @@ impl World {
             return answer.and_then(|text| words.end().map(|()| text));
         }
         let Some(session) = session else {
-            // A command of its own is a transaction of its own.
+            // A single command is a separate transaction.
             let transaction = self.store().begin(TransactionOptions::default());
             transaction.begin_statement();
             let (mutation, text) = self.run_in(&transaction, verb, &mut words)?;
@@ -428,7 +428,7 @@ impl World {
         Ok(String::new())
     }
 
-    /// Commands of a transaction. Returns whether the command writes, and its answer.
+    /// Runs commands of a transaction. Returns whether the command writes, and its answer.
     fn run_in(
         &self,
         transaction: &Transaction,
@@ -539,13 +539,13 @@ impl World {
     }
 }
 
-/// An observer that does what a script says.
+/// An observer whose actions a script defines.
 struct TestObserver {
     name: String,
     trace: Arc<Mutex<Vec<String>>>,
-    /// Refuses this value.
+    /// Vetoes this value.
     veto: Option<String>,
-    /// Puts every row into this table too.
+    /// Also puts every row into this table.
     copy: Option<TableId>,
     /// Appends this to every value.
     append: Option<String>,

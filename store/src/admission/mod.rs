@@ -1,46 +1,46 @@
-//! Admission: how many statements that take long work at a time.
+//! Admission control: limits the number of long statements that compute concurrently.
 //!
-//! Threads share the cores by the operating system's scheduling, which lets a thread that wakes go
-//! ahead of those that compute. That holds while there are not many of those. So a statement that
-//! has computed for [`LONG_MICROS`] needs one of a few slots to go on, by the setting `handlers`
-//! (see [`AdmissionOptions`](crate::options::AdmissionOptions)); what is short needs none, and pays
-//! for two writes to a thread-local variable.
+//! Threads share the cores by the operating system's scheduling, which favours a thread that
+//! wakes up over those that compute, unless there are many of those. So a statement that has
+//! computed for [`LONG_MICROS`] needs one of a few execution slots to continue, by the setting
+//! `handlers` (see [`AdmissionOptions`](crate::options::AdmissionOptions)). Short statements need
+//! none, and cost two writes to a thread-local variable.
 //!
-//! # Who looks, and where
+//! # Checks
 //!
-//! Whoever runs a statement takes a [`Turn`] for each piece of it
-//! ([`Transaction::turn`](crate::Transaction::turn)): the session while it makes the next batch of
-//! rows or changes data, a region thread while it makes a page of an endpoint's answer. A turn
-//! belongs to the thread, and whatever the thread calls meanwhile is part of it: a turn within a
-//! turn is none. While rows travel to the client, nobody has a turn. A program that embeds the
-//! store and takes none is not admitted by anybody, and pays nothing.
+//! A thread that runs a statement takes a [`Turn`] for each portion of it
+//! ([`Transaction::turn`](crate::Transaction::turn)): the session while it computes the next
+//! batch of rows or changes data, a region thread while it computes a page of an endpoint's
+//! answer. A turn belongs to the thread and includes all calls of the thread; a nested turn has
+//! no effect. While rows are sent to the client, no turn is held. A program that embeds the store
+//! and takes no turns is not limited, and pays nothing.
 //!
 //! ```text
-//!   statement -- turn --> works --+-- ends within LONG_MICROS: nothing was asked
+//!   statement -- turn --> works --+-- ends within LONG_MICROS: needs no slot
 //!                                 |
-//!                                 +-- goes on: takes a slot, or queues up for one
+//!                                 +-- continues: takes a slot, or queues for one
 //!                                        |  after QUANTUM_MICROS, while others wait:
-//!                                        +-- gives it back, and queues up again
+//!                                        +-- releases it, and queues again
 //! ```
 //!
-//! A turn looks at the time where the store has read or written rows ([`worked`]), and where a
-//! computation looks whether it was cancelled ([`give_way`]); not at each of them, but after as
-//! many as took a millisecond or so before. What counts is the time that the thread has had a core,
-//! in all turns and threads of the statement.
+//! A turn checks the time where the store has read or written rows ([`worked`]), and where a
+//! computation checks for cancellation ([`give_way`]); not at each of these points, but after
+//! about as many as took a millisecond before. The time is the CPU time of all threads and turns
+//! of the statement.
 //!
-//! # Nobody waits in a circle
+//! # Deadlock freedom
 //!
-//! 1. A slot is never held during a wait: `SettingAside` stands around every wait of the store
-//!    (row locks, memory, files, held regions, other threads of the call), and gives it back. The
-//!    next look after the wait takes one again. So who has a slot works, and leaves.
-//! 2. A transaction may wait for a slot while it holds row locks: by 1, none of those who have the
-//!    slots waits for them.
-//! 3. Commits and rollbacks take no turn: they give locks back.
-//! 4. No wait for a slot lasts longer than [`WAIT_MAX`]; then the work goes on beyond the limit. So
-//!    a mutex that a computation holds at a look, against the rules, costs time and no more.
+//! 1. A slot is never held during a wait: `SettingAside` wraps every wait of the store (row
+//!    locks, memory, files, held regions, other threads of the call), and releases it. The next
+//!    check after the wait takes one again. So a thread with a slot always makes progress.
+//! 2. A transaction may wait for a slot while it holds row locks: by 1, no slot holder waits for
+//!    them.
+//! 3. Commits and rollbacks take no turn: they release locks.
+//! 4. No wait for a slot exceeds [`WAIT_MAX`]; then the thread continues beyond the limit. So a
+//!    mutex that a computation holds at a check, against the rules, only costs time.
 //!
-//! What user code waits for without the store's knowledge, in an observer or an endpoint, counts
-//! only as far as it computes.
+//! Waits of user code in an observer or an endpoint that the store does not know count only by
+//! their CPU time.
 
 mod slots;
 
@@ -63,74 +63,75 @@ use crate::options::{BlockingSection, Options};
 
 pub use crate::admission::slots::AdmissionStatus;
 
-/// What a statement may compute before it is long, in microseconds.
+/// CPU time after which a statement is long, in microseconds.
 pub const LONG_MICROS: u64 = 5_000;
-/// How long one works while others wait.
+/// Time slice of a slot holder while others wait.
 const QUANTUM_MICROS: i64 = 5_000;
-/// How long one waits for a slot at most.
+/// Maximal wait for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// How often a waiter looks whether it was cancelled.
+/// Interval at which a waiter checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Steps, of about a row each, before the first look of a turn at the time.
+/// Steps, of about a row each, before the first check of a turn.
 const FIRST_STRIDE: u32 = 256;
-/// Steps between two looks at most.
+/// Maximal number of steps between two checks.
 const STRIDE_MAX: u32 = 1 << 14;
-/// Steps that a look of a computation at its flag counts as: it may have done much since the last.
+/// Steps that a cancellation check of a computation counts as: much may have been done since the
+/// last.
 const COMPUTED_STEPS: u32 = 16;
-/// The stride is chosen so that a look comes at intervals between these, in microseconds.
+/// Target interval between checks, in microseconds, by which the stride is chosen.
 const INTERVAL_MICROS: std::ops::Range<i64> = 500..2_000;
 
-/// The slots of a store.
+/// The execution slots of a store.
 pub(crate) struct Admission {
     slots: Mutex<Slots<Arc<Ticket>>>,
-    /// How many wait for one: a copy, to be read without the lock.
+    /// Number of waiters: a copy, to be read without the lock.
     queued: AtomicUsize,
     env: Arc<dyn Env>,
 }
 
-/// What one waits with.
+/// Wake-up state of a waiter.
 #[derive(Default)]
 struct Ticket {
     granted: Mutex<bool>,
     changed: Condvar,
 }
 
-/// How a wait ended.
+/// Outcome of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waited {
     Granted,
     Stopped,
-    /// It lasted [`WAIT_MAX`].
+    /// The wait reached [`WAIT_MAX`].
     Enough,
 }
 
-/// Flags any of which ends a wait.
+/// Flags that end a wait if one is set.
 pub(crate) type StopFlags = SmallVec<[Arc<AtomicBool>; 2]>;
 
-/// What a statement has done, in all its turns and threads.
+/// CPU time of a statement, over all its turns and threads.
 #[derive(Debug, Default)]
 pub(crate) struct StatementWork {
-    /// Microseconds that its threads have computed, as of their last looks; 0 before the first.
+    /// CPU microseconds of its threads at their last checks; 0 before the first.
     micros: AtomicU64,
-    /// Steps before the first look, in turns that have ended.
+    /// Steps before the first check, in turns that have ended.
     unlooked: AtomicU32,
 }
 
-/// The turn that a thread has.
+/// The current turn of a thread.
 struct Held {
     admission: Arc<Admission>,
     statement: Arc<StatementWork>,
     stop: StopFlags,
-    /// Since when it has a slot, if it has one.
+    /// The time at which it got its slot, if it has one.
     slot_since: Option<i64>,
-    /// The thread's time up to which the statement's is counted; `None` before the first look of a
-    /// statement.
+    /// The thread's CPU time that is included in the statement's; `None` before the first check
+    /// of a statement.
     counted_to: Option<u64>,
-    /// Steps until the next look.
+    /// Steps until the next check.
     until_look: u32,
     stride: u32,
-    /// When the last look was.
+    /// Time of the last check.
     looked_at: Option<i64>,
 }
 
@@ -138,16 +139,16 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// A piece of a statement, by the thread that took it.
+/// Guard of a thread's work on a statement.
 #[must_use]
 pub struct Turn {
-    /// Whether it is not within another turn of the thread.
+    /// True if it is not nested in another turn of the thread.
     outermost: bool,
     _of_thread: PhantomData<*const ()>,
 }
 
 impl Admission {
-    /// Returns slots that nobody has, and the options with every wait setting turns aside.
+    /// Returns free slots, and the options with every wait wrapped to release the slot.
     pub(crate) fn new(mut options: Options) -> (Arc<Admission>, Options) {
         let admission = Admission {
             slots: Mutex::new(Slots::new(options.admission.handlers)),
@@ -187,12 +188,12 @@ impl Admission {
         })
     }
 
-    /// Returns the figures of the slots.
+    /// Returns the statistics of the slots.
     pub(crate) fn status(&self) -> AdmissionStatus {
         self.slots.lock().status()
     }
 
-    /// Waits for a slot; returns when it was had.
+    /// Waits for a slot; returns the time at which it was granted.
     fn enter(&self, stop: &StopFlags) -> Result<i64> {
         let since = self.env.now_micros();
         let ticket = {
@@ -225,7 +226,7 @@ impl Admission {
         Ok(now)
     }
 
-    /// Gives a slot back.
+    /// Releases a slot.
     fn leave(&self) {
         let now = self.env.now_micros();
         let granted = {
@@ -239,8 +240,8 @@ impl Admission {
 }
 
 impl StatementWork {
-    /// Ends a statement; its time begins anew. Within a turn it was a part of another statement,
-    /// which goes on.
+    /// Ends a statement and resets its time. Within a turn, it was nested in another statement,
+    /// which continues.
     pub(crate) fn end_statement(&self) {
         if HELD.with_borrow(Option::is_some) {
             return;
@@ -274,7 +275,7 @@ impl Ticket {
 }
 
 impl Held {
-    /// Counts steps, and looks at the time when there were enough.
+    /// Counts steps, and checks the time when there were enough.
     #[inline]
     fn spend(&mut self, steps: u32) -> Result<()> {
         match self.until_look.checked_sub(steps) {
@@ -286,7 +287,8 @@ impl Held {
         }
     }
 
-    /// Takes a slot if the statement has become long, and lets others work if it is their turn.
+    /// Takes a slot if the statement has become long, and yields to waiters if its time slice is
+    /// over.
     #[cold]
     fn look(&mut self) -> Result<()> {
         let now = self.admission.env.now_micros();
@@ -310,7 +312,7 @@ impl Held {
         Ok(())
     }
 
-    /// Chooses when the next look is to be.
+    /// Chooses the number of steps to the next check.
     fn set_stride(&mut self, now: i64) {
         if let Some(before) = self.looked_at.replace(now) {
             let interval = now.saturating_sub(before);
@@ -323,8 +325,8 @@ impl Held {
         self.until_look = self.stride;
     }
 
-    /// Counts the thread's time since the last look; returns what the statement has had, 1 at
-    /// least: 0 says that nobody has looked.
+    /// Adds the thread's CPU time since the last check; returns the statement's total, at least
+    /// 1: 0 means that there was no check.
     fn count_time(&mut self) -> u64 {
         let now = self.admission.env.thread_micros();
         let since = self.counted_to.replace(now).map_or(0, |before| now.saturating_sub(before));
@@ -356,8 +358,8 @@ impl Drop for Turn {
     }
 }
 
-/// Notes that the thread has read or written rows, and lets others work if it is their turn. Not to
-/// be called with a lock that others may need, but for row locks.
+/// Records that the thread has read or written rows, and may wait for a slot. Must not be called
+/// with a lock that others may need, except row locks.
 ///
 /// # Errors
 ///
@@ -367,8 +369,8 @@ pub(crate) fn worked(rows: u64) -> Result<()> {
     spend(u32::try_from(rows).unwrap_or(u32::MAX))
 }
 
-/// Lets others work if it is their turn: for computations, where they look whether they were
-/// cancelled. If they were while it waits, the next look shows it.
+/// Checkpoint of a computation, at its cancellation checks: may wait for a slot. A cancellation
+/// during the wait is found by the next cancellation check.
 #[inline]
 pub fn give_way() {
     let _ = spend(COMPUTED_STEPS);
@@ -382,7 +384,7 @@ fn spend(steps: u32) -> Result<()> {
     })
 }
 
-/// Gives the thread's slot back while `wait` waits for others.
+/// Releases the thread's slot while `wait` waits for others.
 pub(crate) fn set_aside<R>(wait: impl FnOnce() -> R) -> R {
     let mut held = HELD.take();
     if let Some(held) = &mut held {
@@ -395,7 +397,7 @@ pub(crate) fn set_aside<R>(wait: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Sets the thread's turn aside around every wait.
+/// Wrapper of every wait that releases the thread's slot.
 struct SettingAside {
     inner: Arc<dyn BlockingSection>,
 }

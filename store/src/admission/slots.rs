@@ -1,33 +1,33 @@
-//! The slots of admission: who has one, who waits, who is next. A plain state machine: time and
-//! tickets are given to it, so that tests can play any order.
+//! State machine of the execution slots: holders, waiters, and order of grants. Time and tickets
+//! are arguments, so that tests can run any schedule.
 //!
 //! # Invariants
 //!
-//! 1. When somebody has left, nobody waits while a slot is free.
+//! 1. After a release, there is no waiter while a slot is free.
 //! 2. First come, first served.
 
 use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-/// Figures of the slots, for system views.
+/// Statistics of the slots, for system views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionStatus {
-    /// How many long statements may work at a time.
+    /// Maximal number of long statements that work concurrently.
     pub handlers: usize,
-    /// How many do now.
+    /// Number of slots in use.
     pub active: usize,
-    /// How many wait now.
+    /// Number of waiters.
     pub queued: usize,
-    /// How often a slot was taken since start.
+    /// Number of grants since the start.
     pub admitted: u64,
-    /// How often there was a wait before.
+    /// Number of grants after a wait.
     pub waited: u64,
-    /// Microseconds that those waited.
+    /// Total time of these waits in microseconds.
     pub waited_micros: u64,
 }
 
-/// The slots; `T` is what is waited with.
+/// The slots; `T` is the ticket of a waiter.
 pub(super) struct Slots<T> {
     handlers: usize,
     active: usize,
@@ -50,7 +50,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Takes a slot if one is free and nobody waits for it. Else the caller joins the queue.
+    /// Takes a slot if one is free and there is no waiter. Otherwise the caller joins the queue.
     pub(super) fn enter(&mut self) -> bool {
         let free = self.waiting.is_empty() && self.active < self.handlers;
         if free {
@@ -64,12 +64,12 @@ impl<T> Slots<T> {
         self.waiting.push_back((ticket, now_micros));
     }
 
-    /// Returns how many wait.
+    /// Returns the number of waiters.
     pub(super) fn queued(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Gives a slot back; returns the tickets of those who have one now.
+    /// Releases a slot; returns the tickets of the waiters that are granted one.
     pub(super) fn leave(&mut self, now_micros: i64) -> SmallVec<[T; 2]> {
         debug_assert!(self.active > 0, "who leaves had a slot");
         self.active = self.active.saturating_sub(1);
@@ -85,19 +85,20 @@ impl<T> Slots<T> {
         granted
     }
 
-    /// Takes back a ticket that `is_it`. Returns whether it was still waiting; else it was granted.
+    /// Removes the ticket for which `is_it` holds. Returns whether it was still waiting;
+    /// otherwise it was granted.
     pub(super) fn give_up(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
         let place = self.waiting.iter().position(|(ticket, _)| is_it(ticket));
         place.is_some_and(|place| self.waiting.remove(place).is_some())
     }
 
-    /// Takes a slot beyond the limit, after a wait that began then and was long enough.
+    /// Takes a slot beyond the limit, after a wait since `since_micros` that reached its maximum.
     pub(super) fn insist(&mut self, since_micros: i64, now_micros: i64) {
         self.take();
         self.note_wait(since_micros, now_micros);
     }
 
-    /// Returns the figures.
+    /// Returns the statistics.
     pub(super) fn status(&self) -> AdmissionStatus {
         AdmissionStatus {
             handlers: self.handlers,

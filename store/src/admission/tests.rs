@@ -1,4 +1,4 @@
-//! The slots as a model that a clock of our own drives, and turns of real threads.
+//! Tests of the slots as a model with a simulated clock, and of turns of real threads.
 
 use std::collections::VecDeque;
 
@@ -78,12 +78,12 @@ fn admission(handlers: usize) -> (Arc<Admission>, Options) {
     Admission::new(Options { admission, ..Options::default() })
 }
 
-/// Returns a statement that has computed for long.
+/// Returns a statement that has used enough CPU time to be long.
 fn long_statement() -> Arc<StatementWork> {
     Arc::new(StatementWork { micros: AtomicU64::new(LONG_MICROS), ..Default::default() })
 }
 
-/// Looks, however few steps there were.
+/// Forces a check, regardless of the steps so far.
 fn look() -> Result<()> {
     worked(u64::from(STRIDE_MAX) + 1)
 }
@@ -115,7 +115,7 @@ fn what_is_short_takes_no_slot_and_what_computes_becomes_long() {
     assert_eq!(figures(&admission), (1, 0), "a turn within a turn is none");
     drop(turn);
     assert_eq!(figures(&admission), (0, 0));
-    // The next turn of the statement is long from its first look, the next statement is not.
+    // The next turn of the statement is long from its first check, the next statement is not.
     let turn = admission.turn(&statement, StopFlags::new());
     assert_eq!(figures(&admission), (0, 0));
     look().unwrap();
@@ -153,7 +153,7 @@ fn long_statements_take_turns_and_a_wait_gives_the_slot_back() {
             drop(turn);
         });
         until(&admission, (1, 1));
-        // Before the other has had the slot, this does not return after a quantum.
+        // Returns only after the other thread had the slot, not after a time slice.
         while admission.status().waited == 0 {
             look().unwrap();
         }
@@ -184,7 +184,7 @@ fn a_wait_for_a_slot_can_be_stopped_and_has_an_end() {
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
         assert_eq!(figures(&admission), (1, 0));
-        // The one that has the slot does not look any more: a mutex stands in its way.
+        // The slot holder makes no checks, because it waits for a mutex.
         let patient = scope.spawn(|| {
             let _turn = admission.turn(&long_statement(), StopFlags::new());
             look().unwrap();

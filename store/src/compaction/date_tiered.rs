@@ -1,10 +1,10 @@
-//! HBase's date-tiered policy: windows of time that are wider the older they are; only runs of one
-//! window are merged with each other.
+//! HBase's date-tiered policy: time windows that become wider with age; only runs of one window
+//! are merged with each other.
 //!
-//! A run belongs to the window of its newest cell, but never to a newer one than the runs after it,
-//! so that a window is a row of neighbours whatever timestamps clients choose. A major compaction
-//! keeps the windows apart: a cell goes where the run went that it came from, which its sequence
-//! tells. Files of an old window then expire as a whole.
+//! A run belongs to the window of its newest cell, but never to a newer one than the later runs,
+//! so that the runs of a window are adjacent regardless of the clients' timestamps. A major
+//! compaction keeps the windows separate: the sequence of a cell shows the window of the run that
+//! it came from. Files of an old window then expire as a whole.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::compaction::exploring::{self, Candidate, Rules};
 use crate::compaction::layout::Layout;
 use crate::descriptor::DateTieredOptions;
 
-/// A window of time: `number` windows of this width after 1970.
+/// A time window: `number` windows of this width after 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
     width_micros: i64,
@@ -31,7 +31,7 @@ impl Window {
         self.number.saturating_mul(self.width_micros)
     }
 
-    /// Returns the window before it: as wide, or wider where a tier is full.
+    /// Returns the preceding window: of the same width, or wider if a tier is full.
     fn earlier(self, cutoff_micros: i64, options: &DateTieredOptions) -> Window {
         let per_tier = i64::from(options.windows_per_tier);
         if self.start() < cutoff_micros || self.number.rem_euclid(per_tier) > 0 {
@@ -51,7 +51,7 @@ fn windows(layout: &Layout<'_>, now_micros: i64, options: &DateTieredOptions) ->
         now_micros.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
     });
     let mut newest = i64::MIN;
-    // What came before is not newer than what came after.
+    // An earlier run is not newer than a later one.
     let times: Vec<i64> = layout
         .runs
         .iter()
@@ -64,7 +64,7 @@ fn windows(layout: &Layout<'_>, now_micros: i64, options: &DateTieredOptions) ->
     let mut ranges = Vec::new();
     let mut end = times.len();
     while end > 0 {
-        // Far in the past windows are skipped by the width of a tier, not one by one.
+        // In the distant past windows are skipped by tiers, not one by one.
         while times[end - 1] < window.start() && window.start() > i64::MIN / 2 {
             window = match times[end - 1] < cutoff && window.start() < cutoff {
                 true => Window { number: times[end - 1].div_euclid(window.width_micros), ..window },
@@ -79,7 +79,7 @@ fn windows(layout: &Layout<'_>, now_micros: i64, options: &DateTieredOptions) ->
     ranges
 }
 
-/// Returns the runs to merge: of the newest window that has enough of them.
+/// Returns the runs to merge: those of the newest window with enough runs.
 pub(super) fn select(
     layout: &Layout<'_>,
     options: &DateTieredOptions,
@@ -105,7 +105,7 @@ pub(super) fn select(
     None
 }
 
-/// Returns the sequences that end each window but the newest: where a major compaction cuts.
+/// Returns the sequences that end each window except the newest: the cuts of a major compaction.
 pub(super) fn cuts(
     layout: &Layout<'_>,
     options: &DateTieredOptions,

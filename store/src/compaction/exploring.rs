@@ -1,29 +1,29 @@
-//! HBase's exploring policy: of all windows of neighbours in ratio the one with the most runs, then
-//! the smallest.
+//! HBase's exploring policy: of all windows of adjacent runs in ratio it selects the one with the
+//! most runs, then the smallest.
 
 use std::ops::Range;
 
 use crate::descriptor::ExploringOptions;
 
-/// How much better a window must be to be preferred when there are too many runs.
+/// Factor by which a window must be better to be preferred when there are too many runs.
 const REPLACE_IF_BETTER_BY: f64 = 1.05;
 
-/// A run as the policy sees it.
+/// A run as seen by the policy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) byte_count: u64,
-    /// Cannot be taken now.
+    /// True if it cannot be selected now.
     pub(super) barred: bool,
 }
 
-/// What the policy is asked under.
+/// Parameters of a selection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) options: ExploringOptions,
     pub(super) off_peak: bool,
-    /// Bytes below which the ratio does not matter.
+    /// Size below which the ratio is ignored.
     pub(super) min_bytes: u64,
-    /// Runs at which writers wait.
+    /// Number of runs at which writers wait.
     pub(super) blocking_files: usize,
 }
 
@@ -68,7 +68,7 @@ fn in_ratio(window: &[Candidate], total: u64, rules: &Rules) -> bool {
 
 fn is_better(best: &(Range<usize>, u64), (length, total): (usize, u64), stuck: bool) -> bool {
     if stuck && best.1 > 0 && total > 0 {
-        // Many small runs go first: that lowers their number for the least writing.
+        // Many small runs first: that reduces their number with the least writing.
         let threshold = best.0.len() as f64 / best.1 as f64 * REPLACE_IF_BETTER_BY;
         return threshold < length as f64 / total as f64;
     }

@@ -1,14 +1,14 @@
-//! What user code does to the cells that a flush or a compaction writes: it may drop some and
-//! change the values of others. It cannot add cells or change keys, so cell order is kept.
+//! Cell filters of user code in flushes and compactions: they may drop cells and change values.
+//! They cannot add cells or change keys, so cell order is preserved.
 
 use crate::cell::{CellRef, CellType, KeyParts, expiring_value, split_expiring};
 use crate::compaction::rewrite::Sink;
 use crate::error::Result;
 
-/// What becomes of a cell.
+/// Decision about a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellVerdict {
-    /// It is written as it is.
+    /// It is written unchanged.
     Keep,
     /// It is not written.
     Drop,
@@ -16,27 +16,27 @@ pub enum CellVerdict {
     Change(Vec<u8>),
 }
 
-/// Decides about the cells that a flush or a compaction is about to write to one family.
+/// Filter of the cells that a flush or a compaction is about to write to one family.
 ///
-/// It is asked about versions of columns, in cell order, after retention (versions, TTL, deletes)
-/// has left out what need not be kept; never about delete markers, because what they mask may be in
-/// another file. Two things to know:
+/// It is called for versions of columns, in cell order, after retention (versions, TTL, deletes)
+/// has dropped cells; never for delete markers, because the cells that they mask may be in
+/// another file. Two properties to note:
 ///
-/// * A version that is dropped is gone for everybody, open snapshots included, and an older version
-///   of the column may be seen in its place.
-/// * A cell meets the filter again each time it is rewritten, and perhaps never: files that a
-///   compaction moves or keeps as they are, are not read. A verdict must not depend on how often it
-///   was asked.
+/// * A dropped version disappears for all readers, including open snapshots, and an older version
+///   of the column may become visible instead.
+/// * A cell passes the filter each time it is rewritten, and perhaps never: files that a
+///   compaction moves or leaves as they are, are not read. A decision must not depend on the
+///   number of calls.
 pub trait CellFilter: Send {
-    /// Returns what becomes of a cell.
+    /// Decides about a cell.
     ///
     /// # Errors
     ///
-    /// Ends the flush or compaction: nothing of it becomes live, and it is tried again later.
+    /// Fails the flush or compaction: nothing of it becomes live, and it is retried later.
     fn judge(&mut self, cell: &CellRef<'_>) -> Result<CellVerdict>;
 }
 
-/// A sink behind a filter.
+/// A sink that applies a filter first.
 pub(crate) struct FilteredSink<'a, S> {
     pub(crate) sink: &'a mut S,
     pub(crate) filter: &'a mut dyn CellFilter,

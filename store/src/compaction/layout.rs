@@ -1,14 +1,14 @@
-//! The facts of a store's files that policies decide by.
+//! Layout of a store's files: the properties on which compaction policies base their decisions.
 
 use std::collections::HashSet;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::FileId;
 
-/// Facts of one file.
+/// Properties of one file.
 #[derive(Debug, Clone, Copy)]
 pub struct FileFacts<'a> {
-    /// Its name.
+    /// Its id.
     pub id: FileId,
     /// Its size.
     pub byte_count: u64,
@@ -20,22 +20,22 @@ pub struct FileFacts<'a> {
     pub min_timestamp: Timestamp,
     /// Highest timestamp of any cell.
     pub max_timestamp: Timestamp,
-    /// When the last of its cells is seen for the last time, by TTLs of their own; the highest
-    /// timestamp there is if one of them has none.
+    /// The last moment at which one of its cells is visible by its cell TTL; the highest
+    /// timestamp if a cell has none.
     pub last_seen: Timestamp,
     /// Highest sequence of any cell.
     pub max_sequence: Sequence,
-    /// Cells that delete.
+    /// Number of delete markers.
     pub marker_count: u64,
-    /// Whether it has rows that are not the region's, since a split.
+    /// True if it has rows that do not belong to the region, since a split.
     pub is_part: bool,
-    /// When it was written: microseconds since 1970.
+    /// Creation time: microseconds since 1970.
     pub created_micros: i64,
-    /// Whether a compaction that runs has it as its input.
+    /// True if it is the input of a running compaction.
     pub busy: bool,
 }
 
-/// Facts of one sorted run.
+/// Properties of one sorted run.
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts<'a> {
     /// Its level.
@@ -44,24 +44,24 @@ pub struct RunFacts<'a> {
     pub files: Vec<FileFacts<'a>>,
 }
 
-/// Facts of all files of a store.
+/// Properties of all files of a store.
 #[derive(Debug, Clone, Default)]
 pub struct Layout<'a> {
     /// The runs, oldest first.
     pub runs: Vec<RunFacts<'a>>,
 }
 
-/// A part of a compaction's inputs: files with rows between those of the parts before and after it.
+/// A portion of a compaction's inputs: files with rows between those of the adjacent portions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Portion {
     /// The files, by their first rows.
     pub inputs: Vec<FileId>,
-    /// Whether the cells of the files are merged; else the files stay as they are.
+    /// True if the files are merged; otherwise they are left as they are.
     pub merged: bool,
 }
 
 impl FileFacts<'_> {
-    /// Returns whether both have rows between `first` and `last`, or could.
+    /// Returns whether the file may have rows between `first` and `last`.
     pub fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
         self.first_row <= last && first <= self.last_row
     }
@@ -73,7 +73,7 @@ impl RunFacts<'_> {
         self.files.iter().map(|file| file.byte_count).sum()
     }
 
-    /// Returns whether a compaction that runs has any of its files as input.
+    /// Returns whether any of its files is the input of a running compaction.
     pub fn is_busy(&self) -> bool {
         self.files.iter().any(|file| file.busy)
     }
@@ -101,7 +101,7 @@ impl<'a> Layout<'a> {
         self.runs[runs].iter().flat_map(|run| &run.files).map(|file| file.id).collect()
     }
 
-    /// Returns the deepest level of runs: where the output of their merge belongs.
+    /// Returns the deepest level of runs, to which the output of their merge belongs.
     pub fn level_of(&self, runs: std::ops::Range<usize>) -> u8 {
         self.runs[runs].iter().map(|run| run.level).max().unwrap_or(0)
     }
@@ -112,7 +112,7 @@ impl<'a> Layout<'a> {
         run.map_or(&[], |run| &run.files)
     }
 
-    /// Returns the files that are named, each with the index of its run.
+    /// Returns the files with these ids, each with the index of its run.
     fn named(&self, ids: &[FileId]) -> Vec<(usize, &FileFacts<'a>)> {
         let ids: HashSet<FileId> = ids.iter().copied().collect();
         let runs = self.runs.iter().enumerate();
@@ -120,8 +120,9 @@ impl<'a> Layout<'a> {
         files.filter(|(_, file)| ids.contains(&file.id)).collect()
     }
 
-    /// Cuts inputs of a merge, by rows, into files that can stay as they are, because no other
-    /// input has rows between theirs and `may_stay`, and what must be merged between those.
+    /// Divides the inputs of a merge, by rows, into files that can be left as they are, because
+    /// they overlap no other input and satisfy `may_stay`, and groups of files that must be
+    /// merged.
     pub fn portions(
         &self,
         inputs: &[FileId],
@@ -131,7 +132,7 @@ impl<'a> Layout<'a> {
             self.named(inputs).into_iter().map(|(_, file)| file).collect();
         files.sort_by_key(|file| (file.first_row, file.last_row, file.id));
         let mut portions: Vec<Portion> = Vec::new();
-        // The last of the rows passed.
+        // The last of the rows so far.
         let mut end: Option<&[u8]> = None;
         for (index, file) in files.iter().enumerate() {
             let touches_before = end.is_some_and(|end| file.first_row <= end);
@@ -146,8 +147,7 @@ impl<'a> Layout<'a> {
         portions
     }
 
-    /// Returns whether no file but `inputs` can have cells of their rows that are older than some
-    /// of theirs.
+    /// Returns whether no file except `inputs` can have older cells of their rows.
     pub fn sees_oldest(&self, inputs: &[FileId]) -> bool {
         let inputs = self.named(inputs);
         let first = inputs.iter().map(|(_, input)| input.first_row).min();
@@ -160,8 +160,8 @@ impl<'a> Layout<'a> {
         older.all(is_input)
     }
 
-    /// Returns whether, row by row, the inputs are neighbours, so that their merge can take the
-    /// place of the oldest of them.
+    /// Returns whether, row by row, the inputs are adjacent, so that their merge can replace the
+    /// oldest of them.
     pub fn keeps_order(&self, inputs: &[FileId]) -> bool {
         let inputs = self.named(inputs);
         for (index, run) in self.runs.iter().enumerate() {
@@ -244,7 +244,7 @@ mod tests {
                 (vec![7, 8], true),
             ]
         );
-        // What may not stay goes with its neighbours.
+        // Files that may not stay are merged with adjacent ones.
         assert_eq!(
             portions(1..=8, &[1, 5]),
             [(vec![1], false), (vec![2, 4, 3], true), (vec![5], false), (vec![6, 7, 8], true)]

@@ -1,9 +1,9 @@
 //! The leveled policy, after RocksDB's with dynamic level sizes.
 //!
-//! Flushes make runs of level 0. The last level holds nearly everything, each level above a tenth
-//! of the one below; so levels between level 0 and the first that has to hold anything are empty.
-//! The level that is most above its size gives one file to the next, the one that overlaps least
-//! there; a file that overlaps nothing moves without being read.
+//! Flushes make runs of level 0. The last level holds nearly all data, each level above a tenth
+//! of the one below; so levels between level 0 and the first one that is needed are empty. The
+//! level that exceeds its target size most passes one file to the next, the one with the least
+//! overlap there; a file without overlap is moved without being read.
 
 use crate::compaction::layout::{FileFacts, Layout, RunFacts};
 use crate::compaction::select::Action;
@@ -12,7 +12,7 @@ use crate::descriptor::{FileId, LeveledOptions};
 /// The deepest level.
 pub(super) const LAST_LEVEL: u8 = 6;
 
-/// The sizes of levels.
+/// Target sizes of levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Targets {
     /// The level that level 0 is merged into.
@@ -21,13 +21,13 @@ pub(super) struct Targets {
     pub(super) bytes: [u64; LAST_LEVEL as usize + 1],
 }
 
-/// What to do.
+/// Selected action.
 pub(super) struct Choice {
     pub(super) inputs: Vec<FileId>,
     pub(super) action: Action,
 }
 
-/// Returns the sizes that levels should have now.
+/// Returns the present target sizes of levels.
 pub(super) fn targets(layout: &Layout<'_>, options: &LeveledOptions) -> Targets {
     let bytes_of = |level| -> u64 { layout.level(level).iter().map(|file| file.byte_count).sum() };
     let first_used = (1..=LAST_LEVEL).find(|&level| bytes_of(level) > 0).unwrap_or(LAST_LEVEL);
@@ -43,12 +43,12 @@ pub(super) fn targets(layout: &Layout<'_>, options: &LeveledOptions) -> Targets 
         bytes[usize::from(level)] = level_bytes;
         level_bytes = level_bytes.saturating_mul(multiplier);
     }
-    // Data that grew less, or was made by other numbers: what is above is drained.
+    // Data that shrank, or was written with other parameters: upper levels are drained.
     Targets { base: base.min(first_used), bytes }
 }
 
-/// Returns what to do next, `None` if every level is within its size or what is above cannot be
-/// merged now.
+/// Returns the next action, `None` if every level is within its target size or the excess cannot
+/// be merged now.
 pub(super) fn select(layout: &Layout<'_>, options: &LeveledOptions) -> Option<Choice> {
     let targets = targets(layout, options);
     let mut scores: Vec<(f64, u8)> =
@@ -67,7 +67,7 @@ fn score_of_level0(layout: &Layout<'_>, options: &LeveledOptions) -> f64 {
     let bytes: u64 = runs.iter().map(|run| run.byte_count()).sum();
     let by_count = runs.len() as f64 / f64::from(options.level0_files);
     let by_bytes = bytes as f64 / options.base_bytes as f64;
-    // A single run is no burden to reads, whatever its size.
+    // A single run is no burden for reads, regardless of its size.
     if runs.len() > 1 { by_count.max(by_bytes) } else { by_count }
 }
 
@@ -81,7 +81,8 @@ fn score_of_level(layout: &Layout<'_>, targets: &Targets, level: u8) -> f64 {
     }
 }
 
-/// Merges level 0 into the base level, or some of its runs into one if that cannot be now.
+/// Merges level 0 into the base level, or, if that is not possible now, some of its runs into
+/// one.
 fn from_level0(layout: &Layout<'_>, targets: &Targets, options: &LeveledOptions) -> Option<Choice> {
     let start = layout.runs.iter().position(|run| run.level == 0)?;
     let runs = &layout.runs[start..];
@@ -97,7 +98,7 @@ fn from_level0(layout: &Layout<'_>, targets: &Targets, options: &LeveledOptions)
             return Some(Choice { inputs, action: Action::merge(targets.base) });
         }
     }
-    // The newest, behind those that are being merged.
+    // The newest runs, behind those that are being merged.
     let newest = runs.iter().rev().take_while(|run| !run.is_busy()).count();
     if newest < options.level0_files as usize {
         return None;
@@ -106,7 +107,7 @@ fn from_level0(layout: &Layout<'_>, targets: &Targets, options: &LeveledOptions)
     Some(Choice { inputs: layout.ids(range), action: Action::merge(0) })
 }
 
-/// Takes a file down a level.
+/// Moves a file down a level.
 fn from_level(layout: &Layout<'_>, level: u8) -> Option<Choice> {
     let next = layout.level(level + 1);
     let mut best: Option<(f64, &FileFacts<'_>, Vec<FileId>)> = None;
@@ -124,7 +125,7 @@ fn from_level(layout: &Layout<'_>, level: u8) -> Option<Choice> {
         }
     }
     let (_, file, mut inputs) = best?;
-    // Markers that reach the end of their rows' cells are dropped by a merge.
+    // A merge drops markers that cover the oldest cells of their rows.
     let moves = inputs.is_empty() && (file.marker_count == 0 || !layout.sees_oldest(&[file.id]));
     inputs.push(file.id);
     let action = if moves { Action::Move { level: level + 1 } } else { Action::merge(level + 1) };

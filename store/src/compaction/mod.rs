@@ -1,21 +1,21 @@
-//! Compaction: which files to merge, and the loop that flush and compaction share.
+//! Compaction: selection of files, and the rewrite loop that flushes and compactions share.
 //!
-//! A policy looks at a [`Layout`], the facts of all files of a store, and answers with a
-//! [`Selection`]. It is a pure function, so that what it does over hours can be simulated in
-//! milliseconds.
+//! A policy is a pure function from a [`Layout`], the properties of all files of a store, to a
+//! [`Selection`], so that hours of its behaviour can be simulated in milliseconds.
+//! Module `schedule` runs the compactions.
 //!
 //! # Invariants
 //!
-//! 1. For any one row the inputs are neighbours: no file that is left out lies between two of them.
+//! 1. For any one row the inputs are adjacent: no file that is left out lies between two of them.
 //!    So the sequences of a row's cells in different runs never overlap, which
 //!    [`crate::scan::retention`] relies on ([`Layout::keeps_order`] checks it).
 //! 2. A file is the input of one compaction at a time.
-//! 3. A file whose rows no other input reaches into stays as it is when a policy merges, if there
-//!    is nothing to gain by reading it ([`Layout::portions`]): what comes in the order of its rows
-//!    is written once.
+//! 3. An input whose rows overlap no other input is not rewritten by a policy's merge, if a
+//!    rewrite would have no effect ([`Layout::portions`]): data that is written in row order is
+//!    written once.
 //! 4. A merge may drop markers only if no file that is left out can have older cells of a row
-//!    between the first and the last of its inputs ([`Layout::sees_oldest`]). That newer cells are
-//!    left out does not matter: those in memory always are.
+//!    between the first and the last of its inputs ([`Layout::sees_oldest`]). Newer cells that
+//!    are left out do not matter: those in memory always are.
 
 mod layout;
 mod exploring;

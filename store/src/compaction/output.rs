@@ -1,4 +1,4 @@
-//! The output of a rewrite: runs, cut into files of a bounded size at the ends of rows.
+//! Output of a compaction: runs, divided into files of a bounded size at row boundaries.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,40 +10,41 @@ use crate::env::Env;
 use crate::error::Result;
 use crate::file::FileWriter;
 
-/// How the output is cut.
+/// Division of the output.
 #[derive(Debug, Clone)]
 pub struct OutputSpec {
-    /// A run has the cells up to and with each of these sequences; the last the rest. Ascending.
+    /// A run has the cells up to and including each of these sequences; the last one the rest.
+    /// Ascending.
     pub cuts: Vec<Sequence>,
-    /// Bytes at which a file is closed once its row is complete.
+    /// Size at which a file is closed once its row is complete.
     pub file_bytes: u64,
 }
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputFile {
-    /// Its name.
+    /// Its id.
     pub id: FileId,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// The index of its run, oldest first.
     pub run: usize,
 }
 
-/// Writes the runs.
+/// Writer of the runs.
 pub struct RunWriter<'a> {
     env: Arc<dyn Env>,
     family: &'a FamilyDescriptor,
     name_file: &'a dyn Fn() -> (FileIdentity, PathBuf),
     spec: OutputSpec,
-    /// The file that is being written of each run.
+    /// The open file of each run.
     open: Vec<Option<(OutputFile, FileWriter)>>,
     finished: Vec<OutputFile>,
     cell_count: u64,
 }
 
 impl<'a> RunWriter<'a> {
-    /// Returns a writer of no file yet; `name_file` gives each a name that was never used.
+    /// Returns a writer without files; `name_file` returns an unused id and path for each.
     pub fn new(
         env: Arc<dyn Env>,
         family: &'a FamilyDescriptor,
@@ -54,21 +55,21 @@ impl<'a> RunWriter<'a> {
         RunWriter { env, family, name_file, spec, open, finished: Vec::new(), cell_count: 0 }
     }
 
-    /// Returns the number of cells taken.
+    /// Returns the number of cells added.
     pub fn cell_count(&self) -> u64 {
         self.cell_count
     }
 
     fn close(&mut self, run: usize) -> Result<()> {
         if let Some((file, writer)) = self.open[run].take() {
-            // Known before it is whole, so that it is removed if it never gets whole.
+            // Recorded before it is complete, so that it is removed if it never is.
             self.finished.push(file);
             writer.finish()?;
         }
         Ok(())
     }
 
-    /// Syncs what is left and returns the files, in the order in which they were closed.
+    /// Finishes the open files and returns all files, in the order in which they were closed.
     pub fn finish(&mut self) -> Result<Vec<OutputFile>> {
         for run in 0..self.open.len() {
             self.close(run)?;
@@ -76,11 +77,11 @@ impl<'a> RunWriter<'a> {
         Ok(std::mem::take(&mut self.finished))
     }
 
-    /// Removes what was written.
+    /// Removes the files written.
     pub fn abandon(self) {
         let unfinished = self.open.into_iter().flatten().map(|(file, _)| file);
         for file in self.finished.into_iter().chain(unfinished) {
-            // It may not be there yet. If it is and stays, the next start removes it.
+            // It may not exist yet. If the removal fails, the next opening removes it.
             let _ = self.env.remove(&file.path);
         }
     }

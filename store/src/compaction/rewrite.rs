@@ -1,35 +1,35 @@
-//! The loop that flush and compaction share: what retention keeps of a source goes to a sink.
+//! Rewrite loop of flushes and compactions: passes the cells that retention keeps to a sink.
 
 use crate::cell::KeyParts;
 use crate::error::Result;
 use crate::scan::merge::Cursor;
 use crate::scan::retention::{Retention, Verdict};
 
-/// Cells between two reports.
+/// Cells between two progress reports.
 const REPORT_CELLS: u64 = 1024;
-/// Bytes between two reports.
+/// Bytes between two progress reports.
 const REPORT_BYTES: u64 = 256 << 10;
 
-/// Takes cells in cell order.
+/// Consumer of cells in cell order.
 pub trait Sink {
-    /// Begins a row. It may stay without cells.
+    /// Begins a row, which may have no cells.
     fn start_row(&mut self) -> Result<()>;
 
-    /// Takes a cell by its encoded key.
+    /// Adds a cell by its encoded key.
     fn add(&mut self, key: &[u8], parts: &KeyParts<'_>, value: &[u8]) -> Result<()>;
 }
 
-/// Watches a rewrite.
+/// Observer of a rewrite's progress.
 pub trait Progress {
-    /// Takes note of cells that were read since the last call; may wait.
+    /// Reports cells that were read since the last call; may wait.
     ///
     /// # Errors
     ///
-    /// The rewrite ends with it.
+    /// An error ends the rewrite.
     fn advanced(&self, cells: u64, bytes: u64) -> Result<()>;
 }
 
-/// Lets a rewrite run on its own.
+/// Progress observer without effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwatched;
 
@@ -39,7 +39,7 @@ impl Progress for Unwatched {
     }
 }
 
-/// Streams what retention keeps of a source, up to a row at which others begin, into a sink, and
+/// Passes the cells of a source that retention keeps, up to the row `stop`, to a sink, and
 /// returns the number of cells read.
 pub fn rewrite(
     source: &mut impl Cursor,
@@ -53,7 +53,7 @@ pub fn rewrite(
     let mut row_length = usize::MAX;
     while let Some(key) = source.key() {
         bytes += (key.len() + source.value().len()) as u64;
-        // The same cell in two sources: once is enough.
+        // A cell that is in two sources is written once.
         if let Some(parts) = KeyParts::decode(key)
             && previous != key
         {

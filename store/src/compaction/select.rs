@@ -1,4 +1,4 @@
-//! Asks the policy of a family what to do with its files.
+//! Selection of a compaction: asks the family's policy for the next action.
 
 use crate::cell::Sequence;
 use crate::cell::Timestamp;
@@ -7,36 +7,36 @@ use crate::compaction::layout::{FileFacts, Layout};
 use crate::compaction::{date_tiered, leveled};
 use crate::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, FileId};
 
-/// What is wanted.
+/// Requested kind of compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// What the policy thinks best.
+    /// The policy's choice.
     Minor,
     /// A merge of all files.
     Major,
 }
 
-/// Why a compaction was chosen.
+/// Reason of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// All cells of its files have expired.
     Expired,
-    /// Some of their rows went to another region when theirs was split.
+    /// Some of their rows went to another region by a split.
     Split,
-    /// Somebody asked for all files to be merged.
+    /// A major compaction was requested.
     Major,
     /// The oldest file is older than the period of major compactions.
     Period,
-    /// The policy found it best.
+    /// The policy's choice.
     Policy,
 }
 
-/// What to do with the inputs.
+/// Action on the inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing of them is left: they are removed without being read.
+    /// The files are removed without being read.
     Drop,
-    /// They go to another level as they are.
+    /// The files move to another level unchanged.
     Move {
         /// The level.
         level: u8,
@@ -45,36 +45,36 @@ pub enum Action {
     Merge {
         /// The level of the output.
         level: u8,
-        /// Where the output is cut into runs: a run has the cells up to and with each of these
-        /// sequences, and the last one the rest. Ascending.
+        /// Sequences at which the output is divided into runs: a run has the cells up to and
+        /// including each of these sequences, and the last one the rest. Ascending.
         cuts: Vec<Sequence>,
     },
 }
 
-/// What a policy chose.
+/// Choice of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// The files.
     pub inputs: Vec<FileId>,
-    /// What to do with them.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// The moment at which a policy is asked.
+/// Inputs of a selection, except the files.
 #[derive(Debug, Clone, Copy)]
 pub struct Occasion {
     /// The time: microseconds since 1970.
     pub now_micros: i64,
-    /// No open read judges by an earlier time what has expired.
+    /// No open read uses an earlier time for expiry.
     pub read_micros: i64,
     /// Cells below have expired by the family's TTL, and so have files without newer ones.
-    /// `i64::MIN` if none may go for that.
+    /// `i64::MIN` if no file may be dropped for that.
     pub expiry: Timestamp,
-    /// Bytes of a flush.
+    /// Size of a flush.
     pub flush_bytes: u64,
-    /// Whether these are the hours in which more is merged.
+    /// True in off-peak hours.
     pub off_peak: bool,
 }
 
@@ -85,7 +85,7 @@ impl Action {
     }
 }
 
-/// Returns what to do next with the files of a store, `None` if nothing.
+/// Returns the next action on the files of a store, `None` if there is none.
 pub fn select(
     layout: &Layout<'_>,
     options: &CompactionOptions,
@@ -144,7 +144,7 @@ fn rules(options: &CompactionOptions, exploring: &ExploringOptions, occasion: &O
     }
 }
 
-/// Chooses the files of which every cell has expired, by the family's TTL or by its own.
+/// Chooses the files all of whose cells have expired, by the family's TTL or by cell TTLs.
 fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection> {
     let has_expired = |file: &FileFacts<'_>| {
         file.max_timestamp < occasion.expiry || file.last_seen.0 < occasion.read_micros
@@ -155,7 +155,7 @@ fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection>
     (!expired.inputs.is_empty()).then_some(expired)
 }
 
-/// Chooses the files of a run that a split has left parts of, to be written anew.
+/// Chooses the half-files of a run that a split has left, to be rewritten.
 fn select_parts(layout: &Layout<'_>) -> Option<Selection> {
     let parts = layout.runs.iter().map(|run| {
         let files = run.files.iter().filter(|file| file.is_part && !file.busy);
@@ -165,7 +165,7 @@ fn select_parts(layout: &Layout<'_>) -> Option<Selection> {
     Some(Selection { inputs, action: Action::merge(level), reason: Reason::Split })
 }
 
-/// Merges everything, unless some of it is being merged already.
+/// Selects all files, unless some of them are being compacted.
 fn select_all(
     layout: &Layout<'_>,
     options: &CompactionOptions,
@@ -186,7 +186,8 @@ fn select_all(
     Some(Selection { inputs: layout.ids(0..layout.runs.len()), action, reason })
 }
 
-/// Returns whether the oldest file is older than the period, and a merge of all could gain.
+/// Returns whether the oldest file is older than the period, and a merge of all would have an
+/// effect.
 fn major_is_due(layout: &Layout<'_>, options: &CompactionOptions, occasion: &Occasion) -> bool {
     let Some(period) = options.major_period else { return false };
     let Some(oldest) = layout.files().min_by_key(|file| (file.created_micros, file.id)) else {
@@ -196,15 +197,15 @@ fn major_is_due(layout: &Layout<'_>, options: &CompactionOptions, occasion: &Occ
         || layout.files().any(|f| f.marker_count > 0 || f.min_timestamp < occasion.expiry);
     let period = i64::try_from(period.as_micros()).unwrap_or(i64::MAX);
     let reach = i128::from(period) * i128::from(options.major_jitter_percent) / 100;
-    // Decided by the file, so that asking twice gives the same answer: from -reach to +reach.
+    // Derived from the file, so that repeated calls give the same answer: from -reach to +reach.
     let spread = oldest.id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let moved = i128::from(spread) * (2 * reach) / i128::from(u32::MAX) - reach;
     let age = i128::from(occasion.now_micros) - i128::from(oldest.created_micros);
     gains && age > i128::from(period) + moved
 }
 
-/// Returns how pressing compactions of a store are: how many runs it may still get before writers
-/// wait. Negative when they do.
+/// Returns the priority of compactions of a store: the number of runs left before writers wait.
+/// Negative when they wait.
 pub fn priority(layout: &Layout<'_>, options: &CompactionOptions) -> i64 {
     let burdens = layout.runs.iter().filter(|run| run.level == 0).count();
     i64::from(options.blocking_files) - burdens as i64

@@ -1,19 +1,19 @@
-//! Bounds how many bytes a second compactions read, by a bucket of tokens.
+//! Throughput limit of compactions, by a token bucket.
 
-/// Microseconds of the rate that may be saved up while nothing runs.
+/// Microseconds of the rate that may accumulate while nothing runs.
 const BURST_MICROS: i64 = 250_000;
 
-/// A bucket that fills with time and may be overdrawn by what is taken at once.
+/// Token bucket that may be overdrawn by a single request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokenBucket {
-    /// Bytes that may be taken; negative when overdrawn.
+    /// Available bytes; negative when overdrawn.
     available: i64,
     filled_micros: i64,
 }
 
 impl TokenBucket {
-    /// Takes bytes at a rate of bytes a second, and returns for how many microseconds the taker has
-    /// to wait before it goes on.
+    /// Takes bytes at a rate of bytes per second, and returns the microseconds that the caller
+    /// must wait before it continues.
     pub fn take(&mut self, bytes: u64, rate: u64, now_micros: i64) -> u64 {
         let rate = i128::from(rate.max(1));
         let passed = now_micros.saturating_sub(self.filled_micros).max(0);
@@ -26,8 +26,8 @@ impl TokenBucket {
     }
 }
 
-/// Returns the rate between two bounds for a pressure: 0 when no store has more files than a merge
-/// needs, 1 when one has so many that writers wait. `None` above: as fast as can be.
+/// Returns the rate between two limits for a pressure: 0 when no store has more files than a
+/// merge needs, 1 when one has so many that writers wait. `None` above: no limit.
 pub fn rate(low: u64, high: u64, pressure: f64) -> Option<u64> {
     if pressure > 1.0 {
         return None;

@@ -1,82 +1,84 @@
-//! How the store files of a family are merged: the policies and their numbers, as plain data.
+//! Compaction options of a family: the policies and their parameters, as plain data.
 //!
-//! What a policy does with its numbers is in [`crate::compaction`]. Ratios are percentages, so that
+//! The policies are implemented in [`crate::compaction`]. Ratios are percentages, so that
 //! descriptors compare and print exactly.
 
 use std::time::Duration;
 
-/// How the store files of a family are merged.
+/// Compaction options of a family.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct CompactionOptions {
-    /// Which files are merged, and when.
+    /// The policy that selects files.
     pub policy: CompactionPolicy,
-    /// Bytes at which a file of a merge's output is closed and the next begun.
+    /// Size at which an output file of a compaction is closed and the next one started.
     pub file_bytes: u64,
-    /// Sorted runs at which writers wait until a compaction has made them fewer.
+    /// Number of sorted runs at which writers wait for compactions.
     pub blocking_files: u32,
-    /// Age of the oldest file at which all files are merged. `None`: never. Zero is refused.
+    /// Age of the oldest file at which all files are merged. `None`: never. Zero is invalid.
     ///
-    /// Never by default: a merge that takes in the oldest files of its rows drops markers and what
-    /// they mask anyway, and files that have expired go without being read; what is left to gain is
-    /// seldom worth reading and writing everything by the clock.
+    /// Default: never. A merge that includes the oldest files of its rows drops markers and
+    /// masked cells anyway, and expired files are dropped without being read; the rest rarely
+    /// justifies rewriting everything periodically.
     pub major_period: Option<Duration>,
-    /// How far the period is moved, at most, so that not all stores come due at once, in percent.
+    /// Maximal random shift of the period, so that not all stores are due at once, in percent.
     pub major_jitter_percent: u32,
 }
 
-/// Which files are merged.
+/// Compaction policy.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum CompactionPolicy {
-    /// HBase's exploring policy: neighbours of about equal size. The least writing.
+    /// HBase's exploring policy: adjacent files of about equal size. Lowest write amplification.
     Exploring(ExploringOptions),
-    /// RocksDB's leveled policy: levels that grow tenfold. The least space and the fewest runs.
+    /// RocksDB's leveled policy: levels that grow tenfold. Lowest space amplification and fewest
+    /// runs.
     Leveled(LeveledOptions),
     /// HBase's date-tiered policy: files of one window of time. For time series.
     DateTiered(DateTieredOptions),
-    /// Nothing is merged; files go when all their cells have expired. Needs a TTL.
+    /// Nothing is merged; files are dropped when all their cells have expired. Requires a TTL.
     Fifo,
 }
 
-/// Numbers of the exploring policy; the defaults are HBase's.
+/// Parameters of the exploring policy; the defaults are HBase's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct ExploringOptions {
-    /// Runs merged at least.
+    /// Minimal number of runs per merge.
     pub min_files: u32,
-    /// Runs merged at most.
+    /// Maximal number of runs per merge.
     pub max_files: u32,
-    /// A run joins only if it is no larger than this share of the others together, in percent.
+    /// Maximal size of a run relative to the sum of the others, in percent.
     pub ratio_percent: u32,
     /// The same in off-peak hours.
     pub off_peak_ratio_percent: u32,
-    /// Runs that are smaller together are merged whatever the ratio. `None`: the size of a flush.
+    /// Runs that are smaller together are merged regardless of the ratio. `None`: the size of a
+    /// flush.
     pub min_bytes: Option<u64>,
-    /// Runs that are larger together are not merged, but by a major compaction. `None`: no limit.
+    /// Runs that are larger together are merged only by a major compaction. `None`: no limit.
     pub max_bytes: Option<u64>,
 }
 
-/// Numbers of the leveled policy; the defaults are RocksDB's.
+/// Parameters of the leveled policy; the defaults are RocksDB's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct LeveledOptions {
-    /// Runs of level 0 at which they are merged into the first level.
+    /// Number of level-0 runs at which they are merged into the first level.
     pub level0_files: u32,
-    /// Bytes of the first level that is in use.
+    /// Target size of the first level in use.
     pub base_bytes: u64,
-    /// How many times larger each level is than the one above.
+    /// Size ratio between adjacent levels.
     pub multiplier: u32,
 }
 
-/// Numbers of the date-tiered policy; the defaults are HBase's.
+/// Parameters of the date-tiered policy; the defaults are HBase's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct DateTieredOptions {
     /// Width of the newest window.
     pub base_window: Duration,
-    /// Windows of one width before the next, which is so many times as wide.
+    /// Number of windows of one width; the next tier's windows are this many times as wide.
     pub windows_per_tier: u32,
-    /// Age from which windows do not get wider. `None`: they always do.
+    /// Age beyond which windows do not become wider. `None`: no limit.
     pub max_age: Option<Duration>,
-    /// Runs of the newest window at which they are merged.
+    /// Number of runs of the newest window at which they are merged.
     pub incoming_files: u32,
-    /// What is merged within a window.
+    /// Selection within a window.
     pub within: ExploringOptions,
 }
 
@@ -93,7 +95,7 @@ impl CompactionOptions {
             CompactionPolicy::Leveled(_) => 64 << 20,
             _ => 1 << 30,
         };
-        // Each window of time is a run of its own.
+        // Each time window is a separate run.
         let blocking_files = match policy {
             CompactionPolicy::DateTiered(_) => 60,
             _ => 16,
@@ -107,7 +109,7 @@ impl CompactionOptions {
         }
     }
 
-    /// Returns what makes no sense in it, given whether the family has a TTL, and its
+    /// Returns the reason why the options are invalid, if they are, given the family's TTL and
     /// MIN_VERSIONS.
     pub fn objection(&self, ttl: Option<Duration>, min_versions: u32) -> Option<&'static str> {
         if self.file_bytes == 0 || self.blocking_files < 2 {

@@ -1,9 +1,10 @@
-//! A world for tests: files in memory that fail, tear and forget on purpose.
+//! Fault injection environment for tests: files in memory that fail, tear and lose data on
+//! purpose.
 //!
-//! What was synced survives a [`FaultEnv::crash`]; of what was only written, any part may survive
-//! ([`Unsynced`]); the same goes for names and the sync of their directory. On the way there each
-//! kind of operation can be told to fail ([`Fault`]), the disk can be full, and bits can flip.
-//! Nothing is random but what the seed says.
+//! Synced bytes survive a [`FaultEnv::crash`]; of unsynced bytes, any part may survive
+//! ([`Unsynced`]); the same holds for names and the sync of their directory. Each kind of
+//! operation can be made to fail ([`Fault`]), the disk can be full, and bits can flip. All
+//! randomness comes from the seed.
 
 mod disk;
 
@@ -19,16 +20,16 @@ use crate::env::fault::disk::{Disk, Outcome, Random};
 use crate::env::{AppendFile, DiskSpace, Env, ReadFile, SegmentFile};
 use crate::error::{Error, Result};
 
-/// What a crash does to bytes and names that were written but not synced.
+/// Effect of a crash on unsynced bytes and names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsynced {
     /// All of them are lost.
     Lost,
     /// All of them survive: only the process died.
     Kept,
-    /// Of each file a prefix of them survives, and any of the names; the seed decides.
+    /// A prefix of each file survives, and any of the names; the seed decides.
     Torn,
-    /// Any pages of them survive, with zeros between, and any of the names.
+    /// Any of their pages survive, with zeros between, and any of the names.
     Holed,
 }
 
@@ -39,10 +40,10 @@ pub enum Operation {
     Create,
     /// [`AppendFile::append`] and [`SegmentFile::write_at`]; a part is written.
     Append,
-    /// [`AppendFile::sync`] and [`SegmentFile::sync`]; pages reach the disk or not, and a later
-    /// sync does not try them again.
+    /// [`AppendFile::sync`] and [`SegmentFile::sync`]; pages may or may not reach the disk, and a
+    /// later sync does not retry them.
     Sync,
-    /// [`Env::rename`]; it may have happened, but is not on disk then.
+    /// [`Env::rename`]; it may have happened, but is not durable then.
     Rename,
     /// [`Env::link`].
     Link,
@@ -50,7 +51,7 @@ pub enum Operation {
     Remove,
     /// [`Env::create_directory`].
     CreateDirectory,
-    /// [`Env::remove_directory`]; a part may be gone.
+    /// [`Env::remove_directory`]; a part may be removed.
     RemoveDirectory,
     /// [`Env::sync_directory`].
     SyncDirectory,
@@ -84,14 +85,14 @@ impl Operation {
     }
 }
 
-/// Failures to come.
+/// Injected failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// What fails.
+    /// The operation that fails.
     pub operation: Operation,
-    /// So many calls of it go well first.
+    /// Number of calls that succeed first.
     pub after: u64,
-    /// So many fail then.
+    /// Number of calls that fail then.
     pub count: u64,
 }
 
@@ -106,7 +107,7 @@ struct World {
     locks: BTreeSet<PathBuf>,
     now_micros: i64,
     random: Random,
-    /// Operations so far that change anything.
+    /// Number of operations so far that change anything.
     operation_count: u64,
     fail_at: Option<u64>,
     faults: Vec<Fault>,
@@ -138,7 +139,7 @@ struct FaultLock {
 }
 
 impl FaultEnv {
-    /// Returns an empty world. Its clock stands at `1_000_000`.
+    /// Returns an empty environment. Its clock is at `1_000_000`.
     pub fn new(seed: u64) -> FaultEnv {
         FaultEnv::of(Disk::new(), 1_000_000, Random::new(seed))
     }
@@ -158,7 +159,7 @@ impl FaultEnv {
         FaultEnv { world: Arc::new(Mutex::new(world)) }
     }
 
-    /// Returns what the clock shows.
+    /// Returns the time of the clock.
     pub fn now(&self) -> i64 {
         self.world.lock().now_micros
     }
@@ -168,18 +169,18 @@ impl FaultEnv {
         self.world.lock().now_micros = now_micros;
     }
 
-    /// Makes the change of files or names after `count` more of them fail, and all that follow.
+    /// Fails all changes of files or names after `count` more of them.
     pub fn fail_after(&self, count: u64) {
         let mut world = self.world.lock();
         world.fail_at = Some(world.operation_count + count);
     }
 
-    /// Adds failures to come.
+    /// Adds a fault.
     pub fn inject(&self, fault: Fault) {
         self.world.lock().faults.push(fault);
     }
 
-    /// Lets nothing fail any more, and gives the disk all the room.
+    /// Removes all faults, and the limit of the disk.
     pub fn calm(&self) {
         let mut world = self.world.lock();
         world.faults.clear();
@@ -187,23 +188,23 @@ impl FaultEnv {
         world.capacity_bytes = u64::MAX;
     }
 
-    /// Leaves room for so many more bytes on the disk.
+    /// Limits the free space of the disk.
     pub fn leave_room(&self, byte_count: u64) {
         let mut world = self.world.lock();
         world.capacity_bytes = world.disk.used_bytes() + byte_count;
     }
 
-    /// Returns how many operations there were that change files or names.
+    /// Returns the number of operations so far that change files or names.
     pub fn operation_count(&self) -> u64 {
         self.world.lock().operation_count
     }
 
-    /// Lets the process die now: every operation from here on fails.
+    /// Simulates the death of the process: every operation from here on fails.
     pub fn crash(&self) {
         self.world.lock().crashed = true;
     }
 
-    /// Returns the world as the next process finds it.
+    /// Returns the environment as the next process finds it.
     pub fn after_crash(&self, unsynced: Unsynced) -> FaultEnv {
         let mut world = self.world.lock();
         world.crashed = true;
@@ -224,13 +225,13 @@ impl FaultEnv {
         Some(world.disk.bytes(file).to_vec())
     }
 
-    /// Puts a file there, synced.
+    /// Creates a file, synced.
     pub fn place(&self, path: &Path, bytes: Vec<u8>) {
         let placed = self.world.lock().disk.place(path, bytes);
         placed.expect("a test places files where files can be");
     }
 
-    /// Changes one bit of a file, counted from its start. Nothing happens behind its end.
+    /// Flips one bit of a file, counted from its start. Does nothing behind its end.
     pub fn flip(&self, path: &Path, bit: usize) {
         let mut world = self.world.lock();
         if let Ok(file) = world.disk.file(path) {
@@ -238,7 +239,8 @@ impl FaultEnv {
         }
     }
 
-    /// Runs an operation on the disk, unless it is to fail; `failed` does what is left of it then.
+    /// Runs an operation on the disk, unless it is to fail; then `failed` applies its partial
+    /// effect.
     fn run<T>(
         &self,
         operation: Operation,
@@ -265,7 +267,7 @@ impl FaultEnv {
                 u64::MAX => u64::MAX,
                 capacity_bytes => capacity_bytes.saturating_sub(world.disk.used_bytes()),
             };
-            // Only what makes the file longer needs room.
+            // Only growth of the file needs space.
             let present = world.disk.bytes(file).len().saturating_sub(offset);
             let fitting = usize::try_from(room).unwrap_or(usize::MAX).saturating_add(present);
             let fitting = bytes.len().min(fitting);

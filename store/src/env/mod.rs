@@ -1,5 +1,5 @@
-//! Environment of a store: files, clock, randomness. Everything that could make two runs differ
-//! comes in here, so that tests can fail a write on purpose or choose the time.
+//! Environment of a store: files, clock, randomness. All sources of nondeterminism are behind
+//! this interface, so that tests can inject failures or set the time.
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -22,21 +22,21 @@ pub mod fault;
 #[doc(hidden)]
 pub mod slow;
 
-/// What temporary files leave free of a disk: a 20th of it, at most so many bytes.
+/// Part of a disk that temporary files leave free: a 20th of it, at most so many bytes.
 const RESERVE_PART: u64 = 20;
 const RESERVE_BYTES_MAX: u64 = 1 << 30;
 
-/// The size of a disk, and what is free of it, in bytes.
+/// Size and free space of a disk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// All.
+    /// Total size.
     pub total_bytes: u64,
-    /// What this process may still write.
+    /// Bytes that this process may still write.
     pub free_bytes: u64,
 }
 
-/// Fails if the disk of a directory has no more free than what temporary files leave for commits,
-/// so that only the statement fails that would have filled it.
+/// Returns an error if the disk of a directory has no more free space than temporary files must
+/// leave for commits, so that only the statement fails that would have filled it.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub trait Env: Send + Sync {
     /// Returns microseconds since 1970-01-01 UTC.
     fn now_micros(&self) -> i64;
 
-    /// Returns the microseconds for which the calling thread has had a core.
+    /// Returns the CPU time of the calling thread, in microseconds.
     fn thread_micros(&self) -> u64 {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
@@ -72,12 +72,12 @@ pub trait Env: Send + Sync {
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
 
     /// Creates a file for appending that need not survive a crash; an existing one is emptied. A
-    /// process may have any number of them: none needs a file descriptor of its own.
+    /// process may have any number of them, because their descriptors are cached.
     fn create_temporary(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         self.create(path)
     }
 
-    /// Creates a file for writing at chosen places; an existing one is emptied.
+    /// Creates a file for positional writes; an existing one is emptied.
     fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>>;
 
     /// Opens a file for reading.
@@ -86,8 +86,8 @@ pub trait Env: Send + Sync {
     /// Renames a file, replacing the target, and makes the rename durable.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Gives a file that is not written any more a second name, which must be free: by a hard link,
-    /// or by a synced copy where the system cannot link. Durable once the directory is synced.
+    /// Gives a file that is complete a second name, which must be free: by a hard link, or by a
+    /// synced copy if the system cannot link. Durable once the directory is synced.
     fn link(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Removes a file.
@@ -96,24 +96,24 @@ pub trait Env: Send + Sync {
     /// Returns the names in a directory, sorted; an empty list if it does not exist.
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>>;
 
-    /// Creates a directory and its parents, and makes their names durable. Does nothing if it is
-    /// there.
+    /// Creates a directory and its parents, and makes their names durable. Does nothing if it
+    /// exists.
     fn create_directory(&self, path: &Path) -> Result<()>;
 
-    /// Removes a directory and all in it.
+    /// Removes a directory with its content.
     fn remove_directory(&self, path: &Path) -> Result<()>;
 
     /// Makes creations and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> Result<()>;
 
-    /// Returns an id that no other database has.
+    /// Returns a globally unique id.
     fn new_id(&self) -> Result<DatabaseId>;
 
-    /// Keeps others than the owner out of a data directory, of which all or none may be there.
+    /// Restricts access to a data directory, which may be partly created, to its owner.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if others may have changed what is in it.
+    /// [`Error::InvalidRequest`] if others may have changed its content.
     fn protect_directory(&self, _path: &Path) -> Result<()> {
         Ok(())
     }
@@ -142,15 +142,15 @@ pub trait AppendFile: Send {
 
 /// A segment of the log being written: one thread may write while another one waits for the disk.
 pub trait SegmentFile: Send + Sync {
-    /// Writes bytes at an offset, over what is there or behind the end.
+    /// Writes bytes at an offset, overwriting or extending the file.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Returns when all bytes written before the call are on disk (fdatasync).
     ///
     /// # Errors
     ///
-    /// What was written since the sync before may then never reach the disk, not even if a later
-    /// call returns well.
+    /// Bytes written since the previous sync may then never reach the disk, even if a later call
+    /// succeeds.
     fn sync(&self) -> Result<()>;
 }
 
@@ -160,27 +160,27 @@ pub trait ReadFile: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if the file ends before.
+    /// [`Error::Corrupt`] if the file is shorter.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
     /// Returns the length of the file.
     fn byte_count(&self) -> Result<u64>;
 
-    /// Says that reads will not follow each other, but where they ask for much at once: nothing
-    /// beyond what is asked for need be read.
+    /// Advises that reads are not sequential, except within large requests: no read-ahead is
+    /// needed.
     fn expect_scattered_reads(&self) {}
 
-    /// Says that these bytes will be read soon, so that they may be read already.
+    /// Advises that a range will be read soon, so that it can be prefetched.
     fn expect_reads(&self, _bytes: Range<u64>) {}
 }
 
-/// Permissions of directories that are created.
+/// Permissions of new directories.
 const DIRECTORY_MODE: u32 = 0o700;
-/// Permissions of files that are created.
+/// Permissions of new files.
 const FILE_MODE: u32 = 0o600;
-/// What others than the owner may do.
+/// Permission bits of others than the owner.
 const OTHERS: u32 = 0o077;
-/// What others than the owner may change.
+/// Write permission bits of others than the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Environment of the operating system.
@@ -190,8 +190,8 @@ pub struct RealEnv {
 }
 
 impl RealEnv {
-    /// Returns an environment that holds at most so many descriptors of store files and temporary
-    /// files open; the default is half of what the process may have.
+    /// Returns an environment that holds at most `max` descriptors of store files and temporary
+    /// files open; the default is half of the process's limit.
     pub fn with_descriptors(max: usize) -> RealEnv {
         RealEnv { files: OpenFiles::new(max) }
     }
@@ -269,7 +269,7 @@ impl ReadFile for CachedFile {
     }
 
     fn expect_scattered_reads(&self) {
-        // Advice: an error of the file is met again by the first read.
+        // Advisory: an error of the file recurs in the first read.
         let _ = CachedFile::expect_scattered_reads(self);
     }
 
@@ -278,7 +278,7 @@ impl ReadFile for CachedFile {
         if length.is_some()
             && let Ok(file) = self.descriptor()
         {
-            // Advice, as before.
+            // Advisory, as before.
             let _ = rustix::fs::fadvise(&*file, bytes.start, length, Advice::WillNeed);
         }
     }
@@ -357,12 +357,12 @@ impl Env for RealEnv {
         let parent = path.parent().unwrap_or(Path::new(""));
         self.create_directory(parent)?;
         match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
-            // Made by somebody else meanwhile.
+            // Created by another process meanwhile.
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {}
             made => made.map_err(|source| Error::io(path, source))?,
         }
         self.sync_directory(parent).inspect_err(|_| {
-            // So that whoever tries again makes it again, with its name on the disk.
+            // So that a retry creates it again, and makes its name durable.
             let _ = std::fs::remove_dir(path);
         })
     }
@@ -402,7 +402,7 @@ impl Env for RealEnv {
                 mode & 0o7777
             )));
         }
-        // As directories have it that were made before they were private.
+        // Directories created by older versions have other permissions.
         std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE)).map_err(failed)
     }
 
@@ -421,8 +421,8 @@ impl Env for RealEnv {
             Err(TryLockError::WouldBlock) => return Err(in_use()),
             Err(TryLockError::Error(source)) => return Err(Error::io(path, source)),
         }
-        // The directory as well, for the file may be removed and made again. Not all file systems
-        // can lock directories.
+        // The directory as well, because the file may be removed and re-created. Not all file
+        // systems can lock directories.
         let opened = File::open(directory).map_err(|source| Error::io(directory, source))?;
         match opened.try_lock() {
             Err(TryLockError::WouldBlock) => Err(in_use()),
@@ -438,10 +438,10 @@ fn create(path: &Path) -> Result<File> {
     opened.map_err(|source| Error::io(path, source))
 }
 
-/// Returns whether a link failed because of where the two names are.
+/// Returns whether a link failed because of the locations of the two names.
 fn cannot_link(error: &std::io::Error) -> bool {
     let kinds = [ErrorKind::CrossesDevices, ErrorKind::Unsupported, ErrorKind::TooManyLinks];
-    // Some file systems that have no links refuse them as not permitted.
+    // Some file systems without links report them as not permitted.
     kinds.contains(&error.kind()) || error.kind() == ErrorKind::PermissionDenied
 }
 

@@ -4,7 +4,7 @@
 //! A [`CachedFile`] is a file that is open by name; its descriptor is opened at the first access
 //! and may be closed between two accesses, when another file needs one. So the number of store
 //! files, and of the spill files of a statement, does not depend on `ulimit -n`, and connections
-//! find descriptors that no file can take. PostgreSQL (`fd.c`, virtual file descriptors) and
+//! descriptors are left for connections. PostgreSQL (`fd.c`, virtual file descriptors) and
 //! RocksDB (`max_open_files`) do the same.
 //!
 //! The victim is chosen by the clock algorithm: a file that was accessed since the hand last passed
@@ -17,9 +17,9 @@
 //!
 //! 1. The clock holds each file with an open descriptor exactly once; beyond `max` one is closed
 //!    for each that is opened.
-//! 2. A descriptor is closed only if the file's name still leads to it: it can be opened again.
+//! 2. A descriptor is closed only if the file's name still refers to it: it can be opened again.
 //!
-//! The number of descriptors may exceed `max` by the accesses that run at the moment, and by the
+//! The number of descriptors may exceed `max` by the number of accesses in progress, and by the
 //! files that no longer have a name.
 //!
 //! # Out of scope
@@ -58,7 +58,7 @@ pub(super) struct OpenFiles {
     clock: Mutex<Clock>,
 }
 
-/// Files with an open descriptor, from the hand of the clock on.
+/// Files with an open descriptor, starting at the clock hand.
 #[derive(Debug, Default)]
 struct Clock {
     files: VecDeque<Weak<CachedFile>>,
@@ -77,7 +77,7 @@ pub(super) struct CachedFile {
     descriptor: ArcSwapOption<File>,
     /// Accessed since the hand of the clock last passed.
     was_accessed: AtomicBool,
-    /// Reads do not follow each other; the system is advised at each opening.
+    /// True if reads are not sequential; the system is advised at each opening.
     is_scattered: AtomicBool,
 }
 
@@ -137,7 +137,7 @@ impl OpenFiles {
         })
     }
 
-    /// Opens a file; where the process has no descriptor left, a cached one is closed for it.
+    /// Opens a file; if the process has no descriptor left, a cached one is closed for it.
     fn open_with(&self, options: &std::fs::OpenOptions, path: &Path) -> Result<File> {
         loop {
             match options.open(path) {
@@ -147,7 +147,8 @@ impl OpenFiles {
         }
     }
 
-    /// Closes the descriptor of a file that was not accessed lately; returns whether there is one.
+    /// Closes the descriptor of a file that was not accessed recently; returns whether there is
+    /// one.
     fn evict(&self) -> bool {
         // Dropped after the lock: the last reference to a file takes it again.
         let mut examined = Vec::new();
@@ -217,7 +218,7 @@ impl CachedFile {
         Ok(self.insert(file))
     }
 
-    /// Advises the system that reads will not follow each other.
+    /// Advises the system that reads will not be sequential.
     ///
     /// # Errors
     ///
@@ -246,7 +247,7 @@ impl CachedFile {
         file
     }
 
-    /// Returns whether the name still leads to the open file.
+    /// Returns whether the name still refers to the open file.
     fn has_name(&self) -> bool {
         let Some(file) = self.descriptor.load_full() else { return true };
         match (file.metadata(), std::fs::metadata(&self.path)) {
@@ -272,7 +273,7 @@ fn is_out_of_descriptors(error: &std::io::Error) -> bool {
 }
 
 fn advise_scattered(file: &File) {
-    // Advice: where it is not taken, reads only cost more.
+    // Advisory: without it, reads only cost more.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
 }
 
@@ -308,7 +309,7 @@ mod tests {
                 file
             })
             .collect();
-        // Written again through a descriptor that was opened again, which must not empty the file.
+        // Written again through a reopened descriptor, which must not truncate the file.
         for (number, file) in (0..100).zip(&written) {
             file.descriptor().unwrap().write_all_at(&[number], 1).unwrap();
         }

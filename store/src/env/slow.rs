@@ -1,4 +1,4 @@
-//! A disk that takes its time: for tests that need clients closer together than a sync.
+//! Environment with slow syncs: for tests that need commits to arrive during a sync.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::descriptor::DatabaseId;
 use crate::env::{AppendFile, DiskSpace, Env, ReadFile, RealEnv, SegmentFile};
 use crate::error::Result;
 
-/// The operating system, but that each sync of a log segment takes so long at least.
+/// The operating system, with a minimal duration of each sync of a log segment.
 #[derive(Debug)]
 pub struct SlowEnv {
     real: RealEnv,
@@ -16,7 +16,7 @@ pub struct SlowEnv {
 }
 
 impl SlowEnv {
-    /// Returns a disk whose syncs take `sync_time` longer than they do.
+    /// Returns an environment whose syncs take `sync_time` longer.
     pub fn new(sync_time: Duration) -> SlowEnv {
         SlowEnv { real: RealEnv::default(), sync_time }
     }

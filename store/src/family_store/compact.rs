@@ -1,8 +1,8 @@
-//! Compactions of one store: planned, run and installed in three steps.
+//! Compactions of one store, in three steps: plan, run, install.
 //!
-//! Between planning and the end of the plan its inputs are busy: no other plan takes them, so
-//! several compactions of a store may run at a time. Nothing of a plan is part of the view before
-//! the caller has put it into the manifest and installs it.
+//! From planning to the end of the plan its inputs are busy: no other plan takes them, so several
+//! compactions of a store may run concurrently. The outputs are part of the view only after the
+//! caller has added them to the manifest and installs them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use crate::scan::history::begin_without;
 use crate::scan::merge::{Merge, RowOrder};
 use crate::scan::retention::{RewriteKind, RewriteSpec, expiry};
 
-/// A file stays as it is in a merge only if it has this part of the bytes of a flush: small files
-/// are worth the merge.
+/// A file is left as it is in a merge only if it has this fraction of the bytes of a flush: small
+/// files are worth merging.
 const KEPT_FILE_FRACTION: u64 = 8;
 
-/// A compaction that was chosen. Its inputs are busy until it is dropped.
+/// A selected compaction. Its inputs are busy until it is dropped.
 pub(crate) struct CompactionPlan {
     selection: Selection,
-    /// The files of the view that it was chosen from: keeps the inputs on disk. Without the
-    /// memstores, whose memory a long merge would keep as well.
+    /// The files of the view that it was selected from: holds the inputs on disk. Without the
+    /// memstores, whose memory a long merge would hold as well.
     view: ReadView,
-    /// The inputs that are merged, by portions: of each run those that were chosen.
+    /// The inputs to be merged, by portions: of each run the selected ones.
     merged: Vec<Vec<Arc<Run>>>,
-    /// Those that go on as they are.
+    /// The inputs that are left as they are.
     kept: Vec<LiveFile>,
     sees_oldest: bool,
     busy: Arc<Mutex<HashSet<FileId>>>,
 }
 
-/// How cells are written anew.
+/// Parameters of a rewrite.
 pub(crate) struct RewriteRules<'a> {
-    /// How far back open reads look.
+    /// Oldest snapshot and time of open reads.
     pub(crate) horizon: Horizon,
-    /// What user code does to the cells.
+    /// Filter of user code.
     pub(crate) filter: Option<&'a mut (dyn CellFilter + 'static)>,
 }
 
@@ -56,12 +56,12 @@ impl From<Horizon> for RewriteRules<'_> {
     }
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Clone)]
 pub struct CompactionOutcome {
-    /// Files that are not read any more.
+    /// Files that are replaced.
     pub inputs: Vec<FileId>,
-    /// Files in their place.
+    /// The new files.
     pub outputs: Vec<FileRecord>,
     /// Cells read.
     pub cells_in: u64,
@@ -71,28 +71,28 @@ pub struct CompactionOutcome {
     pub bytes_in: u64,
     /// Bytes of the files that were written.
     pub bytes_out: u64,
-    /// States from this time on are whole without what was dropped.
+    /// Begin of the history without the dropped cells.
     pub history_begin: Timestamp,
     live: Vec<(FileRecord, LiveFile)>,
 }
 
 impl CompactionPlan {
-    /// Returns the bytes of the inputs that have to be read.
+    /// Returns the bytes of the inputs that must be read.
     pub(crate) fn byte_count(&self) -> u64 {
         self.merged_files().map(|live| live.file.byte_count()).sum()
     }
 
-    /// Returns whether nothing older is left out, in its rows.
+    /// Returns whether no older file is left out, in its rows.
     pub(crate) fn sees_oldest(&self) -> bool {
         self.sees_oldest
     }
 
-    /// Returns what was chosen.
+    /// Returns the selection.
     pub(crate) fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// Returns the cells of the inputs that have to be read.
+    /// Returns the number of cells of the inputs that must be read.
     pub(crate) fn cell_count(&self) -> u64 {
         self.merged_files().map(|live| live.file.cell_count()).sum()
     }
@@ -111,7 +111,7 @@ impl Drop for CompactionPlan {
     }
 }
 
-/// Returns the facts of the files of a view.
+/// Returns the layout of the files of a view.
 pub(crate) fn layout<'a>(view: &'a ReadView, busy: &HashSet<FileId>) -> Layout<'a> {
     let runs = view.runs.iter().map(|run| RunFacts {
         level: run.level(),
@@ -139,19 +139,19 @@ fn facts<'a>(live: &'a LiveFile, busy: &HashSet<FileId>) -> FileFacts<'a> {
 }
 
 impl FamilyStore {
-    /// Chooses a compaction, `None` if there is nothing to do that can be done now.
+    /// Selects a compaction, `None` if there is none that can run now.
     pub(crate) fn plan_compaction(
         &self,
         request: Request,
         off_peak: bool,
         horizon: Horizon,
     ) -> Option<CompactionPlan> {
-        // Under the lock, so that two plans cannot choose the same files; and the view after it, so
-        // that what is not busy any more is not there any more either.
+        // Under the lock, so that two plans cannot select the same files; and the view after it,
+        // so that files that are no longer busy are no longer in it.
         let mut busy = self.busy.lock();
         let view = self.view();
         if view.damage.is_some() {
-            // What is not known of a file could mask what is in the others.
+            // Unknown markers of a damaged file could mask cells of the others.
             return None;
         }
         let layout = layout(&view, &busy);
@@ -183,7 +183,7 @@ impl FamilyStore {
         Some(CompactionPlan { selection, merged, kept, sees_oldest, busy, view })
     }
 
-    /// Carries a plan out: writes the new files, if any, and syncs them.
+    /// Executes a plan: writes the new files, if any, and syncs them.
     pub(crate) fn run_compaction(
         &self,
         plan: &CompactionPlan,
@@ -201,7 +201,7 @@ impl FamilyStore {
             Action::Move { level } => (*level, Vec::new()),
             Action::Merge { level, cuts } => (*level, cuts.clone()),
         };
-        // Files that are kept are of the first run: where there are cuts none is.
+        // Files that are left as they are belong to the first run: with cuts there are none.
         let mut files: Vec<(usize, LiveFile)> =
             plan.kept.iter().map(|live| (0, live.clone())).collect();
         let mut cells = (0, 0);
@@ -216,7 +216,7 @@ impl FamilyStore {
                     cells = (cells.0 + written.cells_in, cells.1 + written.cells_out);
                 }
                 Err(error) => {
-                    // What the portions before have written will never be installed.
+                    // The output of the earlier portions will never be installed.
                     self.discard_compaction(&outcome(plan, place(files, level), cells));
                     return Err(error);
                 }
@@ -252,11 +252,11 @@ impl FamilyStore {
     }
 
     /// Replaces the inputs of a compaction by its outputs. Inputs are removed from disk when the
-    /// last view that reads them is dropped. The caller has put the change into the manifest.
+    /// last view that reads them is dropped. The caller has added the change to the manifest.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the inputs are not all there: it was installed before.
+    /// [`Error::InvalidRequest`] if some of the inputs are missing: it was installed before.
     pub(crate) fn install_compaction(&self, outcome: &CompactionOutcome) -> Result<()> {
         let _pending = self.pending.lock();
         let view = self.view();
@@ -277,7 +277,7 @@ impl FamilyStore {
         Ok(())
     }
 
-    /// Returns how many runs the store may still get before writers wait; `None` if they never do.
+    /// Returns the number of runs left before writers wait; `None` if they never do.
     pub(crate) fn runs_left(&self) -> Option<i64> {
         let view = self.view.load();
         if view.family.compaction.policy == CompactionPolicy::Fifo {
@@ -287,8 +287,8 @@ impl FamilyStore {
         Some(i64::from(view.family.compaction.blocking_files) - burden as i64)
     }
 
-    /// Returns how near the store is to making writers wait: 0 where no merge is due, 1 at the
-    /// limit, more above it.
+    /// Returns the compaction pressure: 0 if no merge is due, 1 at the limit at which writers
+    /// wait, more above it.
     pub(crate) fn compaction_pressure(&self) -> f64 {
         let Some(left) = self.runs_left() else { return 0.0 };
         let options = &self.view.load().family.compaction;
@@ -303,13 +303,13 @@ impl FamilyStore {
         ((blocking - left as f64 - due) / (blocking - due).max(1.0)).max(0.0)
     }
 
-    /// Returns the figures since start.
+    /// Returns the statistics since the start.
     pub(crate) fn compaction_figures(&self) -> CompactionFigures {
         let view = self.view.load();
         self.counters.figures(&view.runs)
     }
 
-    /// Removes what a compaction wrote that will never be installed.
+    /// Removes the output of a compaction that will never be installed.
     pub(crate) fn discard_compaction(&self, outcome: &CompactionOutcome) {
         for (record, live) in &outcome.live {
             if !outcome.inputs.contains(&record.id) {
@@ -319,8 +319,9 @@ impl FamilyStore {
     }
 }
 
-/// Returns the timestamp below which files may go without being read, `i64::MIN` if none may. What
-/// has expired by a TTL of its own may go whatever this says: it counts as never written.
+/// Returns the timestamp below which files may be dropped without being read, `i64::MIN` if none
+/// may. Files expired by cell TTLs may be dropped in any case: their cells count as never
+/// written.
 pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
     match view.family.min_versions {
         0 => expiry(&view.family, now_micros),
@@ -328,7 +329,8 @@ pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
     }
 }
 
-/// Returns where history begins without the inputs of a plan, all of whose cells have expired.
+/// Returns the begin of the history without the inputs of a plan, all of whose cells have
+/// expired.
 fn begin_without_inputs(plan: &CompactionPlan) -> Timestamp {
     let inputs = plan.view.files().filter(|live| plan.selection.inputs.contains(&live.id));
     let begins = inputs.map(|live| {
@@ -338,7 +340,7 @@ fn begin_without_inputs(plan: &CompactionPlan) -> Timestamp {
     begins.max().unwrap_or(Timestamp(i64::MIN))
 }
 
-/// Returns what a compaction does with its inputs, portion by portion.
+/// Divides the inputs of a compaction into portions.
 fn portions(layout: &Layout<'_>, selection: &Selection, occasion: &Occasion) -> Vec<Portion> {
     let inputs = &selection.inputs;
     let one = |merged| vec![Portion { inputs: inputs.clone(), merged }];
@@ -372,9 +374,9 @@ fn record_of(live: &LiveFile, level: u8, run: u64) -> FileRecord {
     FileRecord { id, level, run, created_micros, adopted, identity: live.file.identity() }
 }
 
-/// Gives the files of a merge their places.
+/// Assigns the files of a merge to runs of a level.
 fn place(files: Vec<(usize, LiveFile)>, level: u8) -> Vec<(FileRecord, LiveFile)> {
-    // A run of level 0 is called after one of its files, so that no two have one name.
+    // A run of level 0 has the number of one of its files, so that numbers are unique.
     let mut numbers: Vec<(usize, u64)> = Vec::new();
     let mut number_of = |run: usize, id: FileId| match numbers.iter().find(|(of, _)| *of == run) {
         Some((_, number)) => *number,

@@ -1,5 +1,4 @@
-//! What flushes and compactions of a store cost: how often a byte is written, and how much of what
-//! is on disk is alive.
+//! Statistics of flushes and compactions: write amplification and space amplification.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -8,37 +7,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::family_store::CompactionOutcome;
 use crate::run::{LiveFile, Run};
 
-/// Figures of flushes and compactions, of one store or summed over many.
+/// Statistics of flushes and compactions, of one store or summed over many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactionFigures {
-    /// Bytes of files that flushes wrote since start.
+    /// Bytes of files written by flushes since the start.
     pub flushed_bytes: u64,
-    /// Bytes of files that compactions read since start.
+    /// Bytes of files read by compactions since the start.
     pub compacted_in_bytes: u64,
-    /// Bytes of files that compactions wrote since start.
+    /// Bytes of files written by compactions since the start.
     pub compacted_out_bytes: u64,
-    /// Cells that compactions read since start.
+    /// Cells read by compactions since the start.
     pub compacted_in_cells: u64,
-    /// Compactions that ended well since start.
+    /// Number of successful compactions since the start.
     pub compactions: u64,
-    /// Files removed since start without being read, because all their cells had expired.
+    /// Number of files removed without being read since the start, because all their cells had
+    /// expired.
     pub expired_files: u64,
-    /// Files that went to another level since start without being read.
+    /// Number of files moved to another level without being read since the start.
     pub moved_files: u64,
-    /// Store files now.
+    /// Present number of store files.
     pub files: u64,
-    /// Sorted runs now: what a read may have to look into, summed over stores.
+    /// Present number of sorted runs that a read may access, summed over stores.
     pub runs: u64,
-    /// Bytes of store files now.
+    /// Present bytes of store files.
     pub file_bytes: u64,
-    /// An estimate of the bytes that would be left if everything was merged: those of the oldest
-    /// file of each range of rows.
+    /// Estimate of the bytes after merging everything: those of the oldest file of each range of
+    /// rows.
     pub live_bytes: u64,
 }
 
 impl CompactionFigures {
-    /// Returns how many bytes were written for each byte that was flushed, the flush included. 1 if
-    /// nothing was flushed.
+    /// Returns the bytes written per flushed byte, including the flush. 1 if nothing was flushed.
     pub fn write_amplification(&self) -> f64 {
         if self.flushed_bytes == 0 {
             return 1.0;
@@ -46,8 +45,7 @@ impl CompactionFigures {
         1.0 + self.compacted_out_bytes as f64 / self.flushed_bytes as f64
     }
 
-    /// Returns how many bytes are on disk for each byte that is alive, by estimate. 1 if there are
-    /// none.
+    /// Returns the bytes on disk per live byte, by estimate. 1 if there are none.
     pub fn space_amplification(&self) -> f64 {
         if self.live_bytes == 0 {
             return 1.0;
@@ -72,7 +70,7 @@ impl AddAssign for CompactionFigures {
     }
 }
 
-/// Counts as it happens.
+/// Counters updated by flushes and compactions.
 #[derive(Default)]
 pub(super) struct Counters {
     flushed_bytes: AtomicU64,
@@ -122,7 +120,7 @@ impl Counters {
     }
 }
 
-/// Adds up the files of which no older one has rows in their range.
+/// Sums the files whose row range no older file overlaps.
 fn live_bytes(runs: &[Arc<Run>]) -> u64 {
     let mut bytes = 0;
     for (index, run) in runs.iter().enumerate() {

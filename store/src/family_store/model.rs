@@ -1,16 +1,16 @@
-//! The swap of versions under a model checker: a reader without a snapshot against commits, a
+//! Model checking of the replacement of versions: a reader without a snapshot against commits, a
 //! rotation and a flush, in many interleavings.
 //!
-//! There are two families, and every commit writes the one column of both. What is modelled is what
-//! [`Region::views_of_now`](crate::region::Region) relies on: commits are applied before they are
-//! visible, a rotation lets none be half applied, and a flush drops what no reader from then on can
-//! see.
+//! There are two families, and every commit writes the one column of both. The model covers the
+//! assumptions of [`Region::views_of_now`](crate::region::Region): commits are applied before
+//! they are visible, no commit is partly applied at a rotation, and a flush drops only versions
+//! that no later reader can see.
 
 #[path = "present.rs"]
 #[allow(dead_code, clippy::duplicate_mod, reason = "compiled again, for a part of it")]
 mod present;
 
-/// What `super::sync` is to the file above.
+/// Replacement of `super::sync` for the file above.
 mod sync {
     use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! The version of something that is present: swapped as a whole, read without a lock.
+//! Atomically replaceable version of a value, read without a lock.
 //!
-//! Whoever replaces the version announces the address of the new one first. So a reader that took
-//! versions, looked at something else, and finds the versions' addresses announced still, knows
-//! that they were all present when it looked ([`at_one_moment`]).
+//! A writer announces the address of the new version before it replaces the old one. So a reader
+//! that took versions, read something else, and finds the versions' addresses still announced,
+//! knows that they were all present at that time ([`at_one_moment`]).
 //!
-//! The model checker's test (`model.rs`) compiles this file over types of its own, which is why it
-//! names what it synchronizes with through `super::sync`.
+//! The model checker's test (`model.rs`) compiles this file with its own primitives, which is why
+//! it uses those in `super::sync`.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use super::sync::{ArcSwap, AtomicPtr, Guard, SeqCst, yield_now};
 /// The present version of a `T`.
 pub(crate) struct Present<T> {
     version: ArcSwap<T>,
-    /// Where the present version is, or the one that is about to be.
+    /// Address of the present version, or of the one that is about to replace it.
     announced: AtomicPtr<T>,
 }
 
 impl<T> Present<T> {
-    /// Returns the place of a first version.
+    /// Returns a holder of a first version.
     pub(crate) fn new(version: Arc<T>) -> Present<T> {
         let announced = AtomicPtr::new(Arc::as_ptr(&version).cast_mut());
         Present { version: ArcSwap::new(version), announced }
     }
 
-    /// Returns the present version for a moment, without counting an owner.
+    /// Returns the present version as a guard, without a reference count.
     pub(crate) fn load(&self) -> Guard<Arc<T>> {
         self.version.load()
     }
@@ -41,15 +41,15 @@ impl<T> Present<T> {
         self.version.store(version);
     }
 
-    /// Returns whether a version that was taken from here is present, and none is about to take its
-    /// place. That it is held keeps its address from being another's.
+    /// Returns whether a version that was taken from here is present, and none is about to
+    /// replace it. The reference to it prevents the reuse of its address.
     pub(crate) fn is_present(&self, version: &Arc<T>) -> bool {
         std::ptr::eq(self.announced.load(SeqCst), Arc::as_ptr(version))
     }
 }
 
-/// Returns versions, taken by `take`, that were all present at one moment, and what `look` returned
-/// at it.
+/// Returns versions, taken by `take`, that were all present at one moment, and the result of
+/// `look` at that moment.
 pub(crate) fn at_one_moment<V, S>(
     take: impl Fn() -> V,
     look: impl Fn() -> S,
@@ -61,7 +61,7 @@ pub(crate) fn at_one_moment<V, S>(
         if are_present(&versions) {
             return (versions, seen);
         }
-        // Somebody is between two steps of a replacement, and perhaps not running.
+        // A writer is between the two steps of a replacement, and may be descheduled.
         yield_now();
     }
 }

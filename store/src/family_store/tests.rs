@@ -1,5 +1,5 @@
-//! A family store against a naive model: the same answers before and after flushes and compactions,
-//! forwards and backwards, at every snapshot, and for staged cells.
+//! Tests of a family store against a naive model: the same results before and after flushes and
+//! compactions, forwards and backwards, at every snapshot, and for staged cells.
 
 #[path = "../../tests/model/mod.rs"]
 mod model;
@@ -42,7 +42,7 @@ const REGRESSIONS: &str = "proptest-regressions/family_store/tests.txt";
 fn context(env: &FaultEnv) -> Arc<StoreContext> {
     let options = Options {
         env: Arc::new(env.clone()),
-        // No file is too small to stay as it is.
+        // No file is too small to be left as it is.
         memstore_flush_bytes: 8,
         ..Options::default()
     };
@@ -160,8 +160,8 @@ fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Arc<Memstor
     batch
 }
 
-/// The short way of a get of a whole row, where it answers, says what the merge has said. Returns
-/// whether it does.
+/// Checks that the fast path of a get of a whole row, if it answers, agrees with the merge.
+/// Returns whether it answers.
 fn check_plain(
     view: &ReadView,
     (row, merged): (&[u8], &CellBatch),
@@ -181,7 +181,7 @@ fn check_plain(
     answers
 }
 
-/// The short way of a get of one column, where it answers, says what the merge has said.
+/// Checks that the fast path of a get of one column, if it answers, agrees with the merge.
 fn check_newest(
     view: &ReadView,
     (row, merged): (&[u8], &CellBatch),
@@ -225,7 +225,7 @@ fn scan(
     found.concat()
 }
 
-/// A scan that takes columns where it can; `row_limit` at once.
+/// A scan that takes columns where possible; `row_limit` rows at once.
 fn scan_columns(
     view: &Arc<ReadView>,
     spec: &ReadSpec,
@@ -249,7 +249,7 @@ fn scan_columns(
     }
 }
 
-/// A scan that reads plain rows at once where it can; so many of them.
+/// A scan that uses the fast path of plain rows where possible, with this limit of rows.
 fn scan_plain_rows(
     view: &Arc<ReadView>,
     spec: &ReadSpec,
@@ -354,7 +354,7 @@ struct Write {
     qualifier: u8,
     at: i64,
     kind: CellType,
-    /// Milliseconds, for puts that expire by themselves.
+    /// Cell TTL in milliseconds.
     ttl: u64,
     new_commit: bool,
 }
@@ -383,21 +383,21 @@ fn write(exact: bool) -> impl Strategy<Value = Write> {
     )
 }
 
-/// What happens to a store.
+/// An event in the history of a store.
 #[derive(Debug, Clone)]
 enum Event {
     Write(Write),
-    /// Time goes on by this many milliseconds.
+    /// The clock advances by this many milliseconds.
     Wait(i64),
     Flush,
     Compact(bool),
-    /// Chooses a compaction that goes on for a while.
+    /// Plans a compaction that stays in progress.
     Begin(bool),
-    /// Ends one that was begun.
+    /// Finishes one of these.
     End(usize),
-    /// Another policy from now on.
+    /// Changes the policy.
     Alter(CompactionOptions),
-    /// Open snapshots end: rewrites may forget what only they could see.
+    /// Open snapshots are closed: rewrites may drop versions visible only to them.
     Advance,
     Reopen,
 }
@@ -457,7 +457,7 @@ fn case() -> impl Strategy<Value = (FamilyDescriptor, Vec<Event>, Vec<Read>)> {
     })
 }
 
-/// Reads judge by the present time.
+/// Reads use the present time for expiry.
 fn horizon(store: &FamilyStore, oldest_snapshot: u64) -> Horizon {
     let now_micros = store.context.options.env.now_micros();
     Horizon { snapshot: Sequence(oldest_snapshot), now_micros }
@@ -580,7 +580,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
     check(&store, oldest_snapshot);
     compact(&store, true, newest);
     check(&store, newest);
-    // What is on disk is what is listed.
+    // The files on disk are those that are listed.
     assert_eq!(env.list("/r1".as_ref()).unwrap().len(), store.files().len());
 }
 
@@ -589,7 +589,7 @@ fn answers_do_not_depend_on_flushes_and_compactions() {
     let name = "families before and after flushes and compactions";
     hold((name, REGRESSIONS), case(), |(family, events, reads)| {
         run(&family, &events, &reads);
-        // After these come the reads, and five times at the end.
+        // Reads follow after these events, and five times at the end.
         let changes = |event: &&Event| !matches!(event, Event::Write(_) | Event::Begin(_));
         let compared = (events.iter().filter(changes).count() + 5) * reads.len();
         (events.len() + compared) as u64
@@ -614,7 +614,7 @@ fn what_a_range_ended_stays_ended_where_evictions_are_in_doubt() {
     run(&family, &events, &reads);
 }
 
-/// Staged cells are commits that follow the snapshot; `staged_through` cuts them.
+/// Staged cells act as commits after the snapshot; `staged_through` cuts them.
 #[test]
 fn staged_cells_are_seen_by_their_owner() {
     let writes = family().prop_flat_map(|family| {
@@ -698,7 +698,7 @@ fn a_merge_reads_only_files_that_others_reach_into() {
     store.install_compaction(&outcome).unwrap();
     drop(plan);
     assert_eq!(store.view().runs.len(), 1);
-    // The manifest's records say the same.
+    // The manifest's records agree.
     let records = store.files();
     assert_eq!(records.len(), 4);
     assert_eq!(store.compaction_figures().moved_files, 6);
@@ -750,7 +750,7 @@ fn a_failed_flush_or_compaction_changes_nothing() {
         }
     }
     check_reads(&store, &cells, &spec, None);
-    // What failed flushes left behind is known at the next start, and nothing is written over it.
+    // Leftovers of failed flushes are found at the next opening, and are not overwritten.
     let files = store.files();
     drop(store);
     let store = open(&env, &family, &files);
@@ -840,14 +840,13 @@ fn raw_scans_show_markers_and_what_they_mask() {
     let time_range = TimeRange::new(Timestamp(1), Timestamp(3));
     assert_eq!(sequences(&ReadSpec { time_range, ..spec }), [2, 1]);
     flush(&store, 4, 3);
-    // The masked versions are gone, the marker stays, and so does what no snapshot has seen yet.
+    // The masked versions are dropped; the marker stays, and so do cells above every snapshot.
     assert_eq!(sequences(&ReadSpec { snapshot: Sequence(4), ..spec }), [4, 3]);
     compact(&store, true, 4);
     assert_eq!(sequences(&ReadSpec { snapshot: Sequence(4), ..spec }), [4]);
 }
 
-/// Figures for a person to read: `cargo test --release -p bennu-store -- --ignored --nocapture
-/// rates`.
+/// Prints statistics: `cargo test --release -p bennu-store -- --ignored --nocapture rates`.
 #[test]
 #[ignore = "measures, proves nothing"]
 fn rates() {

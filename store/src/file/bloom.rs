@@ -1,14 +1,14 @@
 //! Bloom filters: blocked, one cache line for each key, over xxh3.
 //!
-//! A file has one filter for every [`CHUNK_KEY_COUNT`] keys or so, cut between rows and found
-//! through an index by last row; so a filter is built while the file streams out, and a get reads
+//! A file has one filter for about every [`CHUNK_KEY_COUNT`] keys, divided between rows and found
+//! through an index by last row. So a filter is built while the file is written, and a get reads
 //! one chunk.
 
 use crate::prefetch::prefetch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Keys at which a chunk is closed, at the next row: 31 KiB, so that a chunk that is not in the
-/// cache costs a get little more than a data block.
+/// Number of keys from which a chunk is closed, at the next row: 31 KiB, so that a chunk that is
+/// not in the cache costs a get little more than a data block.
 pub(super) const CHUNK_KEY_COUNT: usize = 25_000;
 const LINE_BYTES: usize = 64;
 const BITS_PER_KEY: usize = 10;
@@ -24,7 +24,7 @@ pub(super) fn column_hash(row_hash: u64, qualifier: &[u8]) -> u64 {
     xxh3_64_with_seed(qualifier, row_hash)
 }
 
-/// Appends the filter of some hashes: whole lines.
+/// Appends the filter of some hashes: a number of whole lines.
 pub(super) fn build(hashes: &[u64], out: &mut Vec<u8>) {
     let line_count = (hashes.len() * BITS_PER_KEY).div_ceil(LINE_BYTES * 8).max(1);
     let start = out.len();
@@ -38,32 +38,33 @@ pub(super) fn build(hashes: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// A row that files are asked for: its hash is made once.
+/// A row to look up in filters, with its hash.
 pub(crate) struct Asked<'a> {
     pub(super) row: &'a [u8],
     pub(super) hash: u64,
 }
 
 impl<'a> Asked<'a> {
-    /// Returns the question for a row.
+    /// Returns the row with its hash.
     pub(crate) fn new(row: &'a [u8]) -> Asked<'a> {
         Asked { row, hash: row_hash(row) }
     }
 }
 
-/// What a file says about a row or a column.
+/// Result of a filter for a row or a column.
 pub(crate) enum Admits<'a> {
-    /// It is not there.
+    /// The file does not have it.
     No,
-    /// It may be there.
+    /// The file may have it.
     Maybe,
-    /// It may be there if this line of a filter has the bits of the hash. The line is under way:
-    /// who asks several files asks all, then looks, and waits for their lines once.
+    /// The file may have it if this line of the filter has the bits of the hash. The line is
+    /// being prefetched: a reader of several files gets all results first, and waits for all
+    /// lines at once.
     Looked(&'a [u8; LINE_BYTES], u64),
 }
 
 impl<'a> Admits<'a> {
-    /// Asks a filter for a hash. A filter without a line may hold anything.
+    /// Looks a hash up in a filter. A filter without a line may contain anything.
     pub(super) fn of(filter: &'a [u8], hash: u64) -> Admits<'a> {
         let (lines, _) = filter.as_chunks::<LINE_BYTES>();
         match lines.get(line_of(hash, lines.len())) {
@@ -75,19 +76,19 @@ impl<'a> Admits<'a> {
         }
     }
 
-    /// Returns whether it may be there.
+    /// Returns whether the file may have it.
     pub(crate) fn may_contain(&self) -> bool {
         match *self {
             Admits::No => false,
             Admits::Maybe => true,
-            // All bits are looked at, whatever the first say: no branch that cannot be foreseen.
+            // All bits are tested, without an early exit, which would be an unpredictable branch.
             Admits::Looked(line, hash) => {
                 bits_of(hash).fold(1, |all, bit| all & (line[bit / 8] >> (bit % 8))) & 1 != 0
             }
         }
     }
 
-    /// Returns the answer without the filter.
+    /// Returns the result without the filter.
     pub(super) fn settled(self) -> Admits<'static> {
         if self.may_contain() { Admits::Maybe } else { Admits::No }
     }

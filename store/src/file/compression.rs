@@ -1,4 +1,4 @@
-//! Compression of blocks: by code, with contexts that are used again, and bounded on the way back.
+//! Block compression: codes, reusable contexts, and bounded decompression.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ pub(super) const NONE: u8 = 0;
 pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
 
-/// The level of zstd: the fastest of its own, whose output is much smaller than that of LZ4; the
-/// higher ones cost twice the time for a twentieth of the size.
+/// The level of zstd: the fastest one, whose output is much smaller than that of LZ4; higher
+/// levels cost twice the time for a twentieth of the size.
 const ZSTD_LEVEL: i32 = 1;
-/// The most that a block of a zstd frame becomes, and the least that it takes with its header.
+/// The maximal raw size of a block in a zstd frame, and its minimal stored size with its header.
 const ZSTD_BLOCK_BYTES: usize = 128 << 10;
 const ZSTD_BLOCK_STORED_BYTES: usize = 4;
 
-/// Compresses blocks, one after the other.
+/// Compressor of blocks.
 #[derive(Default)]
 pub(super) struct Compressor {
     lz4: CompressTable,
-    /// Made when it is asked for first.
+    /// Created on first use.
     zstd: Option<zstd::bulk::Compressor<'static>>,
 }
 
 impl Compressor {
     /// Appends the bytes to `out`, compressed if that makes them smaller, and returns the code of
-    /// what was done.
+    /// the compression used.
     pub(super) fn append(&mut self, compression: Compression, raw: &[u8], out: &mut Vec<u8>) -> u8 {
         self.append_below(raw.len(), compression, raw, out).unwrap_or_else(|| {
             out.extend_from_slice(raw);
@@ -37,8 +37,8 @@ impl Compressor {
         })
     }
 
-    /// Appends the bytes compressed and returns the code, if they become fewer than `limit`; else
-    /// appends nothing.
+    /// Appends the compressed bytes and returns the code, if they take fewer than `limit` bytes;
+    /// otherwise appends nothing.
     pub(super) fn append_below(
         &mut self,
         limit: usize,
@@ -72,8 +72,8 @@ impl Compressor {
     }
 }
 
-/// Returns whether `stored_length` bytes can become `raw_length`: what a header claims is not
-/// allocated before.
+/// Returns whether `stored_length` bytes can decompress to `raw_length`: checked before
+/// allocating the length that a header claims.
 pub(super) fn can_become(code: u8, stored_length: usize, raw_length: usize) -> bool {
     match code {
         NONE => raw_length == stored_length,
@@ -84,11 +84,11 @@ pub(super) fn can_become(code: u8, stored_length: usize, raw_length: usize) -> b
     }
 }
 
-/// Fills `raw` with what the stored bytes become; `None` if that is not exactly so long, or cannot
-/// be had.
+/// Decompresses the stored bytes into `raw`; `None` if the length differs or the bytes are
+/// invalid.
 pub(super) fn decompress_into(code: u8, stored: &[u8], raw: &mut [u8]) -> Option<()> {
     thread_local! {
-        /// A context takes longer to make than a block to decompress.
+        /// A context takes longer to create than a block to decompress.
         static ZSTD_CONTEXT: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
             const { RefCell::new(None) };
     }
@@ -109,7 +109,7 @@ pub(super) fn decompress_into(code: u8, stored: &[u8], raw: &mut [u8]) -> Option
     (length == raw.len()).then_some(())
 }
 
-/// Returns the raw bytes of a block, or `None` if the code is not known or they cannot be had.
+/// Returns the raw bytes of a block, or `None` if the code is unknown or the bytes are invalid.
 pub(super) fn decompress(code: u8, stored: &[u8], raw_length: usize) -> Option<Arc<[u8]>> {
     if !can_become(code, stored.len(), raw_length) {
         return None;

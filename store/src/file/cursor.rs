@@ -1,9 +1,9 @@
-//! The cursor over a store file, in both directions.
+//! Cursor over a store file, in both directions.
 //!
-//! Backwards, a cursor stands on the first cell of a row and goes through the row forwards
-//! ([`crate::scan::merge`]). As long as a row lies within a block and has few cells, the cursor
-//! counts them when it enters the row from behind, so that it can go back over them without a
-//! search; else it searches for the start of the row.
+//! Backwards, a cursor is positioned on the first cell of a row and moves forwards through the
+//! row ([`crate::scan::merge`]). If a row lies within a block and has few cells, the cursor
+//! counts them when it enters the row from behind, so that it can step back over them without a
+//! search; otherwise it searches for the start of the row.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use crate::file::row_block::RowExtent;
 use crate::layout::WantedSections;
 use crate::scan::merge::{Cursor, RowOrder};
 
-/// Steps that a cursor takes towards a key further on in the row before it searches for it.
+/// Maximal steps towards a later key in the row before a search.
 const STEPS_MAX: usize = 16;
-/// Cells of a row up to which a cursor that goes backwards walks over it instead of searching.
+/// Maximal cells of a row over which a backwards cursor steps instead of searching.
 const ROW_CELLS_MAX: usize = 32;
 
-/// Stands on a cell of a store file, which it owns a part of, or borrows.
+/// Cursor on a cell of a store file, which it shares or borrows.
 pub struct FileCursor<F = Arc<StoreFile>> {
     file: F,
     order: RowOrder,
     caching: Caching,
     index: IndexCursor,
     cursor: AnyCursor,
-    /// Of the block in the cursor.
+    /// Handle of the block in the cursor.
     handle: BlockHandle,
     ahead: ReadAhead,
-    /// The row it stands on, kept in reverse only; of a get its row.
+    /// The current row, in reverse only; for a get its row.
     row: Vec<u8>,
-    /// It is a get's: of other rows there are no values.
+    /// True for a get: values of other rows are not read.
     is_of_one_row: bool,
-    /// Where it stands in that row, if it is known.
+    /// Position in that row, if known.
     extent: Option<RowExtent>,
     /// The key with the sequence of an adopted file.
     stamped: Option<Vec<u8>>,
-    /// The sections of values that are looked at; `None` for all.
+    /// The sections of values to read; `None` for all.
     wanted: Option<Arc<WantedSections>>,
 }
 
@@ -65,7 +65,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         }
     }
 
-    /// In an adopted file, takes the key of the cell it stands on and puts the file's sequence in.
+    /// In an adopted file, copies the current key with the file's sequence.
     fn stamp(&mut self) {
         let Some(sequence) = self.file.adopted() else { return };
         self.stamped = self.cursor.key().map(|key| {
@@ -83,7 +83,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     }
 
     /// Returns a cursor for a get: it begins with the first row at or after `row`, whose values
-    /// have these sections, and perhaps others. Behind that row values may be missing.
+    /// have at least these sections. Values behind that row may be missing.
     pub fn at_row(
         file: F,
         row: &[u8],
@@ -104,7 +104,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         Ok(self)
     }
 
-    /// Returns a cursor that begins with the last row before `stop` and goes back.
+    /// Returns a cursor that begins with the last row before `stop` and moves backwards.
     pub fn reverse(file: F, stop: Option<&[u8]>, caching: Caching) -> Result<FileCursor<F>> {
         let end = file.part().and_then(|part| part.rows.stop.as_deref());
         let before = stop.into_iter().chain(end).min().map(row_start_key);
@@ -125,7 +125,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         }
     }
 
-    /// Takes a block into the cursor, unless it is there.
+    /// Loads a block into the cursor, unless it is the current one.
     fn load(&mut self, handle: BlockHandle) -> Result<()> {
         if self.handle != handle {
             let block = self.file.data_block(handle, self.caching, &mut self.ahead)?;
@@ -138,7 +138,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         Ok(())
     }
 
-    /// Stands on no cell from now on.
+    /// Moves to no cell.
     fn close(&mut self) {
         self.cursor.close();
         self.handle = BlockHandle::default();
@@ -146,7 +146,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 
     /// Moves to the first cell whose key is not less than `target`.
     fn seek_key(&mut self, target: &[u8]) -> Result<()> {
-        // Onwards within the block it stands in, the index need not be asked.
+        // Within the current block, the index is not needed.
         let is_onwards = self.cursor.key().is_some_and(|key| compare_keys(key, target).is_le())
             && self.index.key(&self.file).is_some_and(|last| compare_keys(last, target).is_ge());
         if !is_onwards {
@@ -159,14 +159,14 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             }
         }
         self.cursor.seek(target).map_err(|error| self.failed(error))?;
-        // Cannot be at the end: the index says that the block's last key is not less.
+        // Cannot be at the end: by the index, the block's last key is not less.
         if self.cursor.key().is_none() {
             return Err(self.malformed());
         }
         Ok(())
     }
 
-    /// Moves to the first cell of the last row that lies before a row's start.
+    /// Moves to the first cell of the last row before a row's start.
     fn seek_before(&mut self, before: Option<SearchKey>) -> Result<()> {
         let found = match &before {
             Some(before) => self.index.seek(&self.file, before, self.caching)?,
@@ -185,7 +185,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.enter_block_from_behind(previous)
     }
 
-    /// Moves to the first cell of the last row of a block; nowhere if there is no block.
+    /// Moves to the first cell of the last row of a block; to none if there is no block.
     fn enter_block_from_behind(&mut self, handle: Option<BlockHandle>) -> Result<()> {
         let Some(handle) = handle else {
             self.close();
@@ -196,7 +196,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.enter_row()
     }
 
-    /// Moves from the last cell of a row, whose value need not be there, to its first.
+    /// Moves from the last cell of a row, whose value may not be loaded, to its first.
     fn enter_row(&mut self) -> Result<()> {
         self.enter_row_by_key()?;
         self.cursor.open_value().map_err(|error| self.failed(error))
@@ -234,7 +234,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.seek_key(&row_start_key(&self.row))
     }
 
-    /// Goes back from a row whose extent is known to the row before it.
+    /// Moves back from a row whose extent is known to the previous row.
     fn leave_row(&mut self, extent: RowExtent) -> Result<()> {
         for _ in extent.left..=extent.cell_count {
             self.cursor.retreat_key().map_err(|error| self.failed(error))?;
@@ -246,12 +246,12 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.enter_block_from_behind(previous)
     }
 
-    /// Moves to the next cell in the order of the file.
+    /// Moves to the next cell in file order.
     fn step(&mut self) -> Result<()> {
         self.cursor.advance_key().map_err(|error| self.failed(error))?;
         match self.cursor.key() {
             None => self.enter_next_block().map(drop),
-            // The value of another row is not looked at.
+            // The value of another row is not needed.
             Some(key) if self.is_of_one_row && row_of(key) != &self.row[..] => Ok(()),
             Some(_) => self.cursor.open_value().map_err(|error| self.failed(error)),
         }
@@ -272,7 +272,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         }
     }
 
-    /// Moves on to the first cell at or after `target`, which is not far as a rule.
+    /// Moves to the first cell at or after `target`, which is usually near.
     fn step_or_seek(&mut self, target: &[u8]) -> Result<()> {
         for _ in 0..STEPS_MAX {
             self.step()?;
@@ -284,7 +284,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.seek_key(target)
     }
 
-    /// In reverse, goes back a row if it has left the one it was in. Its extent is not known.
+    /// In reverse, moves back a row after leaving the current one. Its extent is not known.
     fn turn_back(&mut self) -> Result<()> {
         if self.order == RowOrder::Reverse
             && self.cursor.key().is_none_or(|key| row_of(key) != &self.row[..])
@@ -295,8 +295,9 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         Ok(())
     }
 
-    /// In reverse, in a row whose extent is known: moves on to the first cell of the row whose
-    /// qualifier is right, or to the row before. Returns whether the extent is known.
+    /// In reverse, in a row whose extent is known: moves to the first cell of the row whose
+    /// qualifier satisfies `is_right`, or to the previous row. Returns whether the extent is
+    /// known.
     fn walk_row(&mut self, is_right: impl Fn(&[u8]) -> bool) -> Result<bool> {
         while let Some(extent) = &mut self.extent {
             if extent.left == 1 {
@@ -314,22 +315,22 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 }
 
 impl FileCursor {
-    /// Takes the rows from where it stands on, as far as they lie in one columnar block and each
-    /// has just one cell, and moves past them. `None`, and it has not moved, if the next row is
-    /// none of these. Forward only; the value of the cell it stands on then is there only after
+    /// Takes the rows from the current one on, as far as they lie in one columnar block and each
+    /// has a single cell, and moves past them. Returns `None`, without moving, if the next row
+    /// does not qualify. Forward only; the value of the then current cell is available only after
     /// [`Cursor::open`].
     pub(crate) fn take_columns(
         &mut self,
         wanted: &WantedColumns<'_>,
     ) -> Result<Option<ColumnSlice>> {
         let AnyCursor::Columnar(cursor) = &self.cursor else { return Ok(None) };
-        // In an adopted file the sequences of the block are not those of its cells.
+        // In an adopted file the sequences in the block are not those of its cells.
         let adopted = self.file.adopted();
         let sees_all = |span: &Span| {
             let max_sequence = adopted.unwrap_or(span.max_sequence);
             (wanted.sees_all)(&Span { max_sequence, ..*span })
         };
-        // As a rule the whole block lies before the stop: its last key says so, without a search.
+        // Usually the whole block is before the stop, which its last key shows without a search.
         let stop = wanted
             .stop
             .filter(|stop| self.index.key(&self.file).is_none_or(|last| row_of(last) >= *stop));
@@ -339,7 +340,7 @@ impl FileCursor {
         let at = self.handle;
         if columns.rows.end == cursor.cell_count() {
             if self.leave_block()? {
-                // The last row goes on in the next block.
+                // The last row continues in the next block.
                 columns.rows.end -= 1;
                 self.index.previous(&self.file, self.caching)?;
                 self.load(at)?;
@@ -356,8 +357,8 @@ impl FileCursor {
         Ok(Some(ColumnSlice::new(columns, self.file.clone(), at)))
     }
 
-    /// Moves to the first cell of the next block; its value may not be there yet. Returns whether
-    /// it belongs to the last row of the block before.
+    /// Moves to the first cell of the next block; its value may not be loaded yet. Returns
+    /// whether it belongs to the last row of the previous block.
     fn leave_block(&mut self) -> Result<bool> {
         let last = self.index.key(&self.file).ok_or_else(|| self.malformed())?;
         let last_row = SearchKey::from_slice(row_of(last));
@@ -370,7 +371,7 @@ impl FileCursor {
         Ok(self.cursor.key().is_some_and(|key| row_of(key) == &last_row[..]))
     }
 
-    /// Moves to a cell of a columnar block; its value is not there yet.
+    /// Moves to a cell of a columnar block; its value is not loaded yet.
     fn move_to(&mut self, index: usize) -> Result<()> {
         match &mut self.cursor {
             AnyCursor::Columnar(cursor) => cursor.move_to(index),
@@ -380,7 +381,7 @@ impl FileCursor {
     }
 }
 
-/// The moves of [`Cursor`], on the keys that the file holds.
+/// The moves of [`Cursor`], on the keys as stored in the file.
 impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     fn advance_unstamped(&mut self) -> Result<()> {
         if self.cursor.key().is_none() || self.walk_row(|_| true)? {

@@ -1,8 +1,8 @@
-//! What is in a store file, as text for people: `bennu job storefile`.
+//! Text dump of a store file: `bennu job storefile`.
 //!
-//! A dump reads every byte of the file through its checksums, and checks what readers rely on: keys
-//! ascend, the index names the last key of each block, filters admit every row that is there, and
-//! the counts are those of the properties.
+//! A dump reads every byte of the file through its checksums, and checks the invariants of
+//! readers: keys ascend, the index has the last key of each block, filters admit every existing
+//! row, and the counts match the properties.
 
 use std::io::Write;
 use std::path::Path;
@@ -21,21 +21,21 @@ use crate::file::properties::FileProperties;
 use crate::file::reader::StoreFile;
 use crate::file::row_block::RowBlock;
 
-/// What a dump shows beside the properties.
+/// Optional parts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DumpSpec {
-    /// Each block with its place and sizes.
+    /// True to show each block with its offset and sizes.
     pub blocks: bool,
-    /// Each cell.
+    /// True to show each cell.
     pub cells: bool,
 }
 
-/// Writes what is in a store file to `out`.
+/// Writes a text dump of a store file to `out`.
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] at the first thing that is wrong; [`Error::Io`] if the file cannot be read or
-/// `out` is gone.
+/// [`Error::Corrupt`] at the first damage; [`Error::Io`] if the file cannot be read or `out`
+/// cannot be written.
 pub fn dump(env: Arc<dyn Env>, path: &Path, spec: DumpSpec, out: &mut dyn Write) -> Result<()> {
     let file =
         StoreFile::open(env, path, Arc::new(FamilyCache::new(Arc::new(BlockCache::new(0)))))?;
@@ -52,12 +52,12 @@ struct Dump<'a> {
     path: &'a Path,
     spec: DumpSpec,
     out: &'a mut dyn Write,
-    /// Where the blocks are that were read.
+    /// Byte ranges of the blocks read.
     ranges: Vec<(u64, u64)>,
     state: State,
 }
 
-/// What was seen so far.
+/// Counts so far.
 #[derive(Default)]
 struct State {
     cell_count: u64,
@@ -127,7 +127,7 @@ impl Dump<'_> {
         lines.iter().try_for_each(|line| self.line(line))
     }
 
-    /// Reads a block of the file, which must be whole, and shows it if that is wanted.
+    /// Reads and checks a block, and shows it if requested.
     fn frame(&mut self, kind: BlockKind, handle: BlockHandle) -> Result<Vec<u8>> {
         let framed = self.file.framed(handle)?;
         self.ranges.push((handle.offset, handle.offset + u64::from(handle.size)));
@@ -138,7 +138,7 @@ impl Dump<'_> {
                 BlockKind::Index => "index",
                 BlockKind::Properties => "properties",
             };
-            // The header is whole: the file has checked the length of a block already.
+            // The header is complete: the file has checked the length of a block already.
             let at = |index: usize| framed.get(index).copied().unwrap_or_default();
             let compression = match at(1) {
                 0 => "as it is",
@@ -168,7 +168,7 @@ impl Dump<'_> {
         }
     }
 
-    /// Reads an index block and all below it. `last` is the key by which it was found.
+    /// Reads an index block and all blocks below it. `last` is the key of its entry.
     fn branch(
         &mut self,
         handle: BlockHandle,
@@ -266,7 +266,7 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// Checks the counts, and that the blocks are the whole file.
+    /// Checks the counts, and that the blocks cover the whole file.
     fn check_whole(&mut self) -> Result<()> {
         let handle = self.file.properties_handle();
         self.frame(BlockKind::Properties, handle)?;
@@ -295,7 +295,7 @@ impl Dump<'_> {
     }
 }
 
-/// Returns bytes between quotes, those that cannot be read as hexadecimal numbers.
+/// Returns quoted bytes, with unprintable ones in hexadecimal.
 fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');

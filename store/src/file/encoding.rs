@@ -1,18 +1,17 @@
-//! Encodings of data blocks: how the cells of a block are laid out.
+//! Encodings of data blocks.
 //!
-//! A file's writer has one [`BlockBuilder`], chosen by the family's
-//! [`DataBlockEncoding`]; a reader takes the encoding of each block from the block's header. An
-//! encoding is a pair of types that keep the two traits here, and an arm in [`AnyBuilder`] and
-//! [`AnyCursor`]: a match for each call instead of a call through a table, so that the loops of
-//! scans stay in one piece.
+//! A file's writer has one [`BlockBuilder`], chosen by the family's [`DataBlockEncoding`]; a
+//! reader takes the encoding of each block from the block's header. An encoding is a pair of
+//! types that implement the two traits here, and an arm in [`AnyBuilder`] and [`AnyCursor`]: a
+//! match for each call instead of dynamic dispatch, so that the loops of scans can be inlined.
 //!
 //! # Invariants
 //!
 //! 1. A block has at least one cell; its cells ascend.
-//! 2. A cursor never panics on the bytes of a block, whatever they are: [`Malformed`].
-//! 3. After an error a cursor stands on no cell.
+//! 2. A cursor never panics, regardless of the bytes of a block: [`Malformed`].
+//! 3. After an error a cursor is on no cell.
 //!
-//! Compression, checksums and where a block lies are not here but in [`crate::file::format`].
+//! Compression, checksums and block positions are in [`crate::file::format`].
 
 use crate::cache::Block;
 use crate::cell::{KeyParts, column_end_key, column_of, compare_keys};
@@ -22,19 +21,19 @@ use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, Division, Kno
 use crate::file::origin::Origin;
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
 
-/// Steps that a cursor takes to leave a column before it searches for the end of it.
+/// Maximal steps to leave a column before a search for its end.
 pub(super) const COLUMN_STEPS_MAX: usize = 16;
 
-/// The block is not what its writer makes, though its checksum is right.
+/// A malformed block whose checksum is correct.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// Why a cursor over a block could not move.
+/// Error of a cursor over a block.
 #[derive(Debug)]
 pub(super) enum BlockError {
     /// See [`Malformed`].
     Malformed,
-    /// What lies behind the front of the block could not be read.
+    /// The bytes behind the front of the block could not be read.
     Failed(Box<Error>),
 }
 
@@ -50,33 +49,34 @@ impl From<Error> for BlockError {
     }
 }
 
-/// Lays out the cells of one block after the other.
+/// Builder of consecutive blocks of cells.
 pub(super) trait BlockBuilder {
-    /// Adds a cell. Keys ascend, and are keys; the writer has checked both.
+    /// Adds a cell. Keys must ascend and be valid; the writer has checked both.
     fn add(&mut self, key: &[u8], value: &[u8]);
 
     /// Returns whether no cell was added since the last block was finished.
     fn is_empty(&self) -> bool;
 
-    /// Returns the size of the block if it were finished now, or a good guess at it.
+    /// Returns the size of the block if it were finished now, or an estimate.
     fn byte_count(&self) -> usize;
 
-    /// Appends the raw bytes of the block to `out` and begins the next one. The block has a cell.
+    /// Appends the raw bytes of the block to `out` and begins the next one. The block must have a
+    /// cell.
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
-/// Stands on a cell of a block, or on none.
+/// Cursor on a cell of a block, or on none.
 pub(super) trait BlockCursor {
-    /// Takes a block; stands on no cell until moved.
+    /// Opens a block; the cursor is on no cell until moved.
     fn open(&mut self, block: Block) -> Result<(), Malformed>;
 
-    /// Gives up the block and stands on no cell.
+    /// Releases the block; the cursor is on no cell.
     fn close(&mut self);
 
-    /// Returns the encoded key of the cell it stands on.
+    /// Returns the encoded key of the current cell.
     fn key(&self) -> Option<&[u8]>;
 
-    /// Returns the value of the cell it stands on; empty if there is none.
+    /// Returns the value of the current cell; empty if there is none.
     fn value(&self) -> &[u8];
 
     /// Moves to the first cell of the block.
@@ -85,11 +85,11 @@ pub(super) trait BlockCursor {
     /// Moves to the last cell of the block.
     fn last(&mut self) -> Result<(), BlockError>;
 
-    /// Moves to the next cell; on none after the last. Stays on none.
+    /// Moves to the next cell; to none after the last. On none, does nothing.
     fn advance(&mut self) -> Result<(), BlockError>;
 
-    /// Shows the cells from the one it stands on to `show`, key and value, as long as that wants
-    /// more. Then stands on the first cell that it did not want; on none behind the last.
+    /// Passes the cells from the current one on to `show`, key and value, while it returns
+    /// `true`. Then the cursor is on the first cell that it rejected; on none behind the last.
     fn walk(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
@@ -102,17 +102,17 @@ pub(super) trait BlockCursor {
         Ok(())
     }
 
-    /// Moves to the cell before; on none before the first. Stays on none.
+    /// Moves to the previous cell; to none before the first. On none, does nothing.
     fn retreat(&mut self) -> Result<(), BlockError>;
 
-    /// Moves to the first cell whose key is not less than `target`; on none if there is none.
+    /// Moves to the first cell whose key is not less than `target`; to none if there is none.
     fn seek(&mut self, target: &[u8]) -> Result<(), BlockError>;
 
-    /// Moves to the last cell whose key is less than `target`; on none if there is none.
+    /// Moves to the last cell whose key is less than `target`; to none if there is none.
     fn seek_before(&mut self, target: &[u8]) -> Result<(), BlockError>;
 
-    /// Moves to the first cell behind the column it stands on; on none if the block has none. Its
-    /// value may be there only after [`AnyCursor::open_value`].
+    /// Moves to the first cell behind the current column; to none if the block has none. Its
+    /// value may be available only after [`AnyCursor::open_value`].
     fn skip_column(&mut self) -> Result<(), BlockError> {
         let Some(key) = self.key() else { return Ok(()) };
         let (row, qualifier) = column_of(key);
@@ -128,11 +128,11 @@ pub(super) trait BlockCursor {
 }
 
 const ROWS_CODE: u8 = 1;
-/// Columnar blocks of files of version 2, which are read as a whole.
+/// Columnar blocks of files of version 2, without a front.
 const WHOLE_COLUMNAR_CODE: u8 = 2;
 const COLUMNAR_CODE: u8 = 3;
 
-/// Prepares a data block that was just read for those who share it. `known` is of its file.
+/// Prepares a data block that was just read for sharing. `known` is of its file.
 pub(super) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malformed> {
     match block.encoding() {
         WHOLE_COLUMNAR_CODE => columnar::prepare(block, known, Division::None),
@@ -141,7 +141,7 @@ pub(super) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malfor
     }
 }
 
-/// Prepares the front of a data block, whose other bytes are read when they are asked for.
+/// Prepares the front of a data block, whose other bytes are read on demand.
 pub(super) fn prepare_front(
     front: Block,
     known: &KnownLayout,
@@ -153,7 +153,8 @@ pub(super) fn prepare_front(
     }
 }
 
-/// Returns the bytes of the front of a raw block, its frame's header included; 0 if it has none.
+/// Returns the bytes of the front of a raw block, including the header of its frame; 0 if it has
+/// none.
 pub(super) fn front_bytes(encoding: u8, raw: &[u8]) -> u32 {
     if encoding == COLUMNAR_CODE { columnar::front_bytes(raw) } else { 0 }
 }
@@ -172,7 +173,7 @@ pub(super) enum AnyBuilder {
     Columnar(Box<ColumnarBuilder>),
 }
 
-/// Runs the same call on whichever it is.
+/// Forwards a call to the variant.
 macro_rules! each {
     ($any:expr, $one:ident => $call:expr) => {
         match $any {
@@ -195,12 +196,12 @@ impl AnyBuilder {
 }
 
 impl AnyBuilder {
-    /// Returns how the finished block is to be compressed as a whole in a family of this
+    /// Returns the compression of the finished block as a whole in a family with this
     /// compression.
     pub(super) fn frame_compression(&self, family: Compression) -> Compression {
         match self {
             AnyBuilder::Rows(_) => family,
-            // Its parts are compressed one by one.
+            // Its parts are compressed separately.
             AnyBuilder::Columnar(_) => Compression::None,
         }
     }
@@ -237,7 +238,7 @@ impl Default for AnyCursor {
 }
 
 impl AnyCursor {
-    /// Moves to the first cell; its value may be there only after [`AnyCursor::open_value`].
+    /// Moves to the first cell; its value may be available only after [`AnyCursor::open_value`].
     pub(super) fn first_key(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(cursor) => cursor.first(),
@@ -245,7 +246,7 @@ impl AnyCursor {
         }
     }
 
-    /// Moves to the last cell; its value may be there only after [`AnyCursor::open_value`].
+    /// Moves to the last cell; its value may be available only after [`AnyCursor::open_value`].
     pub(super) fn last_key(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(cursor) => cursor.last(),
@@ -253,7 +254,7 @@ impl AnyCursor {
         }
     }
 
-    /// Moves to the next cell; its value may be there only after [`AnyCursor::open_value`].
+    /// Moves to the next cell; its value may be available only after [`AnyCursor::open_value`].
     pub(super) fn advance_key(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(cursor) => cursor.advance(),
@@ -261,7 +262,8 @@ impl AnyCursor {
         }
     }
 
-    /// Moves to the cell before; its value may be there only after [`AnyCursor::open_value`].
+    /// Moves to the previous cell; its value may be available only after
+    /// [`AnyCursor::open_value`].
     pub(super) fn retreat_key(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(cursor) => cursor.retreat(),
@@ -269,8 +271,8 @@ impl AnyCursor {
         }
     }
 
-    /// Moves to the last cell whose key is less than `target`; its value may be there only after
-    /// [`AnyCursor::open_value`].
+    /// Moves to the last cell whose key is less than `target`; its value may be available only
+    /// after [`AnyCursor::open_value`].
     pub(super) fn seek_key_before(&mut self, target: &[u8]) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(cursor) => cursor.seek_before(target),
@@ -278,7 +280,7 @@ impl AnyCursor {
         }
     }
 
-    /// Puts the value together of the cell it stands on, if it is not there yet.
+    /// Assembles the value of the current cell, if that was not done yet.
     pub(super) fn open_value(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(_) => Ok(()),
@@ -359,7 +361,7 @@ impl BlockCursor for AnyCursor {
 
 #[cfg(test)]
 mod tests {
-    //! Every encoding against a sorted list of cells.
+    //! Property tests of every encoding against a sorted list of cells.
 
     use proptest::prelude::*;
 
@@ -397,7 +399,7 @@ mod tests {
         key
     }
 
-    /// Keys of few different rows and columns, so that prefixes, ties and long columns occur.
+    /// Keys with few different rows and columns, so that prefixes, ties and long columns occur.
     fn any_key() -> impl Strategy<Value = Vec<u8>> {
         let text = prop::collection::vec(prop_oneof![Just(0_u8), Just(b'a'), Just(0xff)], 0..4);
         let long = prop_oneof![4 => Just(0), 1 => Just(200)];
@@ -418,7 +420,7 @@ mod tests {
     fn block_of(family: &FamilyDescriptor, pairs: &Pairs) -> Block {
         let mut builder = AnyBuilder::new(family);
         let mut raw = Vec::new();
-        // The second block of a builder is as good as the first.
+        // The second block of a builder must be correct, too.
         for _ in 0..2 {
             raw.clear();
             pairs.iter().for_each(|(key, value)| builder.add(key, value));

@@ -1,4 +1,4 @@
-//! The frame around every block, and the trailer.
+//! Block frames and the trailer of a store file.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::file::compression::{Compressor, decompress};
 pub(super) const FILE_MAGIC: [u8; 8] = *b"bennusfl";
 /// The version this code writes.
 pub(super) const FILE_VERSION: u32 = 3;
-/// The oldest version that is read: its columnar blocks have no fronts.
+/// The oldest version that is read: its columnar blocks have no front.
 const FILE_VERSION_MIN: u32 = 2;
 /// Kind, compression, encoding, zero, raw length, stored length.
 pub(super) const BLOCK_HEADER_BYTES: usize = 1 + 1 + 1 + 1 + 4 + 4;
@@ -21,28 +21,28 @@ pub(super) const TRAILER_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 8;
 /// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
-    /// Cells, laid out as the header's encoding says.
+    /// Cells, in the encoding named by the header.
     Data = 1,
     Bloom = 2,
     Index = 3,
     Properties = 4,
 }
 
-/// What the header of a block to be written says.
+/// Header fields of a block to be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockFrame {
     pub(super) kind: BlockKind,
-    /// Of data blocks; 0 in others.
+    /// Encoding of data blocks; 0 in others.
     pub(super) encoding: u8,
     pub(super) compression: Compression,
 }
 
-/// Where a block is, its frame included.
+/// Position and size of a block, including its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct BlockHandle {
     pub(super) offset: u64,
     pub(super) size: u32,
-    /// Bytes of its front, which can be read alone; 0 if it has none.
+    /// Bytes of its front, which can be read separately; 0 if it has none.
     pub(super) front: u32,
 }
 
@@ -50,7 +50,7 @@ impl BlockHandle {
     pub(super) const BYTES: usize = 8 + 4;
     const FRONT_BYTES: usize = BlockHandle::BYTES + 4;
 
-    /// Returns the handle of a block that is read as a whole.
+    /// Returns the handle of a block without a front.
     pub(super) fn whole(offset: u64, size: u32) -> BlockHandle {
         BlockHandle { offset, size, front: 0 }
     }
@@ -109,7 +109,7 @@ pub(super) fn data_header(encoding: u8, length: usize) -> [u8; BLOCK_HEADER_BYTE
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of the damage.
 pub(super) fn open_front(front: &[u8], size: u32) -> Result<u8, String> {
     check(front)?;
     let length = (size as usize).saturating_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES);
@@ -123,7 +123,7 @@ pub(super) fn open_front(front: &[u8], size: u32) -> Result<u8, String> {
 ///
 /// # Errors
 ///
-/// What is wrong with them.
+/// A description of the damage.
 pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let Some((covered, stored)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err("the block is too short".to_owned());
@@ -139,7 +139,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of the damage.
 pub(super) fn open_block(kind: BlockKind, framed: &[u8]) -> Result<Block, String> {
     check(framed)?;
     let end = framed.len() - CHECKSUM_BYTES;
@@ -205,7 +205,7 @@ pub(super) fn trailer(properties: BlockHandle, file_bytes: u64) -> [u8; TRAILER_
     trailer
 }
 
-/// Checks a trailer and returns where the properties are, and the version of the file.
+/// Checks a trailer and returns the handle of the properties, and the version of the file.
 pub(super) fn open_trailer(
     trailer: &[u8; TRAILER_BYTES],
     file_bytes: u64,

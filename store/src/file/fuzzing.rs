@@ -1,4 +1,4 @@
-//! Doors for fuzzers into the readers of store files; see [`crate::fuzzing`].
+//! Fuzzing entry points for the readers of store files; see [`crate::fuzzing`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::scan::merge::Cursor;
 
 const PATH: &str = "/data/f";
 
-/// Reads a data block in all directions: the first byte is its encoding. It is taken for a bloom
-/// and an index block too.
+/// Reads a data block in all directions: the first byte is its encoding. It is also read as a
+/// Bloom and as an index block.
 pub(crate) fn block(bytes: &[u8]) {
     let Some((&encoding, raw)) = bytes.split_first() else { return };
     let _ = bloom::Admits::of(raw, 7).may_contain();
@@ -62,7 +62,7 @@ pub(crate) fn block(bytes: &[u8]) {
     }
 }
 
-/// Opens a trailer of these bytes, with the right checksum, magic and version; and takes them for
+/// Opens a trailer of these bytes, with a correct checksum, magic and version; also reads them as
 /// properties.
 pub(crate) fn trailer(bytes: &[u8]) {
     let _ = FileProperties::decode(bytes);
@@ -75,8 +75,8 @@ pub(crate) fn trailer(bytes: &[u8]) {
     let _ = open_trailer(&trailer, 1000);
 }
 
-/// Reads a file of these bytes in all ways: as they are, and with the frames of its blocks and its
-/// trailer made right.
+/// Reads a file of these bytes in all ways: unmodified, and with corrected block frames and
+/// trailer.
 pub(crate) fn store_file(bytes: &[u8]) {
     read_file(bytes);
     let mut right = bytes.to_vec();
@@ -85,8 +85,8 @@ pub(crate) fn store_file(bytes: &[u8]) {
     }
 }
 
-/// Makes lengths and checksums right of blocks that stand one behind the other, and the trailer of
-/// the last of them, the properties. `None` if there is no room for that.
+/// Corrects lengths and checksums of consecutive blocks, and makes the trailer point at the last
+/// of them, the properties. `None` if there is no room for that.
 fn make_right(bytes: &mut [u8]) -> Option<()> {
     let file_bytes = bytes.len() as u64;
     let (mut rest, end) = bytes.split_last_chunk_mut::<TRAILER_BYTES>()?;
@@ -108,7 +108,7 @@ fn make_right(bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Makes the checksum of the front of a columnar block right, if it has one.
+/// Corrects the checksum of the front of a columnar block, if it has one.
 fn make_front_right(framed: &mut [u8]) {
     let (Some(&encoding), Some(raw)) = (framed.get(2), framed.get(BLOCK_HEADER_BYTES..)) else {
         return;

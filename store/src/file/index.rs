@@ -1,30 +1,30 @@
-//! The index of a file's blocks: a tree of index blocks, written while the file streams out and
-//! read through the cache ([`crate::file::index_cursor`]), so that neither needs memory that grows
-//! with the file.
+//! Index of a file's blocks: a tree of index blocks, written while the file is written and read
+//! through the cache ([`crate::file::index_cursor`]), so that neither needs memory proportional
+//! to the file.
 //!
 //! An index block is a row block ([`crate::file::row_block`]) with every entry a restart: the key
-//! is the last cell key below a child, the value is the child's handle. Leaves point at data blocks
-//! or, in the tree of blooms, at bloom blocks. What an open file keeps of it:
-//! [`crate::file::tree`].
+//! is the last cell key below a child, the value is the child's handle. Leaves point at data
+//! blocks or, in the filter tree, at Bloom blocks. The part that an open file holds in memory is
+//! in [`crate::file::tree`].
 
 use crate::file::encoding::{BlockBuilder, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::row_block::{RowBlock, RowBlockBuilder};
 
-/// Bytes at which an index block is closed: some hundred children.
+/// Size at which an index block is closed: some hundred children.
 const INDEX_BLOCK_BYTES: usize = 16 << 10;
-/// Levels that a reader takes: more than any file that could be written has.
+/// Maximal number of levels that a reader accepts: more than any writable file has.
 pub(super) const LEVELS_MAX: u8 = 12;
 
-/// Where a tree begins.
+/// Root of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TreeRoot {
-    /// Levels of index blocks; 0: there is no tree.
+    /// Number of levels of index blocks; 0: there is no tree.
     pub(super) levels: u8,
     pub(super) handle: BlockHandle,
 }
 
-/// Builds a tree from its leaves up.
+/// Builder of a tree, bottom up.
 #[derive(Default)]
 pub(super) struct IndexWriter {
     /// The open block of each level, leaves first.
@@ -34,7 +34,7 @@ pub(super) struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// Adds a block whose last key is `key`. `write` is given each index block that is full.
+    /// Adds a block whose last key is `key`. `write` is called with each full index block.
     pub(super) fn push(
         &mut self,
         key: &[u8],
@@ -59,7 +59,7 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the blocks that are open and returns the root.
+    /// Writes the open blocks and returns the root.
     pub(super) fn finish(&mut self, mut write: impl FnMut(&[u8]) -> BlockHandle) -> TreeRoot {
         for level in 0..self.levels.len() {
             if self.levels[level].is_empty() {
@@ -77,7 +77,7 @@ impl IndexWriter {
     }
 }
 
-/// Returns the handle that an entry of an index block holds.
+/// Returns the handle in an entry of an index block.
 pub(super) fn child(block: RowBlock<'_>, entry: usize) -> Result<BlockHandle, Malformed> {
     BlockHandle::decode(block.restart(entry)?.1).ok_or(Malformed)
 }

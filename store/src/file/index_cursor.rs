@@ -1,5 +1,5 @@
-//! The way through the tree of index blocks ([`crate::file::index`]): down to the data block that
-//! may hold a key, and from one data block to its neighbours.
+//! Cursor over the tree of index blocks ([`crate::file::index`]): descends to the data block that
+//! may hold a key, and moves between neighbouring data blocks.
 
 use smallvec::SmallVec;
 
@@ -12,17 +12,17 @@ use crate::file::reader::{Caching, StoreFile};
 use crate::file::row_block::RowBlock;
 use crate::file::tree::{Below, IndexBlock, Kept};
 
-/// Stands on a data block of a file, as the index lists them, or on none.
+/// Cursor on a data block of a file, in index order, or on none.
 #[derive(Default)]
 pub(super) struct IndexCursor {
-    /// The blocks from the root down to a leaf; empty if it stands on none.
+    /// The blocks from the root down to a leaf; empty if the cursor is on none.
     path: SmallVec<[Standing; 3]>,
 }
 
-/// On an entry of an index block.
+/// Position in an index block.
 struct Standing {
-    /// The block and where it is; `None` if the file keeps it, or it is the root: to count the
-    /// owners of such blocks, for every read, would make the processors fight for the count.
+    /// The block and its offset; `None` if the file holds it, or it is the root: reference
+    /// counting such blocks on every read would make the processors contend for the counter.
     taken: Option<(Block, u64)>,
     entry: usize,
 }
@@ -39,7 +39,7 @@ impl IndexCursor {
         self.descend(file, caching, |block| block.restarts_before(target))
     }
 
-    /// Moves to the first block that begins at or after an offset, else to the last.
+    /// Moves to the first block that begins at or after an offset, or else to the last.
     pub(super) fn seek_offset(
         &mut self,
         file: &StoreFile,
@@ -47,7 +47,7 @@ impl IndexCursor {
         caching: Caching,
     ) -> Result<Option<BlockHandle>> {
         self.start();
-        // An index block is written behind the blocks that it points at.
+        // An index block is written behind its children.
         self.descend(file, caching, |block| {
             let last = block.restart_count() - 1;
             let mut entries = 0..last;
@@ -84,7 +84,7 @@ impl IndexCursor {
         self.descend(file, caching, |_| Ok(0))
     }
 
-    /// Moves to the block before.
+    /// Moves to the previous block.
     pub(super) fn previous(
         &mut self,
         file: &StoreFile,
@@ -96,12 +96,12 @@ impl IndexCursor {
         self.descend(file, caching, |block| Ok(block.restart_count() - 1))
     }
 
-    /// Returns the last key of the block it stands on.
+    /// Returns the last key of the current block.
     pub(super) fn key<'a>(&'a self, file: &'a StoreFile) -> Option<&'a [u8]> {
         self.key_at(file, Some)
     }
 
-    /// Returns the last key of the block before the one it stands on, if that is at hand.
+    /// Returns the last key of the previous block, if it is in the same index block.
     pub(super) fn previous_key<'a>(&'a self, file: &'a StoreFile) -> Option<&'a [u8]> {
         self.key_at(file, |entry| entry.checked_sub(1))
     }
@@ -116,13 +116,13 @@ impl IndexCursor {
         index.view.restart(entry).ok().map(|(key, _)| key)
     }
 
-    /// Stands on the root, on no entry yet.
+    /// Moves to the root, on no entry yet.
     fn start(&mut self) {
         self.path.clear();
         self.path.push(Standing { taken: None, entry: usize::MAX });
     }
 
-    /// Goes up to the first block that has an entry to step to, and steps there.
+    /// Ascends to the first block that has an entry to step to, and steps there.
     fn ascend(
         &mut self,
         file: &StoreFile,
@@ -142,7 +142,7 @@ impl IndexCursor {
         Ok(false)
     }
 
-    /// Goes down to a leaf, through the entry it stands on and then through those chosen.
+    /// Descends to a leaf, through the current entry and then through those chosen.
     fn descend(
         &mut self,
         file: &StoreFile,

@@ -1,10 +1,11 @@
-//! Store files: immutable, sorted, checksummed. Byte by byte: `docs/formats/store-file.md`.
+//! Store files: immutable, sorted, checksummed. The byte format is in
+//! `docs/formats/store-file.md`.
 //!
 //! ```text
 //!   data, bloom and index blocks … | properties | trailer
 //! ```
 //!
-//! Every byte of a file is under a CRC32C, and every read is checked, so damage is an
+//! Every byte of a file is covered by a CRC32C, and every read is checked, so damage is an
 //! [`Error::Corrupt`](crate::Error::Corrupt) and never a wrong answer.
 
 mod compression;

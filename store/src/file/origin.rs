@@ -1,7 +1,7 @@
-//! The file behind the front of a block: what is not in the front is read when it is asked for.
+//! File access for cached blocks: pieces that are not in the front of a block are read on demand.
 //!
-//! The cache holds fronts with what of their blocks was read since. They do not own the file, so
-//! that the cache does not keep files open that nobody reads.
+//! The cache holds fronts together with the pieces that were read since. They do not own the
+//! file, so that the cache does not hold unused files open.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::file::encoding::{BlockError, Malformed};
 use crate::file::format::{BLOCK_HEADER_BYTES, BlockHandle, CHECKSUM_BYTES, check};
 
-/// A buffer that grew beyond this is not retained by its thread.
+/// A buffer above this size is freed after use.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
@@ -22,7 +22,7 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An open file, as its blocks need it.
+/// An open file, as seen by its blocks.
 pub(super) struct BlockSource {
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) path: PathBuf,
@@ -40,7 +40,7 @@ impl BlockSource {
     }
 }
 
-/// Where the rest of a block is.
+/// Source of the remaining bytes of a block.
 pub(super) struct Origin {
     source: Weak<BlockSource>,
     handle: BlockHandle,
@@ -62,13 +62,13 @@ impl Origin {
         (self.handle.size as usize).saturating_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES)
     }
 
-    /// The reader that asks has the file open.
+    /// The calling reader holds the file open.
     fn source(&self) -> Result<Arc<BlockSource>, Malformed> {
         self.source.upgrade().ok_or(Malformed)
     }
 
-    /// Reads some bytes of the block, counted from behind the header of its frame, and hands them
-    /// to `open`.
+    /// Reads a range of the block, relative to the end of the frame's header, and passes it to
+    /// `open`.
     pub(super) fn read<R>(
         &self,
         range: Range<usize>,
@@ -97,7 +97,7 @@ impl Origin {
         })
     }
 
-    /// Has the cache weigh the block again, which has grown.
+    /// Updates the weight of the block, which has grown, in the cache.
     pub(super) fn weigh(&self) {
         if let Ok(source) = self.source() {
             source.cache.weigh(source.key(self.handle));

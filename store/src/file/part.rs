@@ -1,9 +1,8 @@
-//! A file of which a region reads a part: what a split leaves to its daughters.
+//! Half-files: the part of a store file that belongs to a region after a split.
 //!
-//! Both daughters have the whole file, by a hard link, until a compaction writes anew what is
-//! theirs. A cursor begins in the part, and nobody who reads a region goes on beyond its end, so no
-//! cursor stops there. What the file says of itself (its first and last row, its size, its cells)
-//! is said of the part.
+//! Both daughters link to the whole file until a compaction rewrites their part. A cursor begins
+//! in the part, and readers of a region stop at its end, so no cursor checks it. The file's
+//! properties (first and last row, size, cells) are those of the part.
 
 use std::ops::Range;
 
@@ -16,11 +15,11 @@ use crate::file::reader::{Caching, Part, StoreFile};
 use crate::scan::merge::Cursor;
 
 impl StoreFile {
-    /// Returns the file as a region of these rows has it; `None` if it has none of them.
+    /// Restricts the file to the rows of a region; `None` if it has none of them.
     ///
     /// # Errors
     ///
-    /// Those of reading the blocks at the ends.
+    /// Errors of reading the blocks at the ends.
     pub fn within(mut self, rows: &RowRange) -> Result<Option<StoreFile>> {
         let properties = self.properties();
         if rows.contains(&properties.first_row) && rows.contains(&properties.last_row) {
@@ -39,12 +38,12 @@ impl StoreFile {
         Ok(Some(self))
     }
 
-    /// Returns a row in the middle of the file, or of the part of it: before it lie about as many
-    /// bytes as behind it, and one row at least.
+    /// Returns a row in the middle of the file, or of its part: about as many bytes are before it
+    /// as behind it, and at least one row is before it.
     ///
     /// # Errors
     ///
-    /// Those of reading the index and a block.
+    /// Errors of reading the index and a block.
     pub fn middle_row(&self) -> Result<Option<Vec<u8>>> {
         let Range { start: from, end: to } = self.extent()?;
         let mut index = IndexCursor::default();
@@ -68,12 +67,12 @@ impl StoreFile {
         Ok((!rows.is_empty()).then(|| rows.swap_remove(middle)))
     }
 
-    /// Returns where the first and the last block begin of what lies from row `start` to before row
+    /// Returns the offsets of the first and the last block of the rows from `start` to before
     /// `stop`.
     ///
     /// # Errors
     ///
-    /// Those of reading the index.
+    /// Errors of reading the index.
     pub fn offsets(&self, start: &[u8], stop: Option<&[u8]>) -> Result<Range<u64>> {
         let extent = self.extent()?;
         let within = |offset: u64| offset.clamp(extent.start, extent.end);
@@ -82,18 +81,18 @@ impl StoreFile {
         Ok(start..end.max(start))
     }
 
-    /// Returns the last row of the block that begins at an offset, or after it.
+    /// Returns the last row of the first block at or after an offset.
     ///
     /// # Errors
     ///
-    /// Those of reading the index.
+    /// Errors of reading the index.
     pub fn row_at(&self, offset: u64) -> Result<Option<Vec<u8>>> {
         let mut index = IndexCursor::default();
         index.seek_offset(self, offset, Caching::Keep)?;
         Ok(index.key(self).map(|key| row_of(key).to_vec()))
     }
 
-    /// Returns where the first and the last block begin of the file, or of the part of it.
+    /// Returns the offsets of the first and the last block of the file, or of its part.
     fn extent(&self) -> Result<Range<u64>> {
         Ok(match self.part() {
             Some(part) => part.from..part.to,
@@ -101,7 +100,8 @@ impl StoreFile {
         })
     }
 
-    /// Returns where the block begins that holds a row; `None` or no such row: the last block.
+    /// Returns the offset of the block of a row; for `None` or a row behind the end, of the last
+    /// block.
     fn offset_of(&self, row: Option<&[u8]>) -> Result<u64> {
         let mut index = IndexCursor::default();
         let found = match row {

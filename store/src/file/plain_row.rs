@@ -1,10 +1,10 @@
-//! The way of a get through a file of which it is known that no other source has the row, if the
-//! row lies in a plain columnar block: no cursor, no merge, one put.
+//! Fast path of a get in a file if no other source has the row and it is in a plain columnar
+//! block: no cursor, no merge, one put.
 //!
-//! In steps ([`StoreFile::plain_block_of`], [`StoreFile::prefetch_rows`], [`StoreFile::find_in`],
-//! [`PlainRow::prefetch`], [`StoreFile::append_plain`]): what a step looks at, the one before has
-//! had fetched, so that who takes some rows through each step together waits for all of them at
-//! once.
+//! It has steps ([`StoreFile::plain_block_of`], [`StoreFile::prefetch_rows`],
+//! [`StoreFile::find_in`], [`PlainRow::prefetch`], [`StoreFile::append_plain`]): each step
+//! prefetches the memory that the next one reads, so that a batch of rows that goes through each
+//! step together overlaps its cache misses.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::file::reader::{Caching, ReadAhead, StoreFile};
 use crate::layout::WantedSections;
 use crate::scan::merge::RowOrder;
 
-/// A columnar block that has a row if the file has it.
+/// The columnar block that has a row if the file has it.
 pub(crate) struct PlainBlock {
     block: Arc<ColumnarBlock>,
     handle: BlockHandle,
@@ -30,25 +30,25 @@ pub(crate) struct PlainRow {
     index: usize,
 }
 
-/// What is known of a row.
+/// Result of a search for a row.
 pub(crate) enum Found {
-    /// It is not in the file.
+    /// The file does not have it.
     Nothing,
-    /// This is all of it.
+    /// The whole row.
     Row(PlainRow),
-    /// A cursor has to look.
+    /// A cursor is required.
     Undecided,
 }
 
 impl PlainRow {
-    /// Brings near what [`StoreFile::append_plain`] looks at.
+    /// Prefetches the memory that [`StoreFile::append_plain`] reads.
     pub(crate) fn prefetch(&self) {
         self.block.block.prefetch_value_of(self.index);
     }
 }
 
 impl StoreFile {
-    /// Returns the block that has a row if the file has it; `None` if that is for a cursor.
+    /// Returns the block that has a row if the file has it; `None` if a cursor is required.
     pub(crate) fn plain_block_of(&self, row: &[u8]) -> Result<Option<PlainBlock>> {
         let start = row_start_key(row);
         let found = IndexCursor::default().seek(self, &start, Caching::Keep)?;
@@ -60,15 +60,15 @@ impl StoreFile {
         Ok(Some(PlainBlock { block, handle }))
     }
 
-    /// Brings near what a search in the block looks at. Returns whether the block is plain and all
-    /// its cells are such as `sees_all` says.
+    /// Prefetches the memory that a search in the block reads. Returns whether the block is plain
+    /// and all its cells satisfy `sees_all`.
     pub(crate) fn prefetch_rows(
         &self,
         PlainBlock { block, handle }: &PlainBlock,
         sees_all: impl FnOnce(&Span) -> bool,
     ) -> Result<bool> {
         let span = *block.span();
-        // In an adopted file the sequences of the block are not those of its cells.
+        // In an adopted file the sequences in the block are not those of its cells.
         let max_sequence = self.adopted().unwrap_or(span.max_sequence);
         if !block.is_plain() || !sees_all(&Span { max_sequence, ..span }) {
             return Ok(false);
@@ -77,7 +77,7 @@ impl StoreFile {
         Ok(true)
     }
 
-    /// Searches for a row in a block of [`StoreFile::plain_block_of`] that is plain.
+    /// Searches for a row in a plain block of [`StoreFile::plain_block_of`].
     pub(crate) fn find_in(&self, block: PlainBlock, row: &[u8]) -> Result<Found> {
         let found = block.block.find_row(row);
         Ok(match found.map_err(|malformed| self.failed_at(block.handle, malformed))? {
@@ -87,8 +87,8 @@ impl StoreFile {
         })
     }
 
-    /// Appends a row that was found to the row begun last; returns whether it could. Of its value
-    /// sections that are not `wanted` may be missing.
+    /// Appends a found row to the last row of the batch; returns whether it could. Sections that
+    /// are not `wanted` may be missing in its value.
     pub(crate) fn append_plain(
         &self,
         found: &PlainRow,

@@ -1,11 +1,11 @@
-//! The properties of a store file: what a reader knows about its cells without reading them.
+//! Properties of a store file: statistics and metadata of its cells.
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
 use crate::descriptor::{BloomFilter, DatabaseId, FileId, FileIdentity, RegionId, TableId};
 use crate::file::format::{BlockHandle, u32_at, u64_at};
 use crate::file::index::{LEVELS_MAX, TreeRoot};
 
-/// What a file knows about its cells.
+/// Metadata of a file's cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileProperties {
     /// First row.
@@ -22,28 +22,29 @@ pub struct FileProperties {
     pub min_sequence: Sequence,
     /// Highest sequence.
     pub max_sequence: Sequence,
-    /// Cells.
+    /// Number of cells.
     pub cell_count: u64,
-    /// Different rows.
+    /// Number of distinct rows.
     pub row_count: u64,
-    /// Cells of each type: put, delete, delete family version, delete column, delete family.
+    /// Number of cells of each type: put, delete, delete family version, delete column, delete
+    /// family.
     pub type_counts: [u64; 5],
-    /// Puts with a TTL of their own.
+    /// Number of puts with a cell TTL.
     pub expiring_count: u64,
-    /// When the last cell is seen for the last time by its own TTL; the highest there is if one has
-    /// none.
+    /// The time at which the last cell expires by its cell TTL; the highest timestamp if a cell
+    /// has none.
     pub last_seen: Timestamp,
     /// Bytes of keys and values before any compression.
     pub raw_bytes: u64,
-    /// What the file was written as; `None` if it does not say.
+    /// Identity of the file; `None` if not recorded.
     pub identity: Option<FileIdentity>,
-    /// What the bloom blocks hold.
+    /// Kind of the Bloom filter.
     pub bloom_filter: BloomFilter,
     pub(super) data_index: TreeRoot,
     pub(super) bloom_index: TreeRoot,
 }
 
-// Tags of properties. A reader skips those that it does not know.
+// Tags of properties. A reader skips unknown ones.
 const FIRST_ROW: u8 = 1;
 const LAST_ROW: u8 = 2;
 const NUMBERS: u8 = 3;
@@ -110,7 +111,7 @@ impl FileProperties {
         self.raw_bytes += byte_count as u64;
     }
 
-    /// Counts what is known of a cell's own TTL.
+    /// Updates the expiry properties from a cell.
     pub(super) fn count_expiry(&mut self, parts: &KeyParts<'_>, stored: &[u8]) {
         let last = match parts.cell_type {
             CellType::ExpiringPut => {
@@ -173,7 +174,7 @@ impl FileProperties {
         }
     }
 
-    /// Returns the properties of their block, or `None` if it is malformed.
+    /// Decodes the properties block; `None` if it is malformed.
     pub(super) fn decode(mut bytes: &[u8]) -> Option<FileProperties> {
         let mut properties = FileProperties::new(BloomFilter::None);
         properties.last_seen = Timestamp(i64::MAX);

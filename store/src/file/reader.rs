@@ -1,6 +1,6 @@
-//! Reads store files. One open handle for each file; blocks come through the cache.
+//! Reader of store files. One open handle for each file; blocks are read through the block cache.
 //!
-//! A file that was marked obsolete is removed from disk when its last reader lets go of it.
+//! A file that was marked obsolete is removed from disk when its last reader is dropped.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use crate::file::tree::{Below, IndexBlock, Kept, Leaves, Tree};
 use crate::read_figures::note_read;
 use crate::scan::merge::RowOrder;
 
-/// Numbers for the cache: no two files of a process share one.
+/// Numbers of files in the cache, unique in the process.
 static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// An open store file.
@@ -45,13 +45,13 @@ pub struct StoreFile {
     obsolete: AtomicBool,
 }
 
-/// The part of a file of which a region has the rows.
+/// The part of a file whose rows belong to the region.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) rows: RowRange,
-    /// Where its first data block begins.
+    /// Offset of its first data block.
     pub(super) from: u64,
-    /// Where its last data block begins.
+    /// Offset of its last data block.
     pub(super) to: u64,
 }
 
@@ -65,7 +65,7 @@ impl Drop for StoreFile {
                 self.forget(tree.root(), tree.levels());
             }
         }
-        // If it stays, the next start removes it: no manifest lists it.
+        // If that fails, the next opening removes it: no manifest lists it.
         if let Err(error) = self.env.remove(&self.source.path) {
             tracing::warn!(%error, "could not remove an obsolete store file");
         }
@@ -77,10 +77,10 @@ impl StoreFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if the trailer or the properties are not right.
+    /// [`Error::Corrupt`] if the trailer or the properties are invalid.
     pub fn open(env: Arc<dyn Env>, path: &Path, cache: Arc<FamilyCache>) -> Result<StoreFile> {
         let file = env.open(path)?;
-        // Scans read ahead themselves.
+        // Scans do their own read-ahead.
         file.expect_scattered_reads();
         let byte_count = file.byte_count()?;
         let Some(trailer_at) = byte_count.checked_sub(TRAILER_BYTES as u64) else {
@@ -114,8 +114,8 @@ impl StoreFile {
         })
     }
 
-    /// Returns the file with all its cells at this sequence, whatever their keys say: it was
-    /// written before the commit that adopts it had its place.
+    /// Returns the file with all its cells at this sequence, regardless of their keys: it was
+    /// written before the commit that adopts it had its sequence.
     #[must_use]
     pub fn adopted_at(mut self, sequence: Sequence) -> StoreFile {
         self.properties.min_sequence = sequence;
@@ -124,33 +124,33 @@ impl StoreFile {
         self
     }
 
-    /// Returns the sequence of all its cells, if their keys do not say it.
+    /// Returns the sequence of all its cells, if it is not that of their keys.
     pub fn adopted(&self) -> Option<Sequence> {
         self.adopted
     }
 
-    /// Returns what the file was written as, if it says so.
+    /// Returns the recorded identity of the file, if any.
     pub fn identity(&self) -> Option<FileIdentity> {
         self.properties.identity
     }
 
-    /// Returns what the file knows about its cells.
+    /// Returns the metadata of the file's cells.
     pub fn properties(&self) -> &FileProperties {
         &self.properties
     }
 
-    /// Returns the size of the file; of a part, about what it would have as a file.
+    /// Returns the size of the file; for a part, an estimate of its share.
     pub fn byte_count(&self) -> u64 {
         self.share_of(self.byte_count)
     }
 
-    /// Returns the number of cells; of a part, about.
+    /// Returns the number of cells; for a part, an estimate.
     pub fn cell_count(&self) -> u64 {
         self.share_of(self.properties.cell_count)
     }
 
-    /// Returns about how many rows it adds to what older files hold: those it has cells of, less
-    /// twice those it deletes, if it deletes each as a whole.
+    /// Returns an estimate of the rows that the file adds to those of older files: the rows with
+    /// cells in it, less twice those it deletes, if it deletes each as a whole.
     pub fn row_balance(&self) -> i64 {
         let deleted = self.properties.type_counts[4];
         let signed = |count: u64| self.share_of(count).try_into().unwrap_or(i64::MAX);
@@ -163,7 +163,7 @@ impl StoreFile {
         (share / u128::from(self.byte_count.max(1))) as u64
     }
 
-    /// Returns whether the file has rows that are not the region's.
+    /// Returns whether the file has rows that do not belong to the region.
     pub fn is_part(&self) -> bool {
         self.part.is_some()
     }
@@ -172,7 +172,7 @@ impl StoreFile {
         self.part.as_ref()
     }
 
-    /// Makes the file say of itself what holds for a part of it.
+    /// Restricts the file and its properties to a part.
     pub(super) fn take_part(&mut self, part: Part, first_row: Vec<u8>, last_row: Vec<u8>) {
         self.part = Some(part);
         self.properties.first_row = first_row;
@@ -189,29 +189,29 @@ impl StoreFile {
         &self.source.path
     }
 
-    /// Lets the file be removed from disk when its last reader lets go of it.
+    /// Has the file removed from disk when its last reader is dropped.
     pub fn mark_obsolete(&self) {
         self.obsolete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the file may have a cell of a row, which lies between its first and its
-    /// last.
+    /// Returns whether the file may have a cell of a row, which must lie between its first and
+    /// its last row.
     pub fn may_contain_row(&self, row: &[u8]) -> Result<bool> {
         Ok(self.admits_row(&Asked::new(row))?.may_contain())
     }
 
-    /// As [`StoreFile::may_contain_row`], of which the last step may be put off.
+    /// As [`StoreFile::may_contain_row`], with the last step deferred.
     pub(crate) fn admits_row(&self, asked: &Asked<'_>) -> Result<Admits<'_>> {
         self.admits(asked.row, || asked.hash)
     }
 
-    /// Returns whether the file may have a cell of a column of such a row. A family marker is not
-    /// one: ask [`StoreFile::may_contain_row`] if the file has any.
+    /// Returns whether the file may have a cell of a column of such a row. Family markers are not
+    /// covered: if the file has any, call [`StoreFile::may_contain_row`].
     pub fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> Result<bool> {
         Ok(self.admits_column(&Asked::new(row), qualifier)?.may_contain())
     }
 
-    /// As [`StoreFile::may_contain_column`], of which the last step may be put off.
+    /// As [`StoreFile::may_contain_column`], with the last step deferred.
     pub(crate) fn admits_column(&self, asked: &Asked<'_>, qualifier: &[u8]) -> Result<Admits<'_>> {
         match self.properties.bloom_filter {
             BloomFilter::RowCol => {
@@ -229,8 +229,8 @@ impl StoreFile {
         self.admits_below(tree, tree.root(), 1, row, hash)
     }
 
-    /// Asks the filter for a row that is below an index block of a level of the tree of filters;
-    /// the root's level is 1.
+    /// Finds the filter for a row below an index block of a level of the filter tree; the root's
+    /// level is 1.
     fn admits_below<'a>(
         &self,
         tree: &Tree,
@@ -260,7 +260,7 @@ impl StoreFile {
         }
     }
 
-    /// Returns the block of an entry of an index block of a level, which is no data block. The
+    /// Returns the block of an entry of an index block of a level, which is not a data block. The
     /// root's level is 1.
     pub(super) fn below<'a>(
         &self,
@@ -269,7 +269,7 @@ impl StoreFile {
         entry: usize,
         caching: Caching,
     ) -> Result<Below<'a>> {
-        // The usual case: not even the place of the block is asked for.
+        // The usual case, without decoding the handle of the block.
         if let Some(kept) = index.kept(entry) {
             return Ok(Below::Kept(kept));
         }
@@ -317,7 +317,8 @@ impl StoreFile {
         Ok(slot.get_or_init(|| tree))
     }
 
-    /// Takes the blocks below an index block out of the cache, as far as it has the way to them.
+    /// Removes the blocks below an index block from the cache, as far as cached index blocks lead
+    /// to them.
     fn forget(&self, index: IndexBlock<'_>, levels: usize) {
         for entry in 0..index.view.restart_count() {
             let Ok(at) = child(index.view, entry) else { continue };
@@ -345,7 +346,7 @@ impl StoreFile {
         self.block_or_read(kind, handle, caching, || self.read(kind, handle))
     }
 
-    /// Returns a data block, from the cache, else from what was read ahead, else from the file.
+    /// Returns a data block, from the cache, else from the read-ahead buffer, else from the file.
     pub(super) fn data_block(
         &self,
         handle: BlockHandle,
@@ -409,7 +410,7 @@ impl StoreFile {
                 let enters = || kind != BlockKind::Data || self.source.cache.takes_data();
                 self.source.cache.block_or_read(key, enters, read)
             }
-            // Who wants all of a block reads it at once.
+            // A reader that bypasses the cache reads the whole block at once.
             Caching::Bypass if handle.front > 0 => read(),
             Caching::Bypass => self.source.cache.peek(key).map_or_else(read, Ok),
         };
@@ -420,12 +421,12 @@ impl StoreFile {
         block
     }
 
-    /// Returns where the properties are.
+    /// Returns the handle of the properties.
     pub(super) fn properties_handle(&self) -> BlockHandle {
         self.properties_handle
     }
 
-    /// Returns a block as it is in the file, frame and all, unchecked.
+    /// Returns a block as it is in the file, with its frame, unchecked.
     pub(super) fn framed(&self, handle: BlockHandle) -> Result<Vec<u8>> {
         self.checked(handle)?;
         let mut framed = vec![0; handle.size as usize];
@@ -474,7 +475,7 @@ fn open_checked(path: &Path, kind: BlockKind, handle: BlockHandle, framed: &[u8]
     open_block(kind, framed).map_err(|detail| Error::corrupt(path, handle.offset, detail))
 }
 
-/// Returns where a block is, if that is inside of the file.
+/// Returns the range of a block, if it is inside the file.
 fn checked_range(path: &Path, end: u64, handle: BlockHandle) -> Result<Range<u64>> {
     match handle.offset.checked_add(u64::from(handle.size)) {
         Some(block_end) if block_end <= end => Ok(handle.offset..block_end),
@@ -482,29 +483,29 @@ fn checked_range(path: &Path, end: u64, handle: BlockHandle) -> Result<Range<u64
     }
 }
 
-/// How a cursor keeps blocks.
+/// Cache policy of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
-    /// Blocks that are read stay in the cache, if the family's may.
+    /// Blocks that are read enter the cache, if the family allows it.
     Keep,
-    /// Blocks in the cache are used, those that are read do not enter it: for compactions.
+    /// Cached blocks are used, but blocks that are read do not enter the cache: for compactions.
     Bypass,
 }
 
-/// Bytes that a cursor reads at once when it has read some blocks in a row. A read from the page
-/// cache costs most of a microsecond whatever its size.
+/// Maximal bytes per read of a cursor that reads consecutive blocks. A read from the page cache
+/// costs most of a microsecond regardless of its size.
 const AHEAD_BYTES_MAX: u64 = 256 << 10;
-/// Bytes read at once when the second block in a row is not in the cache.
+/// Bytes read when the second consecutive block is not in the cache.
 const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
-/// Bytes of the file around the block that was read last, on the side the cursor goes to.
+/// Read-ahead buffer: bytes around the last block that was read, in the direction of the cursor.
 pub(super) struct ReadAhead {
     order: RowOrder,
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes to read next time.
+    /// Size of the next read.
     next_bytes: u64,
-    /// What the system was told last to have at hand.
+    /// The range last announced to the system for prefetching.
     announced: Range<u64>,
 }
 
@@ -516,7 +517,8 @@ impl ReadAhead {
         ahead
     }
 
-    /// The next block is one that was searched for. Who goes past the cache reads all, as a rule.
+    /// Resets read-ahead before a random access. A reader that bypasses the cache usually reads
+    /// everything.
     pub(super) fn interrupt(&mut self, caching: Caching) {
         self.next_bytes = match caching {
             Caching::Keep => 0,
@@ -524,8 +526,8 @@ impl ReadAhead {
         };
     }
 
-    /// Returns what will be read soon, after some blocks in a row of which only parts are read. The
-    /// system reads it meanwhile.
+    /// Returns the range that will be read soon, after some consecutive blocks that are only
+    /// partly read. The system prefetches it.
     fn announce(&mut self, block: &Range<u64>, file_bytes: u64) -> Option<Range<u64>> {
         let is_first = self.next_bytes == 0;
         if is_first || self.announced.contains(&block.start) {
@@ -541,7 +543,7 @@ impl ReadAhead {
         range.start >= self.start && range.end <= self.start + self.bytes.len() as u64
     }
 
-    /// Returns what to read to have a block.
+    /// Returns the range to read for a block.
     fn choose(&mut self, block: &Range<u64>, file_bytes: u64) -> Range<u64> {
         let wanted = self.next_bytes.max(block.end - block.start);
         self.next_bytes = (wanted * 2).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! Reading what can be read of a damaged store file: block by block, past those that are damaged.
+//! Salvage of a damaged store file: reads all readable blocks, past damaged ones.
 
 use crate::cell::{KeyParts, compare_keys};
 use crate::error::{Error, Result};
@@ -9,15 +9,15 @@ use crate::file::index::child;
 use crate::file::reader::StoreFile;
 use crate::file::row_block::RowBlock;
 
-/// Takes a cell: its key and its value.
+/// Consumer of a cell's key and value.
 pub(crate) type KeepCell<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
-/// Hands the cells of a file to `keep`, in their order, as far as they can be read. Returns what is
-/// wrong with the blocks that cannot.
+/// Passes the readable cells of a file to `keep`, in order. Returns the errors of the unreadable
+/// blocks.
 ///
 /// # Errors
 ///
-/// Those of `keep`.
+/// Errors of `keep`.
 pub(crate) fn rescue(file: &StoreFile, keep: KeepCell<'_>) -> Result<Vec<Error>> {
     let root = file.properties().data_index;
     let mut rescue = Rescue {
@@ -42,7 +42,7 @@ struct Rescue<'a> {
 }
 
 impl Rescue<'_> {
-    /// Reads all below an index block.
+    /// Reads all blocks below an index block.
     fn branch(&mut self, handle: BlockHandle, levels: u8) -> Result<()> {
         let below = match self.children(handle) {
             Ok(below) => below,
@@ -84,7 +84,7 @@ impl Rescue<'_> {
         let block =
             open_block(BlockKind::Data, &framed).map_err(|detail| corrupt(detail.as_str()))?;
         let malformed = |Malformed| corrupt("the block is malformed");
-        // Of a block that is there as a whole nothing is read from the file.
+        // A completely loaded block does not read the file.
         let stopped = |_| corrupt("the block is malformed");
         let mut cursor = AnyCursor::default();
         let block = prepare(block, &self.known_layout).map_err(malformed)?;

@@ -1,21 +1,22 @@
-//! Row blocks: prefix-compressed cells, one after the other, with restart points.
+//! Row blocks: prefix-compressed cells, concatenated, with restart points.
 //!
 //! ```text
 //!   restart count | shared row bytes | restarts: head, offset | entries
 //! ```
 //!
 //! An entry is `shared, unshared, value length` (varints), then the unshared end of the key, then
-//! the value. A restart entry shares nothing. The *head* of a restart is the eight bytes of its row
-//! behind those that all rows of the block share: heads lie side by side, each with the offset of
-//! its entry, so that a search touches a few cache lines of them, then the entries of one restart.
+//! the value. A restart entry shares nothing. The *head* of a restart is the eight bytes of its
+//! row behind the common prefix of all rows of the block. Heads are adjacent, each with the
+//! offset of its entry, so that a search reads a few cache lines of them, then the entries of one
+//! restart.
 //!
 //! Index blocks ([`crate::file::index`]) have the same layout with every entry a restart.
 //!
 //! # Invariants
 //!
-//! 1. `valid`: `key` and `value` are those of the entry at `at`, and `next` is where the entry
-//!    after it begins.
-//! 2. `slots`, unless empty, are of the block.
+//! 1. `valid`: `key` and `value` are those of the entry at `at`, and `next` is the offset of the
+//!    entry after it.
+//! 2. `slots`, unless empty, are of the current block.
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
@@ -27,19 +28,18 @@ use crate::file::encoding::{BlockBuilder, BlockCursor, BlockError, Malformed};
 use crate::file::format::{push_varint, read_varint, u32_at};
 use crate::file::row_slots::RowSlots;
 
-/// Entries from one restart point to the next, at most, in data blocks.
+/// Maximal number of entries between restart points in data blocks.
 pub(super) const RESTART_ENTRIES: usize = 16;
-/// Bytes of entries behind which the next entry is a restart: eight cache lines to search.
+/// Bytes of entries after which the next entry is a restart: eight cache lines to search.
 const RESTART_BYTES: usize = 512;
-/// Leading bytes that the rows of a block can share as far as its search knows: one byte counts
-/// them.
+/// Maximal length of the common prefix of the rows of a block: it is stored in one byte.
 const PREFIX_BYTES_MAX: usize = 255;
 /// Restart count and length of the prefix.
 const HEADER_BYTES: usize = 4 + 1;
-/// What a restart costs: head and offset.
+/// Bytes of a restart: head and offset.
 const RESTART_COST: usize = 8 + 4;
 
-/// Builds row blocks, one after the other, in one buffer.
+/// Builder of row blocks, reusing one buffer.
 pub(super) struct RowBlockBuilder {
     restart_entries: usize,
     entries: Vec<u8>,
@@ -62,7 +62,7 @@ impl Default for RowBlockBuilder {
 }
 
 impl RowBlockBuilder {
-    /// Returns a builder that begins a restart after so many entries at most.
+    /// Returns a builder that begins a restart after at most `restart_entries` entries.
     pub(super) fn new(restart_entries: usize) -> RowBlockBuilder {
         RowBlockBuilder {
             restart_entries,
@@ -115,7 +115,7 @@ impl BlockBuilder for RowBlockBuilder {
             &self.entries[start..start + usize::from(restart.row_length)]
         };
         let first_row = self.restarts.first().map_or(&[][..], row);
-        // Rows ascend: what the first and the last share, all share.
+        // Rows ascend: the common prefix of the first and the last is that of all.
         let shared = shared_bytes(first_row, row_of(&self.previous)).min(PREFIX_BYTES_MAX);
         out.reserve(self.byte_count() + shared);
         out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
@@ -132,7 +132,7 @@ impl BlockBuilder for RowBlockBuilder {
     }
 }
 
-/// Returns how many leading bytes are the same.
+/// Returns the length of the common prefix.
 fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     let mut shared = 0;
     for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
@@ -146,7 +146,7 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
 }
 
-/// Returns the first eight bytes as a number that sorts as they do, filled up with zeros.
+/// Returns the first eight bytes, padded with zeros, as a number that sorts as they do.
 fn head_of(row: &[u8]) -> u64 {
     if let Some(head) = row.first_chunk() {
         return u64::from_be_bytes(*head);
@@ -157,7 +157,7 @@ fn head_of(row: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// Where the parts of a block's raw bytes are. Checked once, when a block is taken.
+/// Offsets of the parts of a block, validated once when it is opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RowBlockLayout {
     restart_count: usize,
@@ -185,17 +185,17 @@ pub(super) struct RowBlock<'a> {
 }
 
 impl<'a> RowBlock<'a> {
-    /// Returns the block of these bytes.
+    /// Returns the block in these bytes.
     pub(super) fn of(bytes: &'a [u8]) -> Result<RowBlock<'a>, Malformed> {
         Ok(RowBlock { bytes, layout: RowBlockLayout::of(bytes)? })
     }
 
-    /// Returns the block of these bytes, which have this layout.
+    /// Returns the block in these bytes, which have this layout.
     pub(super) fn new(bytes: &'a [u8], layout: RowBlockLayout) -> RowBlock<'a> {
         RowBlock { bytes, layout }
     }
 
-    /// Returns where its parts are.
+    /// Returns the offsets of its parts.
     pub(super) fn layout(&self) -> RowBlockLayout {
         self.layout
     }
@@ -225,8 +225,8 @@ impl<'a> RowBlock<'a> {
         self.restarts_below(row, |key| row_of(key) < row)
     }
 
-    /// Returns the number of restart entries below a place in a row; `is_below` decides where the
-    /// heads do not.
+    /// Returns the number of restart entries below a position in a row; `is_below` decides if the
+    /// heads are equal.
     fn restarts_below(
         &self,
         row: &[u8],
@@ -246,7 +246,7 @@ impl<'a> RowBlock<'a> {
         if !is_tied(first) {
             return Ok(first);
         }
-        // As a rule one head is tied, or few.
+        // Usually only one head is equal, or few.
         if !is_tied(first + 1) {
             return Ok(first + usize::from(is_below(self.restart(first)?.0)));
         }
@@ -264,7 +264,7 @@ impl<'a> RowBlock<'a> {
         offset.map(|offset| offset as usize).ok_or(Malformed)
     }
 
-    /// Returns the offsets among the entries between which those of a restart are.
+    /// Returns the range of a restart's entries.
     pub(super) fn restart_range(&self, restart: usize) -> Result<Range<usize>, Malformed> {
         let end = match restart + 1 < self.layout.restart_count {
             true => self.offset(restart + 1)?,
@@ -278,7 +278,7 @@ impl<'a> RowBlock<'a> {
         read_entry(self.entries(), at).ok_or(Malformed)
     }
 
-    /// Returns the end of an entry's key that it does not share.
+    /// Returns the unshared end of an entry's key.
     pub(super) fn unshared(&self, entry: &Entry) -> &'a [u8] {
         &self.entries()[entry.key_at..entry.value_at]
     }
@@ -289,11 +289,11 @@ fn head_in(restart: &[u8; RESTART_COST]) -> u64 {
     restart.first_chunk().map_or(0, |head| u64::from_le_bytes(*head))
 }
 
-/// Returns the number of restarts whose head is less than `head`. With branches: the processor then
-/// fetches the next lines of a large block while it waits for one, which is worth more than what
-/// wrong guesses cost.
+/// Returns the number of restarts whose head is less than `head`. With branches: the processor
+/// then prefetches the next lines of a large block speculatively, which is worth more than the
+/// cost of mispredictions.
 fn heads_below(restarts: &[[u8; RESTART_COST]], head: u64) -> usize {
-    // Which half is the next one cannot be foreseen, so it is no branch.
+    // The next half is unpredictable, so it is not a branch.
     let (mut low, mut count) = (0, restarts.len());
     while count > 1 {
         let half = count / 2;
@@ -304,7 +304,7 @@ fn heads_below(restarts: &[[u8; RESTART_COST]], head: u64) -> usize {
     low + usize::from(restarts.get(low).is_some_and(|at| head_in(at) < head))
 }
 
-/// Returns the first of a range for which `is_before` does not hold.
+/// Returns the first index of a range for which `is_before` does not hold.
 fn partition(
     range: Range<usize>,
     is_before: impl Fn(usize) -> Result<bool, Malformed>,
@@ -321,9 +321,9 @@ fn partition(
     Ok(low)
 }
 
-/// The parts of an entry, as offsets among the entries.
+/// Offsets of the parts of an entry.
 pub(super) struct Entry {
-    /// Bytes of its key that are those of the key before it.
+    /// Bytes of its key shared with the previous key.
     pub(super) shared: usize,
     key_at: usize,
     pub(super) value_at: usize,
@@ -331,7 +331,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Makes the key of the entry out of the key before it.
+    /// Completes the key of the entry from the previous key.
     #[inline]
     fn complete(&self, entries: &[u8], key: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.shared > key.len() {
@@ -346,7 +346,7 @@ impl Entry {
 #[inline]
 fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
     let (shared, unshared, value_length) = match entries.get(at..at + 3) {
-        // As a rule each length is one byte.
+        // Usually each length is one byte.
         Some(&[shared, unshared, value_length]) if (shared | unshared | value_length) < 0x80 => {
             at += 3;
             (usize::from(shared), usize::from(unshared), usize::from(value_length))
@@ -361,19 +361,19 @@ fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
     (end <= entries.len()).then_some(Entry { shared, key_at: at, value_at, end })
 }
 
-/// Stands on a cell of a row block, or on none.
+/// Cursor on a cell of a row block, or on none.
 #[derive(Default)]
 pub(super) struct RowBlockCursor {
     block: Option<Block>,
     layout: RowBlockLayout,
-    /// Offset of the entry that it stands on.
+    /// Offset of the current entry.
     at: usize,
-    /// Offset of the entry after that.
+    /// Offset of the next entry.
     next: usize,
     key: Vec<u8>,
     value: (usize, usize),
     valid: bool,
-    /// Around the place where it goes backwards.
+    /// Decoded entries around the cursor, for moves backwards.
     slots: RowSlots,
 }
 
@@ -381,7 +381,7 @@ pub(super) struct RowBlockCursor {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowExtent {
     pub(super) cell_count: usize,
-    /// Cells from the one that a cursor stands on to the end of the row; at least 1.
+    /// Number of cells from the current one to the end of the row; at least 1.
     pub(super) left: usize,
 }
 
@@ -532,7 +532,7 @@ impl RowBlockCursor {
         self.key.clear();
     }
 
-    /// Takes the entries of a restart apart. There is one at least.
+    /// Decodes the entries of a restart. There is at least one.
     fn fill_slots(&mut self, restart: usize) -> Result<(), Malformed> {
         let block = self.block.as_ref().ok_or(Malformed)?;
         self.slots.fill(RowBlock { bytes: block.bytes(), layout: self.layout }, restart)
@@ -548,10 +548,10 @@ impl RowBlockCursor {
         Ok(())
     }
 
-    /// Standing on the first cell of a row, shows the cells of the rows before it, row by row, as
-    /// long as `show` wants more. Returns the place in its row of the cell that was refused, on
-    /// which it stands then. `None`: it stands on the first cell of a row that was shown, and where
-    /// the row before begins is to be found out.
+    /// From the first cell of a row, passes the cells of the preceding rows, row by row, to
+    /// `show`, while it returns `true`. Returns the extent in its row of the cell that was
+    /// rejected, which is the current one then. `None`: the cursor is on the first cell of a row
+    /// that was passed, and the start of the preceding row is not known.
     pub(super) fn walk_rows_back(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,

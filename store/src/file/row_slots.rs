@@ -1,5 +1,5 @@
-//! Entries of a row block taken apart, for a cursor that goes backwards: an entry's key needs those
-//! before it, back to its restart.
+//! Decoded entries of a row block, for a cursor that moves backwards: an entry's key depends on
+//! those before it, back to its restart.
 //!
 //! # Invariants
 //!
@@ -11,16 +11,16 @@ use crate::cell::{is_key, row_of};
 use crate::file::encoding::Malformed;
 use crate::file::row_block::{RESTART_ENTRIES, RowBlock};
 
-/// Restarts whose entries are taken apart at once, at most.
+/// Maximal number of restarts decoded at once.
 const RESTARTS_MAX: usize = 8;
 
-/// Entries of some restarts of a block.
+/// Decoded entries of some restarts of a block.
 #[derive(Default)]
 pub(super) struct RowSlots {
     slots: Vec<Slot>,
     keys: Vec<u8>,
     restarts: Range<usize>,
-    /// Restarts to take apart next time.
+    /// Number of restarts to decode next time.
     wanted: usize,
 }
 
@@ -29,17 +29,17 @@ pub(super) struct Slot {
     pub(super) at: usize,
     pub(super) value_at: usize,
     pub(super) end: usize,
-    /// Where its key is among the keys.
+    /// Range of its key in `keys`.
     key: Range<usize>,
 }
 
 impl RowSlots {
-    /// Gives up the slots: the block goes.
+    /// Clears the slots, because the block is released.
     pub(super) fn clear(&mut self) {
         self.slots.clear();
     }
 
-    /// Expects no long way backwards: the cursor goes to another place.
+    /// Resets the number of restarts to decode, because the cursor seeks elsewhere.
     pub(super) fn interrupt(&mut self) {
         self.wanted = 1;
     }
@@ -83,8 +83,8 @@ impl RowSlots {
         Some(end - 1 - behind..end)
     }
 
-    /// Takes the entries of a restart apart, and of those before it the more, the longer the cursor
-    /// goes backwards. There is one entry at least.
+    /// Decodes the entries of a restart, and of the more restarts before it, the longer the
+    /// cursor moves backwards. There is at least one entry.
     pub(super) fn fill(&mut self, block: RowBlock<'_>, last: usize) -> Result<(), Malformed> {
         self.slots.clear();
         self.keys.clear();
@@ -102,7 +102,7 @@ impl RowSlots {
         let range = block.restart_range(restart)?;
         let mut at = range.start;
         let mut previous = self.keys.len()..self.keys.len();
-        // More would be no work of the writer, and could claim much memory.
+        // A writer makes no more entries, and a larger number could claim much memory.
         for _ in 0..RESTART_ENTRIES {
             if at >= range.end {
                 return Ok(());

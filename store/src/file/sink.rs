@@ -1,14 +1,14 @@
-//! The second half of writing a store file: raw blocks are compressed, framed, entered into the
-//! index and given to the system.
+//! Sink of a store file: compresses and frames raw blocks, adds them to the index and writes
+//! them.
 //!
 //! ```text
 //!   FileWriter --- batch of raw blocks ---> Sink: compress, checksum, index, append
 //!              <-------- used batch ------
 //! ```
 //!
-//! Of a file that grows beyond [`THREAD_BYTES`] the sink works on another thread
-//! ([`sink_threads`]): laying out cells and compressing them cost about the same. Batches go round,
-//! so neither half allocates.
+//! For a file beyond [`THREAD_BYTES`] the sink runs on another thread ([`sink_threads`]):
+//! building blocks and compressing them cost about the same. Batches are recycled, so neither
+//! side allocates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,20 +25,19 @@ use crate::file::index::IndexWriter;
 use crate::file::properties::FileProperties;
 use crate::file::sink_threads::{self, Pending};
 
-/// Bytes gathered before they are given to the system.
+/// Bytes buffered before a write.
 const OUTPUT_BYTES: usize = 256 << 10;
-/// Raw bytes that make a batch: a hand-over between threads costs as much as laying out some
-/// hundred cells.
+/// Raw bytes of a batch: a hand-over between threads costs as much as adding some hundred cells.
 const BATCH_BYTES: usize = 256 << 10;
-/// Bytes of a file from which on the sink has its own thread.
+/// File size from which the sink has its own thread.
 const THREAD_BYTES: u64 = 4 << 20;
-/// Batches on their way to the thread.
+/// Maximal number of batches queued for the thread.
 const BATCHES_WAITING: usize = 2;
 
-/// Raw blocks on their way to the sink.
+/// Raw blocks for the sink.
 #[derive(Default)]
 struct Batch {
-    /// Raw bytes and last key of one block after the other.
+    /// Raw bytes and last key of each block, concatenated.
     bytes: Vec<u8>,
     blocks: Vec<RawBlock>,
 }
@@ -49,18 +48,18 @@ struct RawBlock {
     key_end: usize,
 }
 
-/// Takes raw blocks and writes the file.
+/// Output side of the writer: batches raw blocks and passes them to the sink.
 pub(super) struct Output {
     batch: Batch,
     place: Place,
     raw_bytes: u64,
 }
 
-/// Where the sink works.
+/// Location of the sink.
 enum Place {
     Here(Box<Sink>),
     Thread(SinkThread),
-    /// It failed, and the error was told.
+    /// The sink failed, and the error was returned.
     Nowhere,
 }
 
@@ -68,7 +67,7 @@ struct SinkThread {
     full: SyncSender<Batch>,
     used: Receiver<Batch>,
     thread: Pending<Result<Box<Sink>>>,
-    /// Bytes of the file when the thread began, and the raw bytes they were made from.
+    /// File size when the thread was started, and the raw bytes of that part.
     file_bytes: u64,
     raw_bytes: u64,
 }
@@ -110,8 +109,8 @@ impl Output {
         }
     }
 
-    /// Returns the bytes of the blocks so far. What the thread has made of them is not asked for,
-    /// so that the answer depends on the cells alone: it goes by the blocks before the thread.
+    /// Returns the bytes of the blocks so far. Once the thread runs, they are estimated from the
+    /// ratio before, so that the result depends on the cells alone.
     pub(super) fn byte_count(&self) -> u64 {
         match &self.place {
             Place::Here(sink) => sink.written_bytes + sink.bytes.len() as u64,
@@ -123,7 +122,7 @@ impl Output {
         }
     }
 
-    /// Hands the batch to the sink.
+    /// Passes the batch to the sink.
     fn send(&mut self) -> Result<()> {
         match &mut self.place {
             Place::Here(sink) => {
@@ -139,7 +138,7 @@ impl Output {
                 let batch = std::mem::replace(&mut self.batch, next);
                 match thread.full.send(batch) {
                     Ok(()) => Ok(()),
-                    // The thread has ended, which it does early only with an error.
+                    // The thread has ended, early only after an error.
                     Err(_) => self.take_sink().map(|_| ()),
                 }
             }
@@ -153,14 +152,15 @@ impl Output {
         let (give_back, used) = sync_channel(BATCHES_WAITING + 1);
         let file_bytes = sink.written_bytes + sink.bytes.len() as u64;
         let raw_bytes = self.raw_bytes;
-        // The sink is handed over by a channel, so that it is still here if no thread is to be had.
+        // The sink is passed through a channel, so that it is still here if no thread is
+        // available.
         let (hand_over, taken) = sync_channel::<Box<Sink>>(1);
         let work = move || {
             let mut sink = taken.recv().map_err(|_| failed_before())?;
             for mut batch in batches {
                 sink.write(&batch)?;
                 batch.clear();
-                // Nobody waits for it at the end.
+                // At the end there is no receiver.
                 let _ = give_back.try_send(batch);
             }
             Ok(sink)
@@ -174,7 +174,7 @@ impl Output {
         };
     }
 
-    /// Takes the sink back, when it has written all that was sent.
+    /// Takes the sink back after it has written all batches.
     fn take_sink(&mut self) -> Result<Box<Sink>> {
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Here(sink) => Ok(sink),
@@ -186,8 +186,8 @@ impl Output {
         }
     }
 
-    /// Writes what is left, the indexes, the properties and the trailer; syncs the file and its
-    /// name.
+    /// Writes the remaining blocks, the indexes, the properties and the trailer; syncs the file
+    /// and its directory entry.
     pub(super) fn finish(&mut self, properties: &mut FileProperties) -> Result<()> {
         let mut sink = self.take_sink()?;
         sink.write(&self.batch)?;
@@ -196,7 +196,7 @@ impl Output {
 }
 
 impl Drop for Output {
-    /// Waits for the thread: when the writer is gone, nothing writes to the file any more.
+    /// Waits for the thread: after the writer is dropped, nothing writes to the file.
     fn drop(&mut self) {
         if matches!(self.place, Place::Thread(_)) {
             let _ = self.take_sink();
@@ -215,7 +215,7 @@ impl Batch {
     }
 }
 
-/// Compresses, frames, indexes and writes.
+/// Compresses, frames, indexes and writes blocks.
 struct Sink {
     env: Arc<dyn Env>,
     path: PathBuf,
@@ -224,7 +224,7 @@ struct Sink {
     compression: Compression,
     compressor: Compressor,
     bytes: Vec<u8>,
-    /// Bytes given to the system.
+    /// Number of bytes written.
     written_bytes: u64,
     data_index: IndexWriter,
     bloom_index: IndexWriter,

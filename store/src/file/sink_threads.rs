@@ -1,8 +1,8 @@
-//! The threads that sinks work on: kept from one file to the next.
+//! Thread pool of sinks, reused from one file to the next.
 //!
-//! A thread for each file would cost little time, but memory: what it leaves to the allocator when
-//! it ends stays with the process until another thread happens to take it over. There are about as
-//! many as files were ever written at a time; those that wait hold next to nothing.
+//! A new thread for each file would cost little time, but memory: the allocator arena of a
+//! terminated thread stays with the process until another thread reuses it. The pool has about as
+//! many threads as files were ever written concurrently; idle ones hold almost no memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,33 +12,33 @@ use parking_lot::Mutex;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that wait for work.
+/// Idle threads.
 static IDLE: Mutex<Vec<SyncSender<Job>>> = Mutex::new(Vec::new());
 
-/// What work on another thread returns.
+/// Result of work on another thread.
 pub(super) struct Pending<T> {
     result: Receiver<std::thread::Result<T>>,
 }
 
 impl<T> Pending<T> {
-    /// Waits for the end of the work. A panic there goes on here.
+    /// Waits for the end of the work. A panic there is resumed here.
     pub(super) fn join(self) -> T {
         let result = self.result.recv().expect("work sends its result, or its panic");
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Begins work on a thread that waits, or on a new one.
+/// Runs work on an idle thread, or on a new one.
 ///
 /// # Errors
 ///
-/// The system has no more threads; the work is gone.
+/// The system has no more threads; the work is dropped.
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<Pending<T>> {
     let (sender, result) = sync_channel(1);
     let job: Job = Box::new(move || {
-        // Who does not wait for it does not want to know.
+        // A caller that does not wait ignores the result.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });
     let idle = IDLE.lock().pop();

@@ -1,4 +1,4 @@
-//! Tests of store files as a whole: what is written is read, and damage is told.
+//! Tests of store files as a whole: round trips, and detection of damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn family(compression: Compression) -> FamilyDescriptor {
     }
 }
 
-/// Families of both encodings, without compression and with.
+/// Families of both encodings, with and without compression.
 fn families() -> [FamilyDescriptor; 6] {
     let shape = |prefix: &[u8], pieces: &[Piece]| ValueShape {
         prefix: prefix.to_vec(),
@@ -222,14 +222,14 @@ fn large_cells_and_empty_files() {
     assert!(read(cursor).unwrap() == pairs);
 }
 
-/// Everything that reads bytes of a file: properties, indexes, blooms, blocks.
+/// Reads all bytes of a file: properties, indexes, Bloom filters, blocks.
 fn read_all(env: &FaultEnv, rows: &[String]) -> Result<(FileProperties, Pairs)> {
     let file = open(env)?;
     for row in rows {
         assert!(file.may_contain_row(row.as_bytes())?, "a bloom filter denies what is there");
     }
     let pairs = read(FileCursor::forward(file.clone(), b"", Caching::Keep)?)?;
-    // Of columnar blocks that are read in pieces the checksum of the whole is not asked for.
+    // For columnar blocks that are read in pieces the checksum of the whole is not verified.
     assert_eq!(read(FileCursor::forward(file.clone(), b"", Caching::Bypass)?)?, pairs);
     Ok((file.properties().clone(), pairs))
 }
@@ -320,7 +320,7 @@ fn large_blocks(compression: Compression) -> FamilyDescriptor {
     }
 }
 
-/// Rows with numbers that do not compress and texts of any length; few are kept whole.
+/// Rows with incompressible numbers and texts of any length; few are stored whole.
 fn large_rows(row_count: u64) -> Pairs {
     let mut state = 1_u64;
     let mut noise = || {
@@ -366,7 +366,7 @@ fn rows_are_read_from_the_pieces_that_have_them() {
 fn columns_are_read_from_the_pieces_that_have_them() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let (env, mut pairs) = (FaultEnv::new(1), large_rows(2000));
-        // Of blocks with values that are kept whole there are no columns.
+        // Blocks with values that are stored whole cannot be read by column.
         pairs.retain(|(_, value)| value[0] == 1);
         write(&env, &pairs, &large_blocks(compression)).unwrap();
         columns_are_read(&open(&env).unwrap(), &pairs, usize::MAX);

@@ -1,10 +1,10 @@
-//! What an open file has at hand of its trees of index blocks ([`crate::file::index`]): the roots,
-//! and every block below them that is no data block, while the cache has room to keep it.
+//! In-memory part of a file's trees of index blocks ([`crate::file::index`]): the roots, and
+//! every block below them except data blocks, while the cache has room.
 //!
 //! # Invariants
 //!
-//! 1. A [`Node`] that keeps blocks has a slot for each entry of its index block, filled once at
-//!    most: readers go through the slots without a lock.
+//! 1. A [`Node`] that holds blocks has a slot for each entry of its index block, filled at most
+//!    once: readers access the slots without a lock.
 
 use std::sync::OnceLock;
 
@@ -22,31 +22,31 @@ pub(super) struct Tree {
     leaves: Leaves,
 }
 
-/// What the index blocks of the last level point at.
+/// Children of the index blocks of the last level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaves {
-    /// Data blocks, which belong to the cache.
+    /// Data blocks, which the cache owns.
     Data,
-    /// Filters, which the file keeps.
+    /// Filters, which the file holds.
     Filters,
 }
 
-/// What is known of an index block.
+/// Decoded layout of an index block, and its children.
 struct Node {
     offset: u64,
     layout: RowBlockLayout,
-    /// One for each entry; none if those are data blocks.
+    /// One slot for each entry; none if the children are data blocks.
     below: Box<[OnceLock<Kept>]>,
 }
 
-/// A block that the file keeps.
+/// A block that the file holds.
 pub(super) struct Kept {
     block: KeptBlock,
     /// `None` for a filter.
     node: Option<Node>,
 }
 
-/// An index block and what the file keeps below it.
+/// An index block and its children that the file holds.
 #[derive(Clone, Copy)]
 pub(super) struct IndexBlock<'a> {
     pub(super) view: RowBlock<'a>,
@@ -54,10 +54,10 @@ pub(super) struct IndexBlock<'a> {
     below: &'a [OnceLock<Kept>],
 }
 
-/// A block below an index block: kept by the file, or from the cache.
+/// A child of an index block: held by the file, or from the cache.
 pub(super) enum Below<'a> {
     Kept(&'a Kept),
-    /// With where it is.
+    /// With its offset.
     Taken(Block, u64),
 }
 
@@ -79,7 +79,8 @@ impl Tree {
         usize::from(self.at.levels)
     }
 
-    /// Returns what to keep of a block below an index block of a level; the root's level is 1.
+    /// Wraps a block below an index block of a level, for the file to hold; the root's level is
+    /// 1.
     pub(super) fn kept(
         &self,
         level: usize,
@@ -117,24 +118,24 @@ impl Kept {
         &self.block
     }
 
-    /// Returns the block as an index block, if it is one.
+    /// Returns the block as an index block, unless it is a filter.
     pub(super) fn index(&self) -> Option<IndexBlock<'_>> {
         Some(self.node.as_ref()?.index(&self.block))
     }
 }
 
 impl<'a> IndexBlock<'a> {
-    /// Returns an index block below which the file keeps nothing.
+    /// Returns an index block whose children the file does not hold.
     pub(super) fn of(block: &'a Block, offset: u64) -> Result<IndexBlock<'a>, Malformed> {
         Ok(IndexBlock { view: RowBlock::of(block.bytes())?, offset, below: &[] })
     }
 
-    /// Returns where the block of an entry is kept, if it may be.
+    /// Returns the slot for the block of an entry, if the file may hold it.
     pub(super) fn slot(&self, entry: usize) -> Option<&'a OnceLock<Kept>> {
         self.below.get(entry)
     }
 
-    /// Returns the block of an entry, if the file keeps it.
+    /// Returns the block of an entry, if the file holds it.
     pub(super) fn kept(&self, entry: usize) -> Option<&'a Kept> {
         self.slot(entry)?.get()
     }

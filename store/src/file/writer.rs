@@ -1,6 +1,6 @@
-//! Writes a store file from a stream of cells: lays them out in blocks, counts, and builds filters.
-//! Holds some blocks and one bloom chunk; never the file. What becomes of a raw block is in
-//! [`crate::file::sink`].
+//! Writer of a store file from a sorted stream of cells: builds blocks, properties and Bloom
+//! filters. It holds some blocks and one Bloom chunk in memory, never the file. Compression,
+//! framing and the index are in [`crate::file::sink`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::file::format::{BlockFrame, BlockKind};
 use crate::file::properties::FileProperties;
 use crate::file::sink::Output;
 
-/// Keys and values of one cell together must stay below this, so that offsets in a block fit.
+/// Upper limit of key and value bytes of one cell, so that offsets in a block fit.
 const CELL_BYTES_MAX: usize = 1 << 30;
 
 /// A store file being written.
@@ -45,7 +45,7 @@ impl FileWriter {
         }
     }
 
-    /// Has the file say that it is this one.
+    /// Sets the identity that the file records.
     #[must_use]
     pub fn identified(mut self, identity: FileIdentity) -> FileWriter {
         self.properties.identity = Some(identity);
@@ -57,7 +57,7 @@ impl FileWriter {
         self.properties.cell_count
     }
 
-    /// Returns the bytes of the finished blocks, in a large file about.
+    /// Returns the bytes of the finished blocks; approximate for a large file.
     pub fn byte_count(&self) -> u64 {
         self.output.byte_count()
     }
@@ -66,8 +66,8 @@ impl FileWriter {
     ///
     /// # Panics
     ///
-    /// If the key is not one, or is not after the key added before it: the file would give wrong
-    /// answers for as long as it lives.
+    /// If the key is malformed, or is not above the previous one: the file would give wrong
+    /// answers permanently.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let parts = KeyParts::decode(key).expect("the writer is given encoded keys");
         let is_first = self.properties.cell_count == 0;
@@ -123,7 +123,7 @@ impl FileWriter {
 
     fn finish_bloom(&mut self) -> Result<()> {
         let (hashes, key) = (&self.bloom_hashes, &self.previous_key);
-        // Filters are noise: they do not get smaller.
+        // Filters do not compress.
         let frame =
             BlockFrame { kind: BlockKind::Bloom, encoding: 0, compression: Compression::None };
         self.output.push(frame, key, |raw| bloom::build(hashes, raw))?;
@@ -131,7 +131,8 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Writes what is left, syncs the file and its name. `None`, and no file, if no cell was added.
+    /// Writes the remaining blocks, syncs the file and its directory entry. `None`, and no file,
+    /// if no cell was added.
     pub fn finish(mut self) -> Result<Option<FileProperties>> {
         if self.properties.cell_count == 0 {
             return Ok(None);

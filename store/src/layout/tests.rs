@@ -1,4 +1,4 @@
-//! Tests of layouts: whatever is cut is put together again; and a small layout for other tests.
+//! Tests of layouts: every divided value is assembled again; and a small layout for other tests.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ pub(crate) fn small() -> ValueLayout {
     }
 }
 
-/// Values that follow the shapes of [`small`], that nearly do, and that do not.
+/// Values that match the shapes of [`small`], that nearly do, and that do not.
 pub(crate) fn any_value() -> impl Strategy<Value = Vec<u8>> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..12);
     let first =

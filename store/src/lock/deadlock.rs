@@ -1,14 +1,15 @@
-//! Deadlock detection: circles of waiting transactions, and queues whose order makes one.
+//! Deadlock detection: cycles in the waits-for graph, and reordering of queues that resolves
+//! them.
 //!
 //! A waiter waits for the holders that it conflicts with (a hard edge) and for those before it in
-//! the queue that it conflicts with (a soft edge). A circle with a soft edge can be opened by
-//! letting the waiter pass; only if no order of the queues opens all circles there is a deadlock,
-//! and the transaction that looks is its victim.
+//! the queue that it conflicts with (a soft edge). A cycle with a soft edge can be resolved by
+//! moving the waiter ahead. If no order of the queues resolves all cycles there is a deadlock,
+//! and the transaction that checks is its victim.
 //!
-//! Who begins to wait closes a circle, if anybody does: so each waiter looks once, after a time in
-//! which most waits end. All shards are locked meanwhile.
+//! Only a new waiter can close a cycle, so each waiter checks once, after a time in which most
+//! waits end. All shards are locked meanwhile.
 //!
-//! A transaction and the session that it belongs to, which holds locks of its own, are one node
+//! A transaction and its session, which may hold session-level locks, are one node
 //! ([`Processes`]).
 //!
 //! Source: PostgreSQL's `DeadLockCheck` (deadlock.c).
@@ -22,13 +23,13 @@ use crate::lock::entry::{LockEntry, LockWaiter};
 use crate::lock::{ADVISORY_LOCKS, LockKey, Owner, Shard, TRANSACTION_ENDS};
 use crate::lock_mode::LockMode;
 
-/// So many queues are reordered at most to open circles.
+/// Maximal number of queue orders tried to resolve cycles.
 const ORDERS_MAX: usize = 64;
 
-/// Which lock each transaction waits for.
+/// The lock that each owner waits for.
 pub(super) type Waits = HashMap<Owner, LockKey>;
 
-/// The sessions of transactions, of those sessions that have ever held locks of their own.
+/// The sessions of transactions, for sessions that have ever held locks.
 #[derive(Default)]
 pub(super) struct Processes {
     session_of: HashMap<Owner, Owner>,
@@ -36,14 +37,14 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Notes the session of a transaction.
+    /// Registers the session of a transaction.
     pub(super) fn join(&mut self, transaction: Owner, session: Owner) {
         if self.session_of.insert(transaction, session).is_none() {
             self.transactions_of.entry(session).or_default().push(transaction);
         }
     }
 
-    /// Forgets a transaction.
+    /// Removes a transaction.
     pub(super) fn leave(&mut self, transaction: Owner) {
         let Some(session) = self.session_of.remove(&transaction) else { return };
         if let Some(known) = self.transactions_of.get_mut(&session) {
@@ -59,24 +60,24 @@ impl Processes {
         self.session_of.get(&owner).copied().unwrap_or(owner)
     }
 
-    /// Returns who acts as a node.
+    /// Returns the owners that form a node.
     fn members(&self, node: Owner) -> impl Iterator<Item = Owner> + '_ {
         let transactions = self.transactions_of.get(&node).into_iter().flatten().copied();
         std::iter::once(node).chain(transactions)
     }
 }
 
-/// The outcome of a look for circles.
+/// Outcome of a deadlock check.
 pub(super) enum Outcome {
-    /// There is none.
+    /// There is no cycle.
     Free,
-    /// There is none if these queues have this order.
+    /// There is no cycle if these queues have this order.
     Reorder(Vec<(LockKey, Vec<Owner>)>),
-    /// Who waits for whom.
+    /// A deadlock, with the detail message.
     Deadlock(String),
 }
 
-/// That one waiter comes before another in the queue of a lock.
+/// Constraint that one waiter precedes another in the queue of a lock.
 #[derive(Clone, Copy)]
 struct Constraint {
     key: LockKey,
@@ -84,31 +85,31 @@ struct Constraint {
     second: Owner,
 }
 
-/// One node that waits for another.
+/// Edge of the waits-for graph.
 #[derive(Clone, Copy)]
 struct Edge {
     waiter: Owner,
     blocker: Owner,
     table: TableId,
     mode: LockMode,
-    /// What would take the edge away, if the queue's order makes it.
+    /// Constraint that would remove the edge, for a soft edge.
     soft: Option<Constraint>,
 }
 
-/// All locks and waits at one moment.
+/// Waits-for graph of all locks at one moment.
 pub(super) struct Graph<'a> {
     /// All shards, in their order.
     pub(super) shards: &'a [MutexGuard<'a, Shard>],
-    /// Which lock each transaction waits for.
+    /// The lock that each owner waits for.
     pub(super) waits: &'a Waits,
-    /// Which transactions are one.
+    /// Transactions and sessions that are one node.
     pub(super) processes: &'a Processes,
 }
 
 type Orders = HashMap<LockKey, Vec<Owner>>;
 
 impl Graph<'_> {
-    /// Looks for circles through a transaction that waits.
+    /// Checks for cycles through a waiting owner.
     pub(super) fn check(&self, owner: Owner) -> Outcome {
         let start = self.processes.node(owner);
         let Some(circle) = self.circle(start, &Orders::new()) else { return Outcome::Free };
@@ -119,7 +120,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Returns orders of queues that open a circle, and leave none.
+    /// Returns orders of queues that resolve a cycle, and leave none.
     fn open_circles(
         &self,
         start: Owner,
@@ -127,7 +128,7 @@ impl Graph<'_> {
         constraints: &mut Vec<Constraint>,
         tries: &mut usize,
     ) -> Option<Orders> {
-        // Those who have waited longer pass first, and the one that looks last, as by PostgreSQL.
+        // Earlier waiters are moved ahead first, the checking one last, as in PostgreSQL.
         for constraint in circle.iter().rev().filter_map(|edge| edge.soft) {
             if *tries == 0 {
                 return None;
@@ -153,8 +154,8 @@ impl Graph<'_> {
         None
     }
 
-    /// Returns the queues that constraints are of in an order that obeys them, as little changed as
-    /// can be; `None` if there is none.
+    /// Returns the queues of the constraints in an order that satisfies them, with minimal
+    /// changes; `None` if there is none.
     fn orders(&self, constraints: &[Constraint]) -> Option<Orders> {
         let mut orders = Orders::new();
         for key in constraints.iter().map(|constraint| constraint.key) {
@@ -181,7 +182,7 @@ impl Graph<'_> {
         self.shards[key.shard()].entries.get(&key)
     }
 
-    /// Returns a circle through a node, if there is one.
+    /// Returns a cycle through a node, if there is one.
     fn circle(&self, start: Owner, orders: &Orders) -> Option<Vec<Edge>> {
         let mut came_by: HashMap<Owner, Edge> = HashMap::new();
         let mut seen = HashSet::from([start]);
@@ -205,13 +206,13 @@ impl Graph<'_> {
         None
     }
 
-    /// Returns whom a node waits for.
+    /// Returns the edges from a node to its blockers.
     fn edges(&self, node: Owner, orders: &Orders) -> Vec<Edge> {
         let mut edges = Vec::new();
         for owner in self.processes.members(node) {
             let Some(&key) = self.waits.get(&owner) else { continue };
             let Some(entry) = self.entry(key) else { continue };
-            // Who was granted the lock and has not woken up yet waits no more.
+            // A waiter that was granted the lock and has not woken up yet is no longer waiting.
             let Some(waiter) = entry.queue().find(|waiter| waiter.owner == owner) else { continue };
             let (table, mode) = (entry.table(), waiter.mode);
             let edge = |blocker: Owner, soft| {
@@ -231,7 +232,7 @@ impl Graph<'_> {
         edges
     }
 
-    /// Returns the waiters before another one with whom it conflicts.
+    /// Returns the earlier waiters that conflict with a waiter.
     fn ahead_of(
         &self,
         waiter: &LockWaiter,
@@ -249,7 +250,7 @@ impl Graph<'_> {
     }
 }
 
-/// Says who waits for whom, in the manner of PostgreSQL's detail of a deadlock.
+/// Describes a cycle in the form of PostgreSQL's detail of a deadlock.
 fn told(circle: &[Edge]) -> String {
     let line = |edge: &Edge| {
         let what = match edge.table {

@@ -1,17 +1,17 @@
-//! Waiting for the ends of transactions, out of the way of others.
+//! Waiting for the ends of transactions, without blocking later lock requests.
 //!
-//! Who waits in the queue of a table holds up those who come later. Who waits for the transactions
-//! that have the table now does not: it waits for a lock that stands for the end of each of them. A
-//! transaction has no such lock until somebody waits for it; whoever does makes it its holder, and
-//! the end of the transaction gives it back. The rest is as with all locks: time-outs, cancelling,
-//! deadlocks and views.
+//! A waiter in the queue of a table lock blocks later requests. A waiter for the transactions
+//! that hold the table lock does not: it waits for a pseudo-lock that represents the end of each
+//! of them. A transaction has no such lock until a waiter needs it; the waiter makes the
+//! transaction its holder, and the end of the transaction releases it. Otherwise it is an
+//! ordinary lock, with timeouts, cancellation, deadlock detection and system views.
 //!
 //! ```text
-//! waiter:       awaited + 1, make the other the holder  [ has it the table? no: give back ]  wait
-//! transaction:  gives its locks back   [ awaited is 0? nothing : give that lock back ]
+//! waiter:       awaited + 1, make the other the holder  [ table still held? no: release ]  wait
+//! transaction:  releases its locks   [ awaited is 0? nothing : release that lock ]
 //! ```
 //!
-//! Who is waiting wakes up too early at times, when another waiter gives up; so it looks again.
+//! A waiter may wake up too early when another waiter stops waiting, so the caller checks again.
 //!
 //! Source: PostgreSQL's `WaitForLockers` (lmgr.c).
 
@@ -25,7 +25,7 @@ use crate::lock::entry::LockEntry;
 use crate::lock::{End, LockKey, LockTable, Owner, Patience, Taken};
 use crate::lock_mode::{LockMode, TableLockMode};
 
-/// The table whose rows stand for the ends of transactions. No table has this number.
+/// Pseudo-table whose rows represent the ends of transactions. No table has this number.
 pub const TRANSACTION_ENDS: TableId = TableId(u32::MAX - 1);
 
 const HELD: LockMode = LockMode::Table(TableLockMode::Exclusive);
@@ -43,7 +43,7 @@ impl LockTable {
         entry.map_or_else(Vec::new, |entry| entry.conflicting_holders(owner, mode).collect())
     }
 
-    /// Waits until a transaction has ended, or no longer holds a lock in a mode that conflicts.
+    /// Waits until a transaction has ended, or no longer holds a lock in a conflicting mode.
     ///
     /// # Errors
     ///
@@ -66,14 +66,14 @@ impl LockTable {
         };
         match &outcome {
             Ok(Some(grant)) if grant.taken == Taken::New => self.give_back(owner, end),
-            // Nobody else may be there to have it given back.
+            // There may be no other waiter that has it released.
             _ => self.give_back(other, end),
         }
         self.awaited.fetch_sub(1, Ordering::SeqCst);
         outcome.map(drop)
     }
 
-    /// Lets those go on who wait for the end of a transaction, whose locks are given back.
+    /// Wakes the waiters for the end of a transaction, whose locks have been released.
     pub(crate) fn end(&self, owner: Owner) {
         if self.awaited.load(Ordering::SeqCst) > 0 {
             self.give_back(owner, end_of(owner));

@@ -1,12 +1,12 @@
-//! One lock: who holds it, in which mode, and who waits for it.
+//! Lock entry: the holders of one lock, their modes, and the queue of waiters.
 //!
 //! # Invariants
 //!
-//! 1. No two holders have modes that conflict.
-//! 2. A waiter conflicts with a holder, or with a waiter before it.
+//! 1. No two holders have conflicting modes.
+//! 2. A waiter conflicts with a holder, or with an earlier waiter.
 //! 3. A transaction is a holder once, in all modes that it was granted, and waits once.
-//! 4. Only who holds a lock alone has deleted what it is of; only who keeps others from changing it
-//!    has changed it.
+//! 4. Only an exclusive holder has deleted the row; only a holder that excludes other writers has
+//!    changed it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,48 +20,48 @@ use crate::descriptor::TableId;
 use crate::lock::Owner;
 use crate::lock_mode::{LockMode, ModeSet};
 
-/// A lock that somebody holds.
+/// A lock that has at least one holder.
 pub(super) struct LockEntry {
     /// The only holder, or the first of several.
     holder: Owner,
     crowd: Option<Box<Crowd>>,
     table: TableId,
     modes: ModeSet,
-    /// The holder has deleted the row: of those who wait for it now, none is to take another one
-    /// that has its key when they get the lock.
+    /// True if the holder has deleted the row: its present waiters must not take another row that
+    /// has its key when they are granted the lock.
     is_deleted: bool,
-    /// The holder that keeps others from changing the row has changed it.
+    /// True if the holder that excludes other writers has changed the row.
     is_changed: bool,
 }
 
-/// What an entry has only when several transactions want it.
+/// Further holders and waiters, only if several transactions want the lock.
 #[derive(Default)]
 struct Crowd {
-    /// Holders beside the first.
+    /// Holders except the first.
     sharers: SmallVec<[(Owner, ModeSet); 4]>,
     queue: VecDeque<LockWaiter>,
 }
 
 /// A transaction in the queue of a lock.
 pub(super) struct LockWaiter {
-    /// Who waits.
+    /// The waiting owner.
     pub(super) owner: Owner,
-    /// For which mode.
+    /// The requested mode.
     pub(super) mode: LockMode,
-    /// Since when.
+    /// The start of the wait.
     pub(super) since: Instant,
-    /// What it sleeps on.
+    /// The ticket that it sleeps on.
     pub(super) ticket: Arc<Ticket>,
 }
 
-/// What a waiter sleeps on.
+/// Wake-up state of a waiter.
 #[derive(Default)]
 pub(super) struct Ticket {
-    /// Whether the lock is the waiter's.
+    /// True once the lock is granted.
     pub(super) granted: Mutex<bool>,
-    /// Signalled when it is.
+    /// Signalled when it is granted.
     pub(super) changed: Condvar,
-    /// The row was deleted while it was waited for.
+    /// True if the row was deleted during the wait.
     pub(super) is_gone: AtomicBool,
 }
 
@@ -72,25 +72,25 @@ impl LockEntry {
         LockEntry { holder, crowd: None, table, modes, is_deleted: false, is_changed: false }
     }
 
-    /// Returns the table that the lock is of.
+    /// Returns the table of the lock.
     pub(super) fn table(&self) -> TableId {
         self.table
     }
 
-    /// Returns table and modes if it is the lock of a row, and nobody but its holder, which is
-    /// `owner`, wants it.
+    /// Returns table and modes if it is the lock of a row, `owner` is its only holder, and there
+    /// is no waiter.
     pub(super) fn of_row_alone(&self, owner: Owner) -> Option<(TableId, ModeSet)> {
         let is_alone = self.holder == owner && self.crowd.is_none() && self.modes.is_of_row();
         is_alone.then_some((self.table, self.modes))
     }
 
-    /// Returns who holds it.
+    /// Returns the holders.
     pub(super) fn holders(&self) -> impl Iterator<Item = (Owner, ModeSet)> + '_ {
         let sharers = self.crowd.iter().flat_map(|crowd| crowd.sharers.iter().copied());
         std::iter::once((self.holder, self.modes)).chain(sharers)
     }
 
-    /// Returns who waits for it, the first to get it first.
+    /// Returns the waiters in queue order.
     pub(super) fn queue(&self) -> impl Iterator<Item = &LockWaiter> + '_ {
         self.crowd.iter().flat_map(|crowd| crowd.queue.iter())
     }
@@ -103,20 +103,20 @@ impl LockEntry {
         self.holders().find(|(holder, _)| *holder == owner).map(|(_, modes)| modes)
     }
 
-    /// Notes that its holder has deleted the row, or has not after all; returns whether that is
-    /// news.
+    /// Sets or clears the deletion flag of the row if `owner` is the holder; returns whether it
+    /// changed.
     pub(super) fn set_deleted(&mut self, owner: Owner, is_deleted: bool) -> bool {
         let is_news = self.holder == owner && self.is_deleted != is_deleted;
         self.is_deleted ^= is_news;
         is_news
     }
 
-    /// Notes that the row is changed by the holder who keeps others from changing it.
+    /// Records that the holder that excludes other writers changes the row.
     pub(super) fn note_change(&mut self, changes: bool) {
         self.is_changed |= changes;
     }
 
-    /// Returns whether another holder than a transaction changes the row.
+    /// Returns whether a holder other than `owner` has changed the row.
     pub(super) fn is_changed_by_other(&self, owner: Owner) -> bool {
         self.is_changed && !self.modes_of(owner).is_some_and(is_of_changer)
     }
@@ -126,14 +126,15 @@ impl LockEntry {
         self.is_deleted && self.holder == owner
     }
 
-    /// Tells who waits that the row is gone, if its holder, whose commit this is, has deleted it.
+    /// Marks the row as deleted in the tickets of the waiters, if its committing holder has
+    /// deleted it.
     pub(super) fn tell_deleted(&self, owner: Owner) {
         if self.is_deleted_by(owner) {
             self.queue().for_each(|waiter| waiter.ticket.is_gone.store(true, Ordering::Release));
         }
     }
 
-    /// Returns the holders, but for `owner` itself, with whom a mode conflicts.
+    /// Returns the holders other than `owner` with whose modes `mode` conflicts.
     pub(super) fn conflicting_holders(
         &self,
         owner: Owner,
@@ -144,12 +145,12 @@ impl LockEntry {
         self.holders().filter(conflicts).map(|(holder, _)| holder)
     }
 
-    /// Grants a mode to a transaction if nobody is in the way. Returns whether it did.
+    /// Grants a mode to a transaction if nothing conflicts. Returns whether it did.
     ///
-    /// In the way of a mode of rows are holders only: a reference to a row that others refer to is
-    /// not held up by who waits to delete it, as in PostgreSQL (`heap_lock_tuple` waits for the
-    /// transactions that have the row). In the way of a mode of tables are the waiters, too, behind
-    /// whom it would stand.
+    /// A mode of rows conflicts only with holders: a foreign key check (FOR KEY SHARE) is not
+    /// blocked by a waiter that is about to delete the row, as in PostgreSQL (`heap_lock_tuple`
+    /// waits for the transactions that have the row). A mode of tables also conflicts with the
+    /// waiters behind which it would be queued.
     pub(super) fn try_grant(&mut self, owner: Owner, mode: LockMode) -> bool {
         let waits = |waiter: &LockWaiter| mode.conflicts_with(waiter.mode);
         let is_behind = matches!(mode, LockMode::Table(_))
@@ -161,8 +162,8 @@ impl LockEntry {
         true
     }
 
-    /// Returns the place in the queue of who wants a mode: who has the row in a weaker one goes to
-    /// the front, who has the table in one before the first for whom that is in the way, all others
+    /// Returns the queue position of a request: a holder of the row in a weaker mode goes to the
+    /// front, a holder of the table before the first waiter that its held modes block, all others
     /// to the end.
     fn place_of(&self, owner: Owner, mode: LockMode) -> usize {
         let Some(held) = self.modes_of(owner) else { return usize::MAX };
@@ -173,7 +174,7 @@ impl LockEntry {
         }
     }
 
-    /// Makes a transaction a holder, or gives it another mode.
+    /// Adds a holder, or adds a mode to a holder.
     pub(super) fn hold(&mut self, owner: Owner, mode: LockMode) {
         if self.holder == owner {
             self.modes.add(mode);
@@ -186,15 +187,15 @@ impl LockEntry {
         }
     }
 
-    /// Puts a waiter into the queue.
+    /// Adds a waiter to the queue.
     pub(super) fn enqueue(&mut self, waiter: LockWaiter) {
         let place = self.place_of(waiter.owner, waiter.mode);
         let queue = &mut self.crowd.get_or_insert_default().queue;
         queue.insert(place.min(queue.len()), waiter);
     }
 
-    /// Takes a waiter out of the queue and lets those behind it have the lock, if they only waited
-    /// for it. Returns whether the waiter was there.
+    /// Removes a waiter from the queue and grants the lock to later waiters that only it blocked.
+    /// Returns whether the waiter was in the queue.
     pub(super) fn leave(&mut self, ticket: &Arc<Ticket>) -> bool {
         let Some(crowd) = &mut self.crowd else { return false };
         let before = crowd.queue.len();
@@ -204,7 +205,7 @@ impl LockEntry {
         found
     }
 
-    /// Takes a holder out and hands the lock on. Returns whether anybody holds it now.
+    /// Removes a holder and grants the lock to waiters. Returns whether it has a holder now.
     pub(super) fn release(&mut self, owner: Owner) -> bool {
         self.is_changed &= !self.modes_of(owner).is_some_and(is_of_changer);
         if self.holder == owner {
@@ -224,8 +225,8 @@ impl LockEntry {
         true
     }
 
-    /// Makes another transaction, which does not have it, the holder in the place of one; returns
-    /// whether that had it.
+    /// Replaces a holder by another transaction, which does not hold the lock; returns whether it
+    /// was a holder.
     pub(super) fn hand_over(&mut self, from: Owner, to: Owner) -> bool {
         if self.holder == from {
             self.holder = to;
@@ -236,7 +237,7 @@ impl LockEntry {
         found.map(|(sharer, _)| *sharer = to).is_some()
     }
 
-    /// Leaves a holder some of its modes and hands on what others may have of the rest.
+    /// Reduces a holder's modes and grants the lock to waiters that this unblocks.
     pub(super) fn weaken(&mut self, owner: Owner, modes: ModeSet) {
         self.is_changed &= is_of_changer(modes) || !self.modes_of(owner).is_some_and(is_of_changer);
         if self.holder == owner {
@@ -249,7 +250,7 @@ impl LockEntry {
         self.grant_waiters();
     }
 
-    /// Puts the queue into an order and lets those have the lock who may.
+    /// Reorders the queue and grants the lock to waiters where possible.
     pub(super) fn reorder(&mut self, order: &[Owner]) {
         let Some(crowd) = &mut self.crowd else { return };
         let place = |waiter: &LockWaiter| order.iter().position(|owner| *owner == waiter.owner);
@@ -257,7 +258,7 @@ impl LockEntry {
         self.grant_waiters();
     }
 
-    /// Lets those in the queue have the lock who conflict with no holder and nobody before them.
+    /// Grants the lock to waiters that conflict with no holder and no earlier waiter.
     fn grant_waiters(&mut self) {
         let mut place = 0;
         let mut ahead = ModeSet::default();
@@ -265,7 +266,7 @@ impl LockEntry {
             let (owner, mode) = (waiter.owner, waiter.mode);
             let is_held = self.conflicting_holders(owner, mode).next().is_some();
             if is_held || ahead.conflicts_with(mode) {
-                // Nobody gets past who wants the lock alone.
+                // No waiter overtakes one that wants an exclusive mode.
                 if mode.is_alone() {
                     break;
                 }
@@ -286,7 +287,7 @@ impl LockEntry {
     }
 }
 
-/// Returns whether a holder with these modes may change the row: there is no other such holder.
+/// Returns whether a holder with these modes may change the row; at most one holder can.
 fn is_of_changer(modes: ModeSet) -> bool {
     modes.covers(LockMode::NoKeyExclusive)
 }

@@ -1,26 +1,27 @@
-//! Row locks of a transaction that takes those of very many rows of a table, in the order of the
-//! rows: a list of rows instead of entries in the table of locks.
+//! Listed row locks: a transaction that locks very many rows of a table in row order keeps them
+//! in a compact list instead of the lock table.
 //!
-//! While nobody else wants a row of the table, such a lock costs some bytes at the end of the list.
-//! Who comes and wants one looks into the list first. That closes it: its owner takes further locks
-//! in the table of locks, as everybody does. If the row is in the list, its entry is put into the
-//! table; from then on all is as with any lock: queues, modes, deadlocks, views.
+//! While no other transaction requests a row lock of the table, such a lock costs some bytes at
+//! the end of the list. A request of another transaction first searches the list and closes it:
+//! the owner takes further locks in the lock table. If the list contains the requested row, its
+//! entry is restored to the lock table and is then an ordinary lock: queues, modes, deadlocks,
+//! views.
 //!
 //! ```text
-//!   owner:  list listed (version + 1), then: has anybody else a lock of the table? no list
+//!   owner:  list registered (version + 1), then: has another one a lock of the table? no list
 //!           [ list open? row added : lock ]
-//!   other:  [ list closed, row in it? entry put into the table ], shard locked
+//!   other:  [ list closed, row in it? entry restored to the table ], shard locked
 //!           [ version changed? again ], lock
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. While a list is open, nobody but its owner has a lock of a row of its table. A row is added
-//!    under the lock of the list, and so is the list closed.
-//! 2. An entry that was made for a row of a list stays until its transaction gives it back.
+//! 1. While a list is open, only its owner has row locks of its table. Rows are added and the
+//!    list is closed under the mutex of the list.
+//! 2. A restored entry stays until its transaction releases it.
 //! 3. Lock order: a list, then shards.
-//! 4. What the last holders of the table's locks have committed when the list was opened, its owner
-//!    was told then. Nobody else had one since.
+//! 4. The owner has received the release marks of the table's locks when the list was opened. No
+//!    other transaction has held such a lock since.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -38,23 +39,23 @@ use crate::lock::{LockKey, LockTable, Owner};
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::spill::SpillDirectory;
 
-/// Rows that are not found before no others are looked for.
+/// Look-ups without a match after which further ones are skipped.
 const MISSES_MAX: u64 = 64;
 
-/// Rows of which a stronger lock is wanted before no others are added.
+/// Rows locked in a stronger mode after which the list is closed.
 const STRENGTHENED_MAX: u64 = 64;
 
-/// The lists of all transactions.
+/// Registry of the lists of all transactions.
 #[derive(Default)]
 pub(super) struct Listed {
     lists: RwLock<Vec<Arc<LockList>>>,
-    /// How many there are.
+    /// Number of lists.
     count: AtomicUsize,
-    /// How many there ever were.
+    /// Number of lists ever registered.
     version: AtomicU64,
 }
 
-/// The locks of rows of one table that a transaction has in one mode.
+/// The locks of rows of one table that a transaction holds in one mode.
 pub(crate) struct LockList {
     owner: Owner,
     table: TableId,
@@ -67,28 +68,28 @@ struct ListState {
     is_closed: bool,
     has_ended: bool,
     rows: OrderedRows,
-    /// How often its owner wanted the lock of a row before its end that is not in it.
+    /// Number of the owner's requests for a row before the list's end that is not in it.
     misses: u64,
-    /// How often its owner wanted a stronger lock of a row that is in it.
+    /// Number of the owner's requests for a stronger lock of a row in the list.
     strengthened: u64,
-    /// The number of rows when the first one was added after a place, by place.
+    /// For each lock position, the number of rows when the first one was added after it.
     places: Vec<(u64, u64)>,
-    /// Those of the rows that are deleted.
+    /// The rows that are deleted.
     deleted: OrderedRows,
-    /// The number of deleted rows when the first was added after so many edits, by edits.
+    /// For each edit count, the number of deleted rows when the first one was added after it.
     deletions: Vec<(u64, u64)>,
-    /// Rows whose entries are in the table of locks.
+    /// Rows whose entries were restored to the lock table.
     restored: HashMap<LockKey, Vec<u8>>,
 }
 
-/// What a list says of a lock that its owner wants.
+/// Outcome of a request of a list's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListedLock {
-    /// It had it before.
+    /// The lock was in the list before.
     Held,
-    /// It was added.
+    /// The lock was added to the list.
     Added,
-    /// It is to be taken in the table of locks.
+    /// The lock must be taken in the lock table.
     Elsewhere,
 }
 
@@ -99,22 +100,22 @@ impl ListState {
 }
 
 impl LockList {
-    /// Returns the table of which the rows are.
+    /// Returns the table of the rows.
     pub(crate) fn table(&self) -> TableId {
         self.table
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the bytes of memory in use.
     pub(crate) fn held_bytes(&self) -> u64 {
         let state = self.state.lock();
         (state.rows.held_bytes() + state.deleted.held_bytes()) as u64
     }
 
-    /// Writes most of it to disk once that takes more than `most` bytes.
+    /// Writes full chunks to disk if they take more than `most` bytes.
     ///
     /// # Errors
     ///
-    /// Those of writing; it is as it was then, or some of it is.
+    /// Errors of writing; some of the chunks may have been written.
     pub(crate) fn spill(&self, most: u64, files: &SpillDirectory) -> Result<()> {
         let mut state = self.state.lock();
         for rows in state.all_rows() {
@@ -125,11 +126,11 @@ impl LockList {
         Ok(())
     }
 
-    /// Takes a lock after a place, if it can be one of the list.
+    /// Takes a lock after a position, if the list can hold it.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled rows.
     pub(crate) fn take(
         &self,
         row: &[u8],
@@ -149,8 +150,8 @@ impl LockList {
             state.rows.push(row);
             return Ok(ListedLock::Added);
         }
-        // Rows that come in another order are hardly ever in it, and need not be found: the owner
-        // may have both, a row in its list and an entry.
+        // With rows in another order, look-ups rarely match, and may be skipped: the owner may
+        // have both a row in its list and an entry.
         let is_in_vain = state.misses > MISSES_MAX && state.misses > state.rows.count();
         if is_in_vain || !state.rows.contains(row)? {
             state.misses += 1;
@@ -159,8 +160,8 @@ impl LockList {
         if is_covered {
             return Ok(ListedLock::Held);
         }
-        // A stronger one is a mode of an entry. A statement that wants them of all rows, as an
-        // UPDATE of keys does, had better take entries, which can be spilled.
+        // A stronger mode needs an entry. A statement that needs them for all rows, as an UPDATE
+        // of keys does, is better off with entries, which can be spilled.
         state.strengthened += 1;
         state.is_closed |= state.strengthened > STRENGTHENED_MAX;
         let key = LockKey::new(self.table, row);
@@ -168,12 +169,12 @@ impl LockList {
         Ok(ListedLock::Elsewhere)
     }
 
-    /// Takes the lock out that was added last, if it is that of a row. Returns whether the lock has
-    /// an entry in the table of locks.
+    /// Removes the last lock, if it is that of `row`. Returns whether the lock has an entry in
+    /// the lock table.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled rows.
     pub(crate) fn take_back(&self, row: &[u8]) -> Result<bool> {
         let mut state = self.state.lock();
         if !state.rows.is_last(row) {
@@ -184,20 +185,20 @@ impl LockList {
         Ok(state.restored.remove(&LockKey::new(self.table, row)).is_some())
     }
 
-    /// Returns whether it has the lock of a row in a mode, or a stronger one.
+    /// Returns whether the list has the lock of a row in this mode or a stronger one.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled rows.
     pub(crate) fn has(&self, row: &[u8], mode: LockMode) -> Result<bool> {
         Ok(ModeSet::of(self.mode).covers(mode) && self.state.lock().rows.contains(row)?)
     }
 
-    /// Notes that a row was deleted after so many edits. Returns whether it is one of the list.
+    /// Marks a row as deleted after `edits` edits. Returns whether the list contains it.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled rows.
     pub(crate) fn set_deleted(&self, row: &[u8], edits: u64, table: &LockTable) -> Result<bool> {
         let mut state = self.state.lock();
         if !state.rows.contains(row)? {
@@ -222,18 +223,18 @@ impl LockList {
         Ok(true)
     }
 
-    /// Forgets the deletions after so many edits.
+    /// Removes the deletion marks made after `edits` edits.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled rows.
     pub(crate) fn undelete(&self, edits: u64, table: &LockTable) -> Result<()> {
         let mut state = self.state.lock();
         let kept = state.deletions.partition_point(|(after, _)| *after < edits);
         let Some((_, count)) = state.deletions.get(kept).copied() else { return Ok(()) };
         let ListState { deleted, restored, deletions, .. } = &mut *state;
         for (key, row) in restored.iter() {
-            // What was deleted before stays: it is among the first.
+            // A row that was deleted before stays so: it is among the first `count`.
             if deleted.contains(row)? {
                 table.set_deleted(self.owner, *key, false);
             }
@@ -248,7 +249,7 @@ impl LockList {
         Ok(())
     }
 
-    /// Makes an entry of a row of the list.
+    /// Restores the entry of a row of the list to the lock table.
     fn restore(
         &self,
         state: &mut ListState,
@@ -267,7 +268,7 @@ impl LockList {
             }
         };
         entry.hold(self.owner, self.mode);
-        // It may be.
+        // The row may have been changed.
         entry.note_change(true);
         if is_deleted {
             entry.set_deleted(self.owner, true);
@@ -275,7 +276,7 @@ impl LockList {
         Ok(())
     }
 
-    /// Takes the locks out that were taken after a place. Returns those that have entries.
+    /// Removes the locks that were taken after a position. Returns those that have entries.
     fn take_after(&self, place: u64) -> Result<Vec<LockKey>> {
         let mut state = self.state.lock();
         let kept = state.places.partition_point(|(after, _)| *after <= place);
@@ -289,8 +290,8 @@ impl LockList {
 }
 
 impl LockTable {
-    /// Begins a list of locks of a table, unless somebody else has one. Returns it, and what its
-    /// owner has to see that others have committed.
+    /// Opens a list of locks of a table, unless another transaction has row locks in it. Returns
+    /// the list, and the commit that its owner must see.
     pub(crate) fn open_list(
         &self,
         owner: Owner,
@@ -325,7 +326,7 @@ impl LockTable {
                 mark = shard.marks[earlier.index()].iter().copied().fold(mark, Sequence::max);
             }
         }
-        // Who has spilled locks meanwhile had them when the list was opened.
+        // Locks that were spilled meanwhile were held when the list was opened.
         if self.has_spilled(table) {
             self.remove_list(&list);
             return None;
@@ -340,23 +341,23 @@ impl LockTable {
         self.listed.count.fetch_sub(before - lists.len(), Ordering::SeqCst);
     }
 
-    /// Returns how many lists there ever were.
+    /// Returns the number of lists ever registered.
     pub(super) fn lists_opened(&self) -> u64 {
         self.listed.version.load(Ordering::SeqCst)
     }
 
-    /// Returns whether somebody has a list of a table.
+    /// Returns whether there is a list for a table.
     pub(super) fn has_list(&self, table: TableId) -> bool {
         self.listed.count.load(Ordering::SeqCst) > 0
             && self.listed.lists.read().iter().any(|list| list.table == table)
     }
 
-    /// Closes the lists that others than `owner` have of the table of a row, and makes an entry of
-    /// the row if it is in one.
+    /// Closes the lists of owners other than `owner` for the table of a row, and restores the
+    /// row's entry if a list contains it.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled rows.
     pub(super) fn restore_listed(
         &self,
         owner: Owner,
@@ -378,8 +379,8 @@ impl LockTable {
         Ok(())
     }
 
-    /// Gives back the locks of a list that were taken after a place. Returns those whose entries
-    /// are in the table.
+    /// Releases the locks of a list that were taken after a position. Returns those with entries
+    /// in the lock table.
     pub(crate) fn release_listed(
         &self,
         list: &LockList,
@@ -393,8 +394,8 @@ impl LockTable {
         })
     }
 
-    /// Gives back all locks of a list, at the end of its transaction. Returns those whose entries
-    /// are in the table.
+    /// Releases all locks of a list, at the end of its transaction. Returns those with entries in
+    /// the lock table.
     pub(crate) fn end_list(&self, list: &Arc<LockList>, mark: Sequence) -> Vec<LockKey> {
         self.raise_marks_of(ModeSet::of(list.mode), mark);
         let mut state = list.state.lock();
@@ -406,11 +407,11 @@ impl LockTable {
         ended.restored.into_keys().collect()
     }
 
-    /// Makes entries of all locks of a list, which ends. Returns them.
+    /// Restores all locks of a list to the lock table, and ends the list. Returns them.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled; the list is as it was then.
+    /// Errors of reading spilled rows; the list is unchanged then.
     pub(crate) fn dissolve_list(&self, list: &Arc<LockList>) -> Result<Vec<LockKey>> {
         let mut state = list.state.lock();
         let mut rows = Vec::new();
@@ -420,11 +421,11 @@ impl LockTable {
             list.restore(&mut state, key, &row, self)?;
         }
         drop(state);
-        // They stay, whatever becomes of the list.
+        // The entries stay regardless of the list.
         Ok(self.end_list(list, Sequence(0)))
     }
 
-    /// Returns how many locks are in lists and not in the table.
+    /// Returns the number of locks that are only in lists.
     pub(super) fn listed_count(&self) -> usize {
         let count = |list: &Arc<LockList>| {
             let state = list.state.lock();
@@ -433,8 +434,8 @@ impl LockTable {
         self.listed.lists.read().iter().map(count).sum()
     }
 
-    /// Before nobody finds locks any more that have no entries: who has one of them next has to see
-    /// `mark`.
+    /// Raises the marks of all locks, before locks without entries are dropped: their next
+    /// holders must see `mark`.
     pub(super) fn raise_marks_of(&self, modes: ModeSet, mark: Sequence) {
         for shard in &self.shards {
             let mut shard = shard.lock();

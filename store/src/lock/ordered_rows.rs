@@ -1,11 +1,11 @@
-//! A list of rows in ascending order, some bytes a row.
+//! Prefix-compressed list of rows in ascending order, some bytes per row.
 //!
 //! ```text
 //!   chunk of 4 KiB: [shared bytes: u16][other bytes: u16][other bytes] ...   chunk ...   chunk
 //! ```
 //!
-//! A row is stored as what it does not share with the row before it in its chunk. The chunks but
-//! for the newest can be written to disk, where only their first rows stay in memory.
+//! A row is stored without the prefix that it shares with the row before it in its chunk. All
+//! chunks but the newest can be written to disk; then only their first rows stay in memory.
 //!
 //! # Invariants
 //!
@@ -19,9 +19,9 @@ use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::spill::SpillDirectory;
 
-/// Bytes at which a chunk is full.
+/// Size at which a chunk is full.
 const CHUNK_BYTES: usize = 4 << 10;
-/// What a chunk takes beside its rows.
+/// Memory of a chunk without its rows.
 const CHUNK_OVERHEAD_BYTES: usize = size_of::<Chunk>() + 32;
 
 /// Rows in ascending order.
@@ -32,12 +32,12 @@ pub(super) struct OrderedRows {
     last: Vec<u8>,
     count: u64,
     held_bytes: usize,
-    /// Where the last row was found: those who look for rows look for them in order, too.
+    /// Position of the last row found: look-ups usually come in order, too.
     found: Option<Place>,
 }
 
 struct Chunk {
-    /// How many rows are before it.
+    /// Number of rows before it.
     before: u64,
     first_row: Vec<u8>,
     rows: ChunkRows,
@@ -48,7 +48,7 @@ enum ChunkRows {
     Written { file: Arc<ChunkFile>, offset: u64, byte_count: usize, checksum: u32 },
 }
 
-/// A file of chunks; it goes with the last of them.
+/// A file of chunks; it is removed with the last of them.
 struct ChunkFile {
     env: Arc<dyn Env>,
     path: PathBuf,
@@ -57,18 +57,18 @@ struct ChunkFile {
 
 impl Drop for ChunkFile {
     fn drop(&mut self) {
-        // If it stays, the next start removes it.
+        // If that fails, the next opening removes it.
         if let Err(error) = self.env.remove(&self.path) {
             tracing::warn!(%error, "could not remove spilled locks");
         }
     }
 }
 
-/// A row of a chunk.
+/// Position of a row in a chunk.
 #[derive(Default)]
 struct Place {
     chunk: usize,
-    /// Behind it.
+    /// Offset behind the row.
     end: usize,
     row: Vec<u8>,
 }
@@ -99,7 +99,7 @@ impl Chunk {
         rows + self.first_row.len() + CHUNK_OVERHEAD_BYTES
     }
 
-    /// Calls `visit` with the rows, which may have to be read.
+    /// Calls `visit` with the encoded rows, which may have to be read from disk.
     fn with_rows<T>(&self, visit: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match &self.rows {
             ChunkRows::Held(rows) => Ok(visit(rows)),
@@ -116,32 +116,32 @@ impl Chunk {
 }
 
 impl OrderedRows {
-    /// Returns how many there are.
+    /// Returns the number of rows.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the bytes of memory that they take.
+    /// Returns the bytes of memory in use.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// Returns how many of them [`OrderedRows::spill`] could give back, about.
+    /// Returns the approximate number of bytes that [`OrderedRows::spill`] would free.
     pub(super) fn spillable_bytes(&self) -> usize {
         self.held_bytes.saturating_sub(self.chunks.len() * (CHUNK_OVERHEAD_BYTES + 64))
     }
 
-    /// Returns whether a row comes behind all of them.
+    /// Returns whether a row sorts behind all rows of the list.
     pub(super) fn is_before(&self, row: &[u8]) -> bool {
         self.count == 0 || self.last.as_slice() < row
     }
 
-    /// Returns whether a row is the last of them.
+    /// Returns whether a row is the last one.
     pub(super) fn is_last(&self, row: &[u8]) -> bool {
         self.count > 0 && self.last.as_slice() == row
     }
 
-    /// Adds a row, which comes behind all others.
+    /// Appends a row, which sorts behind all others.
     pub(super) fn push(&mut self, row: &[u8]) {
         debug_assert!(self.is_before(row));
         let is_full = |chunk: &Chunk| match &chunk.rows {
@@ -169,11 +169,11 @@ impl OrderedRows {
         self.count += 1;
     }
 
-    /// Returns whether a row is among them: best asked in order.
+    /// Returns whether the list contains a row; fast for look-ups in order.
     ///
     /// # Errors
     ///
-    /// Those of reading what was written to disk.
+    /// Errors of reading spilled chunks.
     pub(super) fn contains(&mut self, row: &[u8]) -> Result<bool> {
         if self.count == 0 || row > self.last.as_slice() {
             return Ok(false);
@@ -204,7 +204,7 @@ impl OrderedRows {
     ///
     /// # Errors
     ///
-    /// Those of reading what was written to disk.
+    /// Errors of reading spilled chunks.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
         self.chunks.iter().try_for_each(|chunk| {
             let mut place = Place::default();
@@ -216,11 +216,11 @@ impl OrderedRows {
         })
     }
 
-    /// Leaves the first `count` rows.
+    /// Removes all but the first `count` rows.
     ///
     /// # Errors
     ///
-    /// Those of reading what was written to disk; all of the rows are still there then.
+    /// Errors of reading spilled chunks; the list is unchanged then.
     pub(super) fn truncate(&mut self, count: u64) -> Result<()> {
         if count >= self.count {
             return Ok(());
@@ -251,7 +251,7 @@ impl OrderedRows {
     ///
     /// # Errors
     ///
-    /// Those of writing; all is in memory then.
+    /// Errors of writing; all chunks stay in memory then.
     pub(super) fn spill(&mut self, files: &SpillDirectory) -> Result<()> {
         let full = self.chunks.len().saturating_sub(1);
         let is_held = |chunk: &Chunk| matches!(chunk.rows, ChunkRows::Held(_));
@@ -268,7 +268,7 @@ impl OrderedRows {
             env.open(&path)
         };
         let file = write().inspect_err(|_| {
-            // It may not be there.
+            // The file may not exist.
             let _ = env.remove(&path);
         })?;
         let file = Arc::new(ChunkFile { env, path, file });

@@ -1,11 +1,10 @@
-//! Locks of those who only read, which cost next to nothing.
+//! Fast-path ACCESS SHARE locks, recorded in a list of the session.
 //!
-//! ACCESS SHARE conflicts with ACCESS EXCLUSIVE alone, which hardly anybody wants. So who reads a
-//! table notes that in a list of its session ([`ReadLocks`]), which nobody else looks at, and takes
-//! no lock of the table of locks. Who wants ACCESS EXCLUSIVE says so first, in a counter that many
-//! locks share; then it moves the notes of that lock, those of all sessions, to the table of locks,
-//! and waits there like everybody. Who reads while the counter is not zero goes to the table of
-//! locks, too.
+//! ACCESS SHARE conflicts only with ACCESS EXCLUSIVE, which is rarely requested. So a reader of a
+//! table notes the lock in a list of its session ([`ReadLocks`]), which is uncontended, and takes
+//! no lock in the lock table. A request for ACCESS EXCLUSIVE first increments a counter that many
+//! locks share; then it moves the notes of that lock from the lists of all sessions to the lock
+//! table, and waits there. While the counter is not zero, readers use the lock table, too.
 //!
 //! ```text
 //! reader:  own list locked   [ counter is 0? note : lock table ]   own list unlocked
@@ -14,12 +13,11 @@
 //!
 //! # Invariants
 //!
-//! 1. A note is either in a list alone, or the transaction is a holder in the table of locks and
-//!    the note says so.
-//! 2. While somebody has ACCESS EXCLUSIVE, or waits for it, no note of that lock is in a list
-//!    alone.
-//! 3. The notes of a transaction are in the order in which it took its locks: going back to a
-//!    savepoint forgets the last of them.
+//! 1. A note is either only in a list, or the transaction is a holder in the lock table and the
+//!    note says so.
+//! 2. While ACCESS EXCLUSIVE is held or waited for, no note of that lock is only in a list.
+//! 3. The notes of a transaction are in the order in which it took its locks: rolling back to a
+//!    savepoint removes the last of them.
 //!
 //! Source: PostgreSQL's fast-path locks (`lmgr/README`, `lock.c`).
 
@@ -33,15 +31,15 @@ use crate::descriptor::TableId;
 use crate::lock::{LockKey, Owner};
 use crate::lock_mode::{LockMode, TableLockMode};
 
-/// Counters of those who have or want a lock alone; locks share them by hash.
+/// Number of counters of ACCESS EXCLUSIVE requests and holders; locks share them by hash.
 const COUNTERS: usize = 1024;
 
-/// The mode of those who only read.
+/// The mode of readers.
 pub(crate) const READ: LockMode = LockMode::Table(TableLockMode::AccessShare);
-/// The mode that keeps them out.
+/// The mode that conflicts with readers.
 pub(super) const ALONE: LockMode = LockMode::Table(TableLockMode::AccessExclusive);
 
-/// Names a lock that is taken again and again.
+/// Precomputed name of a lock that is taken repeatedly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LockName {
     pub(crate) table: TableId,
@@ -55,33 +53,33 @@ impl LockName {
     }
 }
 
-/// What the open transactions of a session read. See the module.
+/// Read locks of the open transactions of a session. See the module.
 #[derive(Default)]
 pub struct ReadLocks {
     notes: Mutex<SmallVec<[Note; 8]>>,
 }
 
-/// Somebody reads.
+/// A read lock of one transaction.
 #[derive(Clone, Copy)]
 struct Note {
     owner: Owner,
     lock: LockName,
-    /// The owner is a holder in the table of locks.
+    /// True if the owner is a holder in the lock table.
     is_in_table: bool,
 }
 
 impl ReadLocks {
-    /// Returns whether a transaction reads under a lock already.
+    /// Returns whether a transaction has a read lock already.
     fn has(notes: &[Note], owner: Owner, key: LockKey) -> bool {
         notes.iter().any(|note| note.lock.key == key && note.owner == owner)
     }
 
-    /// Returns whether a transaction reads under a lock.
+    /// Returns whether a transaction has a read lock.
     pub(crate) fn reads(&self, owner: Owner, lock: LockName) -> bool {
         ReadLocks::has(&self.notes.lock(), owner, lock.key)
     }
 
-    /// Notes that a transaction reads, whose lock is in the table of locks.
+    /// Adds a read lock that the transaction holds in the lock table.
     pub(crate) fn add_held(&self, owner: Owner, lock: LockName) {
         let mut notes = self.notes.lock();
         match notes.iter_mut().find(|note| note.lock == lock && note.owner == owner) {
@@ -90,13 +88,14 @@ impl ReadLocks {
         }
     }
 
-    /// Returns how many locks a transaction reads under.
+    /// Returns the number of read locks of a transaction.
     pub(crate) fn count(&self, owner: Owner) -> usize {
         self.notes.lock().iter().filter(|note| note.owner == owner).count()
     }
 
-    /// Forgets all but the first locks under which a transaction reads, and calls `act` with those
-    /// in the table of locks, kept and forgotten. No other one is moved there meanwhile.
+    /// Removes all but the first `kept_count` read locks of a transaction, and calls `act` with
+    /// the retained and the removed ones that are in the lock table. No other one is moved there
+    /// meanwhile.
     pub(crate) fn forget_after(
         &self,
         owner: Owner,
@@ -122,7 +121,7 @@ impl ReadLocks {
         act(&kept, &forgotten);
     }
 
-    /// Forgets what a transaction reads; returns its locks that are in the table of locks.
+    /// Removes the read locks of a transaction; returns those that are in the lock table.
     pub(crate) fn end(&self, owner: Owner) -> SmallVec<[LockKey; 4]> {
         let mut held = SmallVec::new();
         self.notes.lock().retain(|note| {
@@ -136,7 +135,7 @@ impl ReadLocks {
     }
 }
 
-/// The lists of all sessions, and who keeps readers out.
+/// The lists of all sessions, and the counters of ACCESS EXCLUSIVE requests.
 pub(crate) struct Readers {
     lists: Mutex<Vec<Weak<ReadLocks>>>,
     alone: Box<[AtomicU32]>,
@@ -161,7 +160,7 @@ impl Readers {
         &self.alone[key.low as usize % COUNTERS]
     }
 
-    /// Notes that a transaction reads; returns whether that is enough.
+    /// Notes a read lock; returns `false` if the lock must be taken in the lock table.
     pub(crate) fn note(&self, list: &ReadLocks, owner: Owner, lock: LockName) -> bool {
         let mut notes = list.notes.lock();
         if ReadLocks::has(&notes, owner, lock.key) {
@@ -174,7 +173,7 @@ impl Readers {
         is_free
     }
 
-    /// Begins to keep readers out; `hold` makes a reader a holder in the table of locks.
+    /// Directs readers to the lock table; `hold` adds a noted reader as a holder there.
     pub(super) fn keep_out(&self, key: LockKey, mut hold: impl FnMut(Owner, LockName)) {
         self.counter(key).fetch_add(1, Ordering::SeqCst);
         let lists: Vec<Arc<ReadLocks>> =
@@ -188,12 +187,12 @@ impl Readers {
         }
     }
 
-    /// Ends what [`Readers::keep_out`] has begun.
+    /// Ends the effect of [`Readers::keep_out`].
     pub(super) fn let_in(&self, key: LockKey) {
         self.counter(key).fetch_sub(1, Ordering::Release);
     }
 
-    /// Moves the locks of a transaction to the table of locks.
+    /// Moves the locks of a transaction to the lock table.
     pub(super) fn hold_all(&self, list: &ReadLocks, owner: Owner, mut hold: impl FnMut(LockName)) {
         let mut notes = list.notes.lock();
         for note in notes.iter_mut().filter(|note| note.owner == owner && !note.is_in_table) {
@@ -202,7 +201,7 @@ impl Readers {
         }
     }
 
-    /// Returns who reads and has no lock in the table of locks.
+    /// Returns the read locks that are not in the lock table.
     pub(crate) fn noted(&self) -> Vec<(Owner, LockName)> {
         let lists: Vec<Arc<ReadLocks>> =
             self.lists.lock().iter().filter_map(Weak::upgrade).collect();

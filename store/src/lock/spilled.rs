@@ -1,22 +1,22 @@
-//! Row locks that do not stay in memory: those of a transaction that has locked very many rows.
+//! Spilled row locks: locks of a transaction that has locked very many rows, written to disk.
 //!
-//! The locks of rows that nobody else wants are written to sorted runs of fixed records, and their
-//! entries leave the table of locks. Who asks for a lock of that table later looks into the runs of
-//! all other transactions first and puts the entry that it finds there back; from then on all is as
-//! with any lock: queues, modes, deadlocks, views.
+//! The locks of rows without waiters or other holders are written to sorted runs of fixed-size
+//! records, and their entries are removed from the lock table. A later request for a lock of that
+//! table first searches the runs of all other transactions and restores the entry that it finds,
+//! which is then an ordinary lock: queues, modes, deadlocks, views.
 //!
 //! ```text
-//!   owner:  run written, listed (version + 1), then entries removed
-//!   other:  [ looks into listed runs : entry back ], shard locked [ version changed? again ], lock
+//!   owner:  run written, registered (version + 1), then entries removed
+//!   other:  [ searches the runs : entry restored ], shard locked [ version changed? again ], lock
 //! ```
 //!
-//! The owner itself does not look: it locks such a row again as if it were new.
+//! The owner itself does not search: it locks such a row again as if it were new.
 //!
 //! # Invariants
 //!
-//! 1. An entry is removed after its run is listed, under the lock of its shard; who sees it missing
-//!    sees the run.
-//! 2. An entry that was put back stays until its transaction gives it back.
+//! 1. An entry is removed after its run is registered, under the lock of its shard; a request
+//!    that finds it missing finds the run.
+//! 2. A restored entry stays until its transaction releases it.
 //! 3. Lock order: the runs of a transaction, then shards.
 
 use std::collections::hash_map::Entry;
@@ -36,18 +36,18 @@ use crate::lock::{LockKey, LockList, LockTable, Owner};
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::spill::SpillDirectory;
 
-/// Bytes of a record: key, table, modes, edits before its deletion, place.
+/// Bytes of a record: key, table, modes, edits before its deletion, position.
 const RECORD_BYTES: usize = 16 + 4 + 2 + 8 + 8;
-/// Records that are read at once.
+/// Records per read.
 const BLOCK_RECORDS: usize = 128;
-/// Stands for no deletion.
+/// Value for a row that is not deleted.
 const NOT_DELETED: u64 = u64::MAX;
 
-/// The transactions that have spilled locks.
+/// Registry of the transactions that have spilled locks.
 #[derive(Default)]
 pub(super) struct Spilled {
     lists: RwLock<Vec<Arc<SpilledLocks>>>,
-    /// How often a run was listed. 0: never, so that nobody needs to look.
+    /// Number of runs ever registered. While it is 0, requests skip the search.
     version: AtomicU64,
 }
 
@@ -62,13 +62,13 @@ pub(crate) struct SpilledLocks {
 struct Locks {
     has_ended: bool,
     runs: Vec<LockRun>,
-    /// Locks that are in the table again, with their records.
+    /// Restored locks, with their records.
     restored: HashMap<LockKey, Record>,
-    /// Edits that are undone: from, to.
+    /// Ranges of edits that are undone: from, to.
     undone: Vec<(u64, u64)>,
 }
 
-/// A lock, as it is spilled.
+/// A spilled lock.
 #[derive(Clone, Copy)]
 struct Record {
     key: LockKey,
@@ -76,20 +76,20 @@ struct Record {
     modes: ModeSet,
     /// Edits before the deletion of the row.
     deleted_after: u64,
-    /// Its place among the locks of the transaction.
+    /// Position among the locks of the transaction.
     place: u64,
 }
 
-/// Locks in the order of their keys, in a file.
+/// File of locks in key order.
 struct LockRun {
     file: Arc<dyn ReadFile>,
     path: std::path::PathBuf,
     env: Arc<dyn Env>,
     count: usize,
     tables: HashSet<TableId>,
-    /// The modes of any.
+    /// Union of the modes.
     modes: ModeSet,
-    /// The lowest and the highest place.
+    /// The lowest and the highest position.
     places: (u64, u64),
     /// The first key of each block, and its checksum.
     blocks: Vec<(u64, u32)>,
@@ -97,7 +97,7 @@ struct LockRun {
 
 impl Drop for LockRun {
     fn drop(&mut self) {
-        // If it stays, the next start removes it.
+        // If that fails, the next opening removes it.
         if let Err(error) = self.env.remove(&self.path) {
             tracing::warn!(%error, "could not remove spilled locks");
         }
@@ -130,7 +130,7 @@ impl Record {
 }
 
 impl LockRun {
-    /// Writes records, which are in the order of their keys.
+    /// Writes records, which must be in key order.
     fn write(files: &SpillDirectory, records: &[Record]) -> Result<LockRun> {
         let (env, path) = (Arc::clone(files.env()), files.name_file()?.1);
         let mut blocks = Vec::with_capacity(records.len().div_ceil(BLOCK_RECORDS));
@@ -147,7 +147,7 @@ impl LockRun {
             env.open(&path)
         };
         let file = write().inspect_err(|_| {
-            // It may not be there.
+            // The file may not exist.
             let _ = env.remove(&path);
         })?;
         let places = records.iter().map(|record| record.place);
@@ -178,7 +178,7 @@ impl LockRun {
     }
 
     fn find(&self, key: LockKey) -> Result<Option<Record>> {
-        // Keys of one block may go on in the next.
+        // Keys of one block may continue in the next.
         let from = self.blocks.partition_point(|(first, _)| *first < key.high).saturating_sub(1);
         for index in from..self.blocks.len() {
             if self.blocks[index].0 > key.high {
@@ -192,7 +192,7 @@ impl LockRun {
         Ok(None)
     }
 
-    /// Returns a run of the locks with places below one.
+    /// Writes a new run of the locks with positions below `place`.
     fn before(&self, place: u64, files: &SpillDirectory) -> Result<LockRun> {
         let mut kept = Vec::new();
         for index in 0..self.blocks.len() {
@@ -204,7 +204,7 @@ impl LockRun {
 
 impl Locks {
     fn find(&self, key: LockKey, table: TableId) -> Result<Option<Record>> {
-        // A row that was locked again after it was spilled is in several.
+        // A row that was locked again after it was spilled is in several runs.
         let mut found: Option<Record> = None;
         for run in self.runs.iter().filter(|run| run.tables.contains(&table)) {
             let Some(record) = run.find(key)? else { continue };
@@ -234,7 +234,7 @@ impl Locks {
 }
 
 impl SpilledLocks {
-    /// Forgets that rows were deleted after `from` edits, of `to`.
+    /// Clears the deletion flags of rows deleted between `from` and `to` edits.
     pub(crate) fn undelete(&self, (from, to): (u64, u64), table: &LockTable) {
         let mut locks = self.locks.lock();
         locks.undone.push((from, to));
@@ -245,12 +245,11 @@ impl SpilledLocks {
         }
     }
 
-    /// Takes the locks from a place on out of the runs. Returns those whose entries are in the
-    /// table again.
+    /// Removes the locks from a position on from the runs. Returns those with restored entries.
     ///
     /// # Errors
     ///
-    /// Those of writing a run again; all is as it was then.
+    /// Errors of rewriting a run; the locks are unchanged then.
     fn take_from(&self, place: u64) -> Result<Vec<LockKey>> {
         let mut locks = self.locks.lock();
         let straddles = |run: &LockRun| run.places.0 < place && run.places.1 >= place;
@@ -263,25 +262,25 @@ impl SpilledLocks {
     }
 }
 
-/// How many locks are looked through for the one that a statement has just taken.
+/// Number of recent locks searched for the one that a statement has just taken.
 const LAST_LOCKS: usize = 16;
 
-/// The locks of a transaction that are in the table of locks, in the order in which they were
-/// taken.
+/// The locks of a transaction, in the order in which they were taken: in the lock table, spilled,
+/// or in lists.
 #[derive(Default)]
 pub(crate) struct HeldLocks {
     keys: Vec<LockKey>,
-    /// Locks before the first of `keys`.
+    /// Number of locks before the first of `keys`.
     before: u64,
-    /// Those of them that could not be spilled, by place.
+    /// Locks before `keys` that could not be spilled, by position.
     pinned: Vec<(u64, LockKey)>,
-    /// Those that were.
+    /// The spilled locks.
     pub(crate) spilled: Option<Arc<SpilledLocks>>,
-    /// Those that are in lists, of a table each.
+    /// The lists of row locks, one per table.
     pub(crate) lists: SmallVec<[Arc<LockList>; 1]>,
-    /// How often a place among them was asked for.
+    /// Number of positions requested so far.
     pub(crate) lock_places: u64,
-    /// The last place to which somebody may want to go back.
+    /// The last position that may be rolled back to.
     marked: u64,
 }
 
@@ -291,7 +290,7 @@ impl HeldLocks {
         self.keys.push(key);
     }
 
-    /// Returns those in memory, in no order that means anything.
+    /// Returns the locks in memory, in no particular order.
     pub(crate) fn keys(&self) -> impl Iterator<Item = LockKey> + '_ {
         self.keys.iter().copied().chain(self.pinned())
     }
@@ -306,27 +305,27 @@ impl HeldLocks {
         self.lists.iter().map(|list| list.held_bytes()).sum()
     }
 
-    /// Returns the place behind the last lock.
+    /// Returns the position behind the last lock.
     pub(crate) fn place(&self) -> u64 {
         self.before + self.keys.len() as u64
     }
 
-    /// Returns that place, for who may go back to it.
+    /// Returns that position, and marks it as one that may be rolled back to.
     pub(crate) fn mark(&mut self) -> u64 {
         self.marked = self.place();
         self.marked
     }
 
-    /// Returns whether a lock is one of the last few, and was taken after all places to which
-    /// somebody may go back: it is given back whole then, however strong it has become.
+    /// Returns whether a lock is among the last few, and was taken after all marked positions: it
+    /// is released completely then, regardless of its mode.
     pub(crate) fn is_unmarked(&self, key: LockKey) -> bool {
         let first = usize::try_from(self.marked.saturating_sub(self.before)).unwrap_or(usize::MAX);
         let unmarked = self.keys.get(first..).unwrap_or_default();
         unmarked.iter().rev().take(LAST_LOCKS).any(|taken| *taken == key)
     }
 
-    /// Removes a lock if it is one of the last few and no savepoint is behind it. Returns whether
-    /// it was removed.
+    /// Removes a lock if it is among the last few and was taken after all marked positions.
+    /// Returns whether it was removed.
     pub(crate) fn take_back(&mut self, key: LockKey) -> bool {
         let first = usize::try_from(self.marked.saturating_sub(self.before)).unwrap_or(usize::MAX);
         let first = first.max(self.keys.len().saturating_sub(LAST_LOCKS));
@@ -336,17 +335,17 @@ impl HeldLocks {
         true
     }
 
-    /// Returns how many are in memory.
+    /// Returns the number of locks in memory.
     pub(crate) fn count(&self) -> usize {
         self.keys.len() + self.pinned.len()
     }
 
-    /// Returns how many may be spilled.
+    /// Returns the number of locks that may be spilled.
     pub(crate) fn spillable(&self) -> usize {
         self.keys.len()
     }
 
-    /// Takes the locks from a place on out.
+    /// Removes and returns the locks from a position on.
     pub(crate) fn split_off(&mut self, place: u64) -> Vec<LockKey> {
         let at = usize::try_from(place.saturating_sub(self.before)).unwrap_or(usize::MAX);
         let mut taken = self.keys.split_off(at.min(self.keys.len()));
@@ -355,25 +354,25 @@ impl HeldLocks {
         taken
     }
 
-    /// Returns those that cannot be spilled.
+    /// Returns the locks that cannot be spilled.
     pub(crate) fn pinned(&self) -> impl Iterator<Item = LockKey> + '_ {
         self.pinned.iter().map(|(_, key)| *key)
     }
 
-    /// Takes all of them out.
+    /// Removes and returns all locks.
     pub(crate) fn take(&mut self) -> Vec<LockKey> {
         self.split_off(0)
     }
 }
 
 impl LockTable {
-    /// Writes the locks of a transaction to a run, those of rows that nobody else wants, and
+    /// Writes the row locks of a transaction that have no waiters or other holders to a run, and
     /// removes their entries. `deleted` are the rows that it has deleted, with the edits before;
-    /// those of `pinned` stay.
+    /// pinned locks stay in memory.
     ///
     /// # Errors
     ///
-    /// Those of writing; all is as it was then.
+    /// Errors of writing; the locks are unchanged then.
     pub(crate) fn spill(
         &self,
         owner: Owner,
@@ -424,16 +423,16 @@ impl LockTable {
         Ok(())
     }
 
-    /// Returns how often locks were spilled.
+    /// Returns the number of runs ever registered.
     pub(super) fn spills(&self) -> u64 {
         self.spilled.version.load(Ordering::SeqCst)
     }
 
-    /// Puts the entries back that others than `owner` have spilled.
+    /// Restores the entries that owners other than `owner` have spilled for a lock.
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Errors of reading.
     pub(super) fn restore(&self, owner: Owner, (key, table): (LockKey, TableId)) -> Result<()> {
         if self.spills() == 0 {
             return Ok(());
@@ -454,7 +453,7 @@ impl LockTable {
                 }
             };
             record.modes.iter().for_each(|mode| entry.hold(list.owner, mode));
-            // It may be.
+            // The row may have been changed.
             entry.note_change(record.modes.covers(LockMode::NoKeyExclusive));
             if locks.has_deleted(&record) {
                 entry.set_deleted(list.owner, true);
@@ -465,8 +464,8 @@ impl LockTable {
         Ok(())
     }
 
-    /// Returns a lock that a transaction has spilled. One that cannot be read is none: who asks
-    /// takes it again.
+    /// Returns a lock that a transaction has spilled. One that cannot be read counts as missing:
+    /// the caller takes it again.
     pub(super) fn held_spilled(
         &self,
         owner: Owner,
@@ -483,7 +482,7 @@ impl LockTable {
         Some((found.table, found.modes, locks.has_deleted(&found)))
     }
 
-    /// Returns whether somebody has spilled locks of a table.
+    /// Returns whether a transaction has spilled locks of a table.
     pub(super) fn has_spilled(&self, table: TableId) -> bool {
         self.spills() > 0
             && self
@@ -494,8 +493,8 @@ impl LockTable {
                 .any(|list| list.locks.lock().runs.iter().any(|run| run.tables.contains(&table)))
     }
 
-    /// Gives back the locks that a transaction has spilled from a place on. Returns those whose
-    /// entries are in the table again.
+    /// Releases the locks that a transaction has spilled from a position on. Returns those with
+    /// restored entries.
     pub(crate) fn release_spilled(
         &self,
         list: &SpilledLocks,
@@ -509,8 +508,8 @@ impl LockTable {
         })
     }
 
-    /// Gives back all locks that a transaction has spilled, at its end. Returns those whose entries
-    /// are in the table again.
+    /// Releases all locks that a transaction has spilled, at its end. Returns those with restored
+    /// entries.
     pub(crate) fn end_spilled(&self, list: &SpilledLocks, mark: Sequence) -> Vec<LockKey> {
         self.raise_all_marks(list, mark);
         let mut locks = list.locks.lock();
@@ -523,7 +522,7 @@ impl LockTable {
         restored.into_keys().collect()
     }
 
-    /// Before nobody finds spilled locks any more: who has one of them next has to see `mark`.
+    /// Raises the marks before spilled locks are dropped: their next holders must see `mark`.
     fn raise_all_marks(&self, list: &SpilledLocks, mark: Sequence) {
         let modes = list.locks.lock().modes();
         self.raise_marks_of(modes, mark);

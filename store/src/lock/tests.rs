@@ -38,7 +38,7 @@ fn release(locks: &LockTable, owner: u64, row: &[u8]) {
     locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], (End::Committed, Sequence(0)));
 }
 
-/// Returns when `count` transactions wait.
+/// Waits until `count` transactions wait for locks.
 fn until_waiting(locks: &LockTable, count: usize) {
     while locks.waits.lock().len() != count {
         std::thread::yield_now();
@@ -68,7 +68,7 @@ fn many_locks_go_at_once_and_leave_no_memory_behind() {
             LockKey::new(TABLE, &row(number))
         })
         .collect();
-    // One of another transaction's, and one that it waits for.
+    // One lock of another transaction, and one that it waits for.
     exclusive(&locks, 2, b"other", LockWait::NoWait).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
@@ -116,10 +116,10 @@ fn a_grant_returns_how_far_the_last_holders_were() {
     release(1, 5);
     assert_eq!(mark(1, LockMode::Shared), Sequence(5));
     release(1, 7);
-    // Who shared it has kept out nobody who wants to share it.
+    // A shared holder has not blocked other shared holders.
     assert_eq!(mark(2, LockMode::Shared), Sequence(5));
     assert_eq!(mark(3, LockMode::Shared), Sequence(5));
-    // One that has seen less takes nothing away.
+    // A holder that has seen less does not lower the mark.
     release(3, 0);
     assert_eq!(mark(2, LockMode::Exclusive), Sequence(7));
     std::thread::scope(|scope| {
@@ -129,7 +129,7 @@ fn a_grant_returns_how_far_the_last_holders_were() {
         assert_eq!(waiter.join().unwrap(), Sequence(9));
     });
     release(4, 0);
-    // Rows that were written without locks count, too.
+    // Rows written without locks raise the mark, too.
     for rows in [&[&b"r"[..]][..], &[b"r", b"s"]] {
         let held = locks.exclude(TABLE, rows.iter().copied()).unwrap();
         held.release(Sequence(9 + rows.len() as u64));
@@ -168,7 +168,7 @@ fn the_end_of_a_transaction_is_awaited_beside_others() {
         };
         let waiters = [scope.spawn(wait(2)), scope.spawn(wait(4))];
         until_waiting(locks, 2);
-        // Nobody stands behind them.
+        // Later requests are not queued behind them.
         write(3).unwrap();
         assert_eq!(locks.contended().iter().filter(|one| one.waits.is_some()).count(), 2);
         let briefly =
@@ -179,7 +179,7 @@ fn the_end_of_a_transaction_is_awaited_beside_others() {
         let given_up = locks.await_end(Owner(2), Owner(3), lock, briefly);
         assert!(matches!(given_up, Err(Error::LockNotAvailable { timed_out: true, .. })));
     });
-    // Who has it no more is not waited for.
+    // A transaction that has released the lock is not waited for.
     assert_eq!(against(2), [Owner(3)]);
     locks.await_end(Owner(2), Owner(1), lock, patience(LockWait::Wait)).unwrap();
     release(&locks, 3, b"t");
@@ -283,7 +283,7 @@ fn a_million_locks_are_little_memory() {
     assert!(size_of::<(LockKey, LockEntry)>() <= 48);
 }
 
-/// Takes a lock in a mode without waiting; returns whether it was to be had.
+/// Takes a lock in a mode without waiting; returns whether it was granted.
 fn takes(locks: &LockTable, owner: u64, mode: LockMode) -> bool {
     let taken = locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Skip));
     taken.unwrap().taken != Taken::Skipped
@@ -303,7 +303,7 @@ fn modes_conflict_as_those_of_postgresql() {
             let locks = LockTable::new();
             assert!(takes(&locks, 1, held));
             assert_eq!(takes(&locks, 2, wanted), !others.contains(&wanted), "{held:?} {wanted:?}");
-            // What it holds already keeps nobody out.
+            // Its own held modes do not conflict.
             assert!(takes(&locks, 1, held));
         }
     }
@@ -341,7 +341,7 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
         until_waiting(&locks, 1);
         let reader = scope.spawn(|| wait(1, b"s", shares));
         until_waiting(&locks, 2);
-        // 2 would wait for 3, in whose front it has not been: it may share the lock with 1.
+        // 2 would wait for 3, but was not queued behind it: it may share the lock with 1.
         wait(2, b"r", shares).unwrap();
         locks.release(
             Owner(2),
@@ -372,7 +372,8 @@ fn who_may_have_a_row_beside_its_holders_does_not_wait_for_who_waits() {
         until_waiting(&locks, 1);
         assert_eq!(lock(3, LockMode::Shared, LockWait::NoWait).unwrap(), Taken::New);
         assert_eq!(lock(4, LockMode::KeyShared, LockWait::NoWait).unwrap(), Taken::New);
-        // One of them goes on to delete the row: before who has waited, who waits for it.
+        // One of them upgrades to delete the row, and precedes the earlier waiter, which waits
+        // for it.
         release(&locks, 4, b"r");
         let upgrades = scope.spawn(|| exclusive(&locks, 3, b"r", LockWait::Wait));
         until_waiting(&locks, 2);
@@ -411,8 +412,8 @@ fn who_waits_and_for_whom_is_shown() {
     assert!(locks.contended().is_empty());
 }
 
-/// Steps that transactions make, at random, in threads of their own. A shadow of who holds what
-/// shows that no two modes meet that conflict; deadlocks end by themselves.
+/// Random steps of transactions in separate threads. A shadow of the holders checks that no
+/// conflicting modes are held together; deadlocks are resolved automatically.
 #[test]
 fn random_histories_keep_the_rules_and_end() {
     const OWNERS: u64 = 6;
@@ -442,7 +443,7 @@ fn random_histories_keep_the_rules_and_end() {
     }
 }
 
-/// Takes some locks and gives them back.
+/// Takes some locks and releases them.
 fn transact(
     locks: &LockTable,
     shadow: &Mutex<HashMap<(u64, usize), LockMode>>,
@@ -504,7 +505,7 @@ fn who_waits_for_a_row_that_is_deleted_is_told() {
             assert_eq!(third.join().unwrap(), is_gone, "{end:?} {undone}");
             release(&locks, 3, b"r");
         });
-        // Who comes afterwards has seen what there is.
+        // A later request finds the entry.
         assert!(!lock(4));
         release(&locks, 4, b"r");
     }
@@ -521,13 +522,13 @@ fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
     assert_eq!(lock(1, AccessShare, LockWait::Wait), Taken::New);
     assert_eq!(lock(2, RowExclusive, LockWait::Wait), Taken::New);
     std::thread::scope(|scope| {
-        // Waits for 2; what 1 has is not in its way.
+        // Waits for 2; the mode of 1 does not conflict.
         let share = scope.spawn(|| lock(3, Share, LockWait::Wait));
         until_waiting(&locks, 1);
         assert_eq!(lock(1, RowExclusive, LockWait::Skip), Taken::Skipped);
         let whole = scope.spawn(|| lock(4, AccessExclusive, LockWait::Wait));
         until_waiting(&locks, 2);
-        // Not behind the one that waits for it.
+        // It is not queued behind the one that waits for it.
         assert_eq!(lock(1, Share, LockWait::Skip), Taken::Skipped);
         release(&locks, 2, b"t");
         assert_eq!(share.join().unwrap(), Taken::New);
@@ -540,7 +541,7 @@ fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
     assert_eq!(locks.held_count(), 0);
 }
 
-/// Locks of tables at random, in all modes, several of one transaction on one table.
+/// Random table locks, in all modes, several of one transaction on one table.
 #[test]
 fn random_locks_of_tables_keep_the_rules_and_end() {
     const OWNERS: u64 = 5;
@@ -570,7 +571,7 @@ fn random_locks_of_tables_keep_the_rules_and_end() {
     }
 }
 
-/// Takes some locks of tables and gives them back.
+/// Takes some table locks and releases them.
 fn lock_tables(
     locks: &LockTable,
     shadow: &Mutex<Vec<(u64, usize, LockMode)>>,

@@ -1,4 +1,4 @@
-//! What the manifest says of regions, and of changes of their files.
+//! Records of regions and of their file changes in the manifest.
 
 use bincode::de::{Decode, Decoder};
 use bincode::error::DecodeError;
@@ -6,36 +6,36 @@ use bincode::error::DecodeError;
 use crate::descriptor::{FileId, RegionId};
 use crate::run::{FileRecord, RecordLayout};
 
-/// A region as the manifest knows it.
+/// A region in the manifest.
 #[derive(Debug, Clone, PartialEq, bincode::Encode)]
 pub struct RegionRecord {
     /// Its id.
     pub id: RegionId,
     /// First row.
     pub start: Vec<u8>,
-    /// Row after the last; `None` for open.
+    /// Row after the last; `None` for no stop.
     pub stop: Option<Vec<u8>>,
     /// All commits up to here are in its files.
     pub flushed: u64,
     /// Live files of each family.
     pub files: Vec<Vec<FileRecord>>,
-    /// Where the history of each family begins; [`NO_BEGIN`] if nothing was dropped.
+    /// Begin of the history of each family; [`NO_BEGIN`] if nothing was dropped.
     pub history: Vec<i64>,
 }
 
-/// Where the history begins of a family of which nothing was dropped.
+/// Begin of the history of a family without dropped versions.
 pub const NO_BEGIN: i64 = i64::MIN;
 
-/// Files of one family that came and went.
+/// File changes of one family.
 #[derive(Debug, Clone, PartialEq, bincode::Encode)]
 pub struct FamilyChange {
     /// Index of the family.
     pub family: u8,
-    /// Files that are not read any more, or not where they were.
+    /// Files that are removed, or moved to another level.
     pub removed: Vec<FileId>,
-    /// New files, and files in a new place: what is removed goes first.
+    /// New files, and moved files: removals are applied first.
     pub added: Vec<FileRecord>,
-    /// Where the history begins now, if something was dropped.
+    /// New begin of the history, if versions were dropped.
     pub history: Option<i64>,
 }
 
@@ -80,7 +80,7 @@ impl Decode<RecordLayout> for FamilyChange {
 }
 
 impl RegionRecord {
-    /// Gives it so many families; new ones have no files.
+    /// Adjusts the number of families; new ones have no files.
     pub(super) fn resize(&mut self, family_count: usize) {
         self.files.resize(family_count, Vec::new());
         self.history.resize(family_count, NO_BEGIN);

@@ -1,4 +1,4 @@
-//! The memory of a memstore: chunks that only fill up, and go all at once.
+//! Arena of a memstore: memory chunks that are only appended to, and are freed together.
 //!
 //! ```text
 //!   chunk   | cell | cell | cell | cell ->          free           <- node | node |
@@ -6,16 +6,16 @@
 //!
 //! The first chunk is small and each next one as large as those before it together, up to
 //! [`CHUNK_BYTES`], so that a memstore holds little more than it needs and an empty one nothing.
-//! Chunks of full size come from a pool that all memstores of the process share, and go back to it
-//! when the memstore goes: their pages stay mapped from one memstore to the next (HBase's MSLAB and
-//! its chunk pool). How many there are is up to who holds a [`Spare`]; none waits in the pool while
-//! the memory of the process is nearly used up.
+//! Chunks of full size come from a pool that all memstores of the process share, and return to it
+//! when the memstore is dropped: their pages stay mapped from one memstore to the next (HBase's
+//! MSLAB and its chunk pool). The holders of a [`Spare`] limit the pool; it is empty while the
+//! memory of the process is nearly used up.
 //!
 //! # Invariants
 //!
-//! 1. What was taken from an arena stays where it is, untouched by the arena, until the arena is
+//! 1. An allocation of an arena stays at its address, unmodified by the arena, until the arena is
 //!    dropped.
-//! 2. `held_bytes` is the sum of the sizes of the chunks; `used_bytes` what was taken from them.
+//! 2. `held_bytes` is the sum of the sizes of the chunks; `used_bytes` that of the allocations.
 
 #![allow(unsafe_code, reason = "memory that readers share while more is taken; run under Miri")]
 
@@ -31,42 +31,43 @@ use crate::memory::{give_to_server, is_near_limit};
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
 /// The size of an arena's first chunk: enough for a few cells of a small transaction.
 const FIRST_CHUNK_BYTES: usize = 1 << 10;
-/// What takes more than this gets a chunk of its own, so that little is left over in others.
+/// Allocations above this size get a separate chunk, so that little is left over in others.
 const SHARED_BYTES_MAX: usize = CHUNK_BYTES / 8;
-/// The alignment of chunks and of all that is taken.
+/// The alignment of chunks and of allocations.
 const CHUNK_ALIGN: usize = 64;
 const TAKEN_ALIGN: usize = 8;
 
 static POOL: parking_lot::Mutex<Pool> =
     parking_lot::Mutex::new(Pool { free: Vec::new(), taken_count: 0, chunks_max: 0 });
 
-/// The chunks of full size.
+/// Pool of chunks of full size.
 struct Pool {
-    /// Wait for the next memstore.
+    /// Free chunks for the next memstore.
     free: Vec<Chunk>,
-    /// Are parts of memstores.
+    /// Number of chunks in use by memstores.
     taken_count: usize,
-    /// With more than so many in all, none waits.
+    /// Maximal number of free and used chunks, beyond which none is pooled.
     chunks_max: usize,
 }
 
 impl Pool {
-    /// Returns how many chunks may wait.
+    /// Returns the maximal number of free chunks.
     fn free_max(&self) -> usize {
         self.chunks_max.saturating_sub(self.taken_count)
     }
 }
 
-/// Lets memstores leave memory to the next ones, beside what others who hold one let them, until it
-/// is dropped. What they would give back to the allocator instead stays with the process as well,
-/// for a time that is the allocator's choice, and beside what the next ones take.
+/// Permission for memstores to leave memory in the pool, in addition to that of other holders,
+/// until it is dropped. Otherwise memory that memstores return to the allocator stays with the
+/// process, too, for an unknown time, and in addition to the memory of the next memstores.
 #[allow(unreachable_pub, reason = "the model checker's tests include this file as well")]
 pub struct Spare {
     chunk_count: usize,
 }
 
 impl Spare {
-    /// Returns leave to keep memory while memstores take less than so many bytes together with it.
+    /// Returns a permission to pool chunks while memstores and pool together take less than
+    /// `byte_count` bytes.
     #[allow(unreachable_pub, reason = "as above")]
     pub fn within(byte_count: u64) -> Spare {
         let bytes = usize::try_from(byte_count).unwrap_or(usize::MAX);
@@ -87,7 +88,7 @@ impl Drop for Spare {
     }
 }
 
-/// Gives the chunks that wait for the next memstore back to the allocator.
+/// Returns the free chunks of the pool to the allocator.
 #[allow(unreachable_pub, reason = "as above")]
 pub fn release_spare() {
     let free = std::mem::take(&mut POOL.lock().free);
@@ -126,11 +127,11 @@ impl Chunk {
 }
 
 impl Chunk {
-    /// Gives the memory back to the allocator.
+    /// Returns the memory to the allocator.
     fn give_back(self) {
         give_to_server(-(self.bytes as i64));
         // SAFETY: `start` was allocated with this layout, and this is the only owner: without its
-        // `drop`, which would look into the pool.
+        // `drop`, which would use the pool.
         unsafe { dealloc(self.start.as_ptr(), Chunk::layout(self.bytes)) };
         std::mem::forget(self);
     }
@@ -151,10 +152,10 @@ impl Drop for Chunk {
     }
 }
 
-/// Takes memory from chunks.
+/// Allocator of one memstore.
 #[derive(Default)]
 pub(super) struct Arena {
-    /// The last one is being filled.
+    /// The last one is the current one.
     chunks: Vec<Chunk>,
     /// The free part of the last chunk.
     free_start: usize,
@@ -169,12 +170,12 @@ impl Arena {
         self.held_bytes
     }
 
-    /// Returns the bytes taken from them.
+    /// Returns the bytes of all allocations.
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_bytes
     }
 
-    /// Puts `value` into the arena. It is never dropped.
+    /// Moves `value` into the arena. It is never dropped.
     pub(super) fn place<T>(&mut self, value: T) -> NonNull<T> {
         const { assert!(align_of::<T>() <= TAKEN_ALIGN) };
         let bytes = size_of::<T>().next_multiple_of(TAKEN_ALIGN);
@@ -191,7 +192,7 @@ impl Arena {
         place
     }
 
-    /// Puts a cell into the arena.
+    /// Copies a cell into the arena.
     pub(super) fn place_cell(&mut self, key: &KeyParts<'_>, value: &[u8]) -> CellPtr {
         let key_length = key.row.len() + key.qualifier.len() + KEY_TAIL_BYTES;
         let bytes = size_of::<CellHead>() + key_length + value.len();
@@ -229,8 +230,8 @@ impl Arena {
         unsafe { chunk.start.add(offset) }
     }
 
-    /// Makes sure that the free part of the last chunk has so many bytes, or returns the start of a
-    /// chunk of just that size.
+    /// Ensures that the free part of the last chunk has `bytes` bytes, or returns the start of a
+    /// separate chunk of that size.
     fn reserve(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         self.used_bytes += bytes as u64;
         if self.free_end - self.free_start >= bytes {
@@ -247,7 +248,7 @@ impl Arena {
             }
             return Some(start);
         }
-        // As much as there is already: never more than half of it is free.
+        // As much as is held already: at most half of it is free.
         let size = (self.held_bytes as usize).max(bytes).max(FIRST_CHUNK_BYTES);
         let size = size.next_power_of_two().min(CHUNK_BYTES);
         self.chunks.push(Chunk::new(size));
@@ -265,12 +266,12 @@ struct CellHead {
     value_length: u32,
 }
 
-/// Points to a cell in an arena: lengths, then key, then value.
+/// Pointer to a cell in an arena: lengths, then key, then value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CellPtr(NonNull<CellHead>);
 
 impl CellPtr {
-    /// Returns the pointer as what a node keeps.
+    /// Returns the pointer in the form stored in nodes.
     pub(super) fn as_ptr(self) -> *mut () {
         self.0.as_ptr().cast()
     }
@@ -303,12 +304,12 @@ pub(super) struct CellRef<'a> {
 }
 
 impl<'a> CellRef<'a> {
-    /// Returns where it is.
+    /// Returns its address.
     pub(super) fn pointer(self) -> CellPtr {
         self.head
     }
 
-    /// Asks the processor for its first lines.
+    /// Prefetches its first cache lines.
     pub(super) fn prefetch(self) {
         let start = self.head.0.as_ptr().cast::<u8>().cast_const();
         prefetch(start);
@@ -318,8 +319,8 @@ impl<'a> CellRef<'a> {
     /// Returns its encoded key.
     pub(super) fn key(self) -> &'a [u8] {
         let head = self.head.0;
-        // SAFETY: `place_cell` wrote the head and as many bytes after it, nobody writes them again,
-        // and they stay for `'a`.
+        // SAFETY: `place_cell` wrote the head and as many bytes after it; they are never written
+        // again, and stay for `'a`.
         unsafe {
             let length = (*head.as_ptr()).key_length as usize;
             std::slice::from_raw_parts(head.add(1).cast::<u8>().as_ptr(), length)
@@ -338,10 +339,10 @@ impl<'a> CellRef<'a> {
     }
 }
 
-/// Asks the processor for a line of memory; only the speed depends on it.
+/// Prefetches a cache line; has no effect on correctness.
 pub(super) fn prefetch(pointer: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch never faults, whatever the address.
+    // SAFETY: a prefetch never faults, regardless of the address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(pointer.cast());

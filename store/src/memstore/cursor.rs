@@ -1,8 +1,8 @@
-//! Cursors over a memstore, which lend keys and values straight out of its arena.
+//! Cursors over a memstore, which return keys and values in its arena without copying.
 //!
-//! A cursor copies the places of a leaf's cells and goes through them; backwards it goes through
-//! the cells of each row forwards ([`crate::scan::merge`] says why). What is inserted meanwhile it
-//! may show or not: such cells are above the sequence that its reader looks at.
+//! A cursor copies the pointers of a leaf's cells and iterates over them; backwards it visits the
+//! cells of each row forwards ([`crate::scan::merge`] gives the reason). Cells inserted meanwhile
+//! may or may not be returned: their sequences are above those that the reader sees.
 
 #![allow(unsafe_code, reason = "a cursor holds the memstore into which it points; run under Miri")]
 
@@ -18,7 +18,7 @@ use crate::cell::{SearchKey, column_of, row_of};
 use crate::error::Result;
 use crate::scan::merge::Cursor;
 
-/// What keeps a memstore alive: a reference or an `Arc`.
+/// Reference that keeps a memstore alive.
 ///
 /// # Safety
 ///
@@ -30,29 +30,29 @@ unsafe impl MemstoreHandle for &Memstore {}
 // SAFETY: the value is one of those that keep the memstore.
 unsafe impl MemstoreHandle for Arc<Memstore> {}
 
-/// Stands on a cell of a memstore.
+/// Cursor on a cell of a memstore.
 pub struct MemstoreCursor<M> {
-    /// The memstore's, which lives as long as `_memstore`. No reference of this length leaves the
-    /// cursor: its methods return what lives as long as the borrow of the cursor.
+    /// The memstore's tree, which lives as long as `_memstore`. No reference with this lifetime
+    /// leaves the cursor: its methods return references with the lifetime of its borrow.
     tree: &'static Tree,
     cells: LeafCells<'static>,
-    /// Index into `cells` of the cell it stands on; beyond them at the end.
+    /// Index into `cells` of the current cell; beyond them at the end.
     position: usize,
     way: Way,
     _memstore: M,
 }
 
-/// The way through the cells.
+/// Direction and extent of the iteration.
 #[derive(Clone, Copy)]
 enum Way {
     /// From cell to cell, to the end.
     Forward,
     /// From cell to cell, to the end of the row.
     OneRow,
-    /// Through the cells `start..end` of those copied, which are a row, and then to the row before.
+    /// Through the copied cells `start..end`, which are a row, and then to the previous row.
     Reverse { start: usize, end: usize },
-    /// From cell to cell to the end of a row that began in an earlier leaf than it ends in, and
-    /// then to the row before.
+    /// From cell to cell to the end of a row that spans several leaves, and then to the previous
+    /// row.
     ReverseLongRow,
 }
 
@@ -83,7 +83,7 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
         cursor
     }
 
-    /// Returns a cursor that begins with the last row before `stop` and goes back.
+    /// Returns a cursor that begins with the last row before `stop` and moves backwards.
     pub fn reverse(memstore: M, stop: Option<&[u8]>) -> MemstoreCursor<M> {
         let mut cursor = MemstoreCursor::new(memstore, Way::Reverse { start: 0, end: 0 });
         cursor.seek_back(stop.map(Probe::row_start).as_ref());
@@ -108,8 +108,8 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
         }
     }
 
-    /// Moves to the first cell after the one it stands on for which `is_there`, which holds for all
-    /// cells after `place`, and for those of rows after `row`, of which it stands on a cell.
+    /// Moves to the first cell after the current one for which `is_there`, which holds for all
+    /// cells after `place`, and for those of rows after `row`, the current row.
     fn move_on(&mut self, row: &[u8], is_there: impl Fn(&[u8]) -> bool, place: &Probe<'_>) {
         let end = match self.way {
             Way::Reverse { end, .. } => end,
@@ -129,7 +129,7 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
         self.settle(row);
     }
 
-    /// Ends the row, or the cursor, if the cell it has come to is of another row than `row`.
+    /// Ends the row, or the iteration, if the current cell is of another row than `row`.
     fn settle(&mut self, row: &[u8]) {
         let left = self.current().is_none_or(|cell| row_of(cell.key()) != row);
         match self.way {
@@ -242,7 +242,7 @@ impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
             Way::Forward | Way::OneRow => {
                 let is_before =
                     |cell: Option<CellRef<'_>>| cell.is_some_and(|c| row_of(c.key()) < row);
-                // Only forwards, and only if the answer is in the cells.
+                // Only forwards, and only if the target is among the copied cells.
                 if is_before(self.current()) && !is_before(self.cells.last()) {
                     while is_before(self.current()) {
                         self.position += 1;

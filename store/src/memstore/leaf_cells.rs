@@ -1,5 +1,4 @@
-//! A reader's copy of a leaf: the cells that it had at one moment, and the ways to the leaves
-//! beside it.
+//! A reader's copy of a leaf: its cells at one moment, and the moves to adjacent leaves.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use super::node::{Node, Snapshot};
 use super::prefix::Probe;
 use super::sync::SLOTS;
 
-/// Cells of a leaf that follow each other.
+/// Consecutive cells of a leaf.
 #[derive(Clone)]
 pub(super) struct LeafCells<'a> {
     leaf: Option<&'a Node>,
@@ -17,23 +16,23 @@ pub(super) struct LeafCells<'a> {
 }
 
 impl<'a> LeafCells<'a> {
-    /// Returns no cells, after which there is nothing.
+    /// Returns an empty copy without a next leaf.
     pub(super) fn new() -> LeafCells<'a> {
         LeafCells { leaf: None, cells: [None; SLOTS], length: 0 }
     }
 
-    /// Forgets the cells; after them there is nothing.
+    /// Clears the cells, without a next leaf.
     pub(super) fn clear(&mut self) {
         self.leaf = None;
         self.length = 0;
     }
 
-    /// Keeps the cells; what was looked for is not in the leaves beside this one.
+    /// Keeps the cells, without a next leaf: adjacent leaves have no matching cells.
     pub(super) fn ends_here(&mut self) {
         self.leaf = None;
     }
 
-    /// Returns whether there may be more after the cells.
+    /// Returns whether there may be more cells in the next leaf.
     pub(super) fn goes_on(&self) -> bool {
         self.leaf.is_some()
     }
@@ -58,8 +57,8 @@ impl<'a> LeafCells<'a> {
         self.cell(self.length.checked_sub(1)?)
     }
 
-    /// Takes the cells of a leaf at these positions; returns `false` if they are not all what the
-    /// snapshot names.
+    /// Copies the cells of a leaf at these positions; returns `false` if some of them have
+    /// changed since the snapshot.
     pub(super) fn copy(&mut self, leaf: &'a Node, seen: Snapshot, positions: Range<usize>) -> bool {
         self.leaf = Some(leaf);
         self.length = positions.len();
@@ -71,15 +70,15 @@ impl<'a> LeafCells<'a> {
         leaf.is_unreused(seen)
     }
 
-    /// Moves on to the cells after `bound` of the next leaf that has one; empty at the end.
+    /// Moves to the cells after `bound` of the next non-empty leaf; empty at the end.
     pub(super) fn go_on(&mut self, bound: &Probe<'_>) {
         self.length = 0;
         while self.length == 0
             && let Some(next) = self.leaf.and_then(Node::next)
         {
             let seen = next.snapshot();
-            // What the leaf before had too is left out. The bound may lie outside the fences, so
-            // prefixes say nothing.
+            // Cells that the previous leaf had too are skipped. The bound may lie outside the
+            // fences, so prefixes cannot be used.
             let is_new = |&at: &usize| bound.compare(next.cell(seen, at).key()).is_lt();
             let from = (0..seen.count()).find(is_new).unwrap_or(seen.count());
             let here = self.leaf;
@@ -92,7 +91,7 @@ impl<'a> LeafCells<'a> {
         }
     }
 
-    /// Moves back to the cells of the leaf before that has one; empty at the beginning.
+    /// Moves back to the cells of the previous non-empty leaf; empty at the beginning.
     pub(super) fn go_back(&mut self) {
         self.length = 0;
         while self.length == 0
@@ -105,7 +104,7 @@ impl<'a> LeafCells<'a> {
             loop {
                 let seen = previous.snapshot();
                 let whole = self.copy(previous, seen, 0..seen.count());
-                // Looked at after the snapshot: if a split has cut the leaf before that, the new
+                // Checked after the snapshot: if a split has cut the leaf before that, the new
                 // leaf is between, and has the rest.
                 match previous.next() {
                     Some(next) if !next.begins_as(leaf) => previous = next,
@@ -113,7 +112,7 @@ impl<'a> LeafCells<'a> {
                     _ => {}
                 }
             }
-            // If the leaf itself is the new one of a split, the one before may not be cut yet.
+            // If this leaf is the new one of a split, the previous one may not be cut yet.
             let Some(bound) = leaf.low().map(|low| Probe::key(low.key())) else { return };
             while self.last().is_some_and(|cell| bound.compare(cell.key()).is_le()) {
                 self.length -= 1;

@@ -8,14 +8,16 @@
 //!                                 nodes and cells in an arena
 //! ```
 //!
-//! A B+-tree over an arena of chunks: one writer at a time adds cells and nodes, readers never wait
-//! (`tree` and `node` say how), and all memory goes at once with the memstore. A cursor lends keys
-//! and values out of the arena. docs/decisions/0005-memstore.md says why it is this structure.
+//! A B+-tree over an arena of chunks: one writer at a time adds cells and nodes, readers never
+//! wait (see `tree` and `node`), and all memory is freed together with the memstore. A cursor
+//! returns keys and values in the arena. docs/decisions/0005-memstore.md has the reasons for this
+//! structure.
 //!
 //! # Invariants
 //!
-//! 1. A cell never changes; a cell with the same key takes its place.
-//! 2. Bytes in use only grow while the memstore lives: what was replaced or removed goes with it.
+//! 1. A cell never changes; a cell with the same key replaces it.
+//! 2. The bytes in use only grow while the memstore lives: replaced and removed cells are freed
+//!    with it.
 
 mod arena;
 mod cursor;
@@ -36,10 +38,10 @@ use tree::{Growth, Tree};
 pub use arena::{Spare, release_spare};
 pub use cursor::{MemstoreCursor, MemstoreHandle};
 
-/// Cells that a batch inserts before it lets other writers in.
+/// Cells that a batch inserts before it releases the lock to other writers.
 const LOCKED_CELLS_MAX: usize = 256;
 
-/// Returns a bit of a type's own: the codes are below 16.
+/// Returns a distinct bit for a type: the codes are below 16.
 fn type_bit(cell_type: CellType) -> u16 {
     1 << cell_type as u8
 }
@@ -51,10 +53,10 @@ pub struct Memstore {
     used_bytes: AtomicU64,
     held_bytes: AtomicU64,
     cell_count: AtomicU64,
-    /// A bit for the code of each type of cell that was ever inserted.
+    /// Bits of the cell types that were ever inserted.
     types: AtomicU16,
-    /// Of two cells of a column the one with the higher timestamp may not be the one with the
-    /// higher sequence: clients choose timestamps.
+    /// True if a cell of a column with a higher timestamp may have a lower sequence: clients can
+    /// choose timestamps.
     has_own_timestamps: AtomicBool,
 }
 
@@ -64,7 +66,7 @@ impl Memstore {
         Memstore::default()
     }
 
-    /// Inserts a cell. One with the same key is replaced.
+    /// Inserts a cell. It replaces one with the same key.
     pub fn insert(&self, cell: &KeyParts<'_>, value: &[u8]) {
         self.note_own_timestamp();
         self.note_type(cell.cell_type);
@@ -77,8 +79,8 @@ impl Memstore {
         self.insert_noted(cells);
     }
 
-    /// As [`Memstore::insert_all`], the cells of a commit and its time, later than that of every
-    /// commit before it.
+    /// As [`Memstore::insert_all`], with the cells of a commit and its time, which is above that
+    /// of every earlier commit.
     pub fn insert_commit<'a>(
         &self,
         cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>,
@@ -99,14 +101,14 @@ impl Memstore {
     }
 
     fn count(&self, growth: Growth) {
-        // Who knows the count finds so many cells.
+        // A reader of the count must find as many cells.
         self.cell_count.fetch_add(growth.cells, Release);
-        // Writers may come here in another order than they inserted; the bytes never shrink.
+        // Writers may be here in another order than they inserted; the bytes never shrink.
         self.used_bytes.fetch_max(growth.used_bytes, Relaxed);
         self.held_bytes.fetch_max(growth.held_bytes, Relaxed);
     }
 
-    /// Notes, before the cell is there, that one has another timestamp than its commit.
+    /// Records, before the insert, that a cell has another timestamp than its commit.
     fn note_own_timestamp(&self) {
         if !self.has_own_timestamps.load(Relaxed) {
             self.has_own_timestamps.store(true, Release);
@@ -130,13 +132,13 @@ impl Memstore {
         self.had(CellType::DeleteFamily) || self.had(CellType::DeleteFamilyVersion)
     }
 
-    /// Returns the bytes that are in use: of all cells ever inserted, with their lengths, padding
-    /// and the nodes over them. What a flush is decided by.
+    /// Returns the bytes in use: of all cells ever inserted, with their lengths, padding and
+    /// nodes. They decide about flushes.
     pub fn byte_count(&self) -> u64 {
         self.used_bytes.load(Relaxed)
     }
 
-    /// Returns the bytes of memory that it holds: those in use, and what its chunks have left.
+    /// Returns the bytes of memory held: those in use, and the free ones of its chunks.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Relaxed)
     }
@@ -151,7 +153,7 @@ impl Memstore {
         self.cell_count() == 0
     }
 
-    /// Removes all cells whose sequence is `from` or above: the way back to a savepoint. Looks at
+    /// Removes all cells whose sequence is `from` or above: the rollback to a savepoint. Visits
     /// every cell. Their bytes stay in use.
     pub fn remove_from(&self, from: Sequence) {
         let removed = self
@@ -160,10 +162,9 @@ impl Memstore {
         self.cell_count.fetch_sub(removed, Relaxed);
     }
 
-    /// Returns about the bytes in use, without those of cells that were removed. Looks at every
-    /// cell.
+    /// Returns the approximate bytes in use, without those of removed cells. Visits every cell.
     pub fn live_bytes(&self) -> u64 {
-        /// Lengths and padding of a cell, and its part of a node.
+        /// Lengths and padding of a cell, and its share of a node.
         const CELL_OVERHEAD_BYTES: usize = 40;
         let mut live = 0;
         self.for_each(|key, value| {
@@ -173,7 +174,7 @@ impl Memstore {
         live
     }
 
-    /// Returns a memstore of the same cells that holds no memory for those that were removed.
+    /// Returns a memstore of the same cells without the memory of removed ones.
     #[must_use]
     pub fn copy(&self) -> Memstore {
         let copy = Memstore::new();
@@ -210,8 +211,8 @@ impl Memstore {
         Ok(())
     }
 
-    /// Returns the highest sequence of any cell of a row. Looks at the first cell of each column,
-    /// and at all cells if clients have chosen timestamps.
+    /// Returns the highest sequence of any cell of a row. Reads the first cell of each column, or
+    /// all cells if clients have chosen timestamps.
     pub fn newest_sequence(&self, row: &[u8]) -> Option<Sequence> {
         let is_ordered = !self.has_own_timestamps.load(Acquire);
         let mut cursor = MemstoreCursor::over_row(self, row);
@@ -231,7 +232,7 @@ impl Memstore {
         self.is_empty() || MemstoreCursor::forward(self, row).key().is_none()
     }
 
-    /// Returns the lowest sequence above `after` of the cells of a row that are wanted.
+    /// Returns the lowest sequence above `after` of the matching cells of a row.
     pub fn next_sequence(
         &self,
         row: &[u8],

@@ -1,9 +1,9 @@
-//! The tree under a model checker: shuttle runs it in many interleavings of its atomic operations.
+//! Model checking of the tree: shuttle runs it in many interleavings of its atomic operations.
 //!
-//! The structure's files are compiled a second time here, over shuttle's atomics and lock and with
-//! nodes of three entries, so that a few cells make splits on several levels. Shuttle interleaves
-//! whole operations, as if all were sequentially consistent; that the weaker orderings suffice is
-//! argued in `node.rs` and `tree.rs` and tried by Miri on the real thing.
+//! The structure's files are compiled a second time here, with shuttle's atomics and lock and
+//! with nodes of three entries, so that a few cells cause splits on several levels. Shuttle
+//! interleaves whole operations with sequential consistency; the argument that the weaker
+//! orderings suffice is in `node.rs` and `tree.rs`, and Miri tests the real code.
 
 #[path = "arena.rs"]
 #[allow(dead_code, clippy::duplicate_mod, reason = "compiled again, for a part of it")]
@@ -21,7 +21,7 @@ mod prefix;
 #[allow(dead_code, clippy::duplicate_mod, reason = "compiled again, for a part of it")]
 mod tree;
 
-/// What `super::sync` is to the structure itself.
+/// Replacement of `super::sync` for the structure.
 mod sync {
     pub(super) use shuttle::sync::MutexGuard;
     pub(super) use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -85,7 +85,7 @@ fn backwards(tree: &Tree) -> Vec<Vec<u8>> {
     rows
 }
 
-/// Asserts that rows are in order, each once, and that these are among them.
+/// Asserts that rows are in order, without duplicates, and include these.
 fn check_rows(rows: &[Vec<u8>], wanted: &[&str]) {
     assert!(rows.is_sorted_by(|a, b| a < b), "{rows:?}");
     assert!(wanted.iter().all(|row| rows.iter().any(|found| found == row.as_bytes())), "{rows:?}");
@@ -97,7 +97,8 @@ fn has(tree: &Tree, row: &str) -> bool {
     cells.cell(0).is_some_and(|cell| row_of(cell.key()) == row.as_bytes())
 }
 
-/// Readers see what was there before they began, in order and once, whatever a writer does.
+/// Checks that readers see all rows inserted before they began, in order and once, despite a
+/// concurrent writer.
 fn readers_beside_a_writer(before: &'static [&'static str], during: &'static [&'static str]) {
     let tree = Arc::new(Tree::default());
     for row in before {
@@ -129,15 +130,15 @@ fn readers_beside_a_writer(before: &'static [&'static str], during: &'static [&'
     assert!(during.iter().all(|row| has(&tree, row)));
 }
 
-/// Shuttle prints the schedule of a failure, and `shuttle::replay` runs it again.
+/// Shuttle prints the schedule of a failure, which `shuttle::replay` runs again.
 fn explore(before: &'static [&'static str], during: &'static [&'static str]) {
     let body = move || readers_beside_a_writer(before, during);
     shuttle::check_random(body, 300);
     shuttle::check_pct(body, 300, 3);
 }
 
-/// One split, whose free slot the inserted cell takes, of a leaf to which a reader comes from the
-/// one before.
+/// One split, whose free slot the inserted cell reuses, of a leaf that a reader reaches from the
+/// previous one.
 #[test]
 fn a_slot_is_used_again_under_a_reader() {
     const BEFORE: [&str; 6] = ["0", "1", "2", "a", "c", "e"];

@@ -6,23 +6,23 @@
 //!   slots        per slot: a cell (in a leaf) or a child
 //! ```
 //!
-//! An entry is written into a free slot first and shown after that, by one store of the permutation
-//! (as in Masstree). A reader that has loaded the permutation has all entries that it names, in
-//! their order, and no other; an insert never disturbs it.
+//! An entry is written into a free slot first and published after that, by one store of the
+//! permutation (as in Masstree). A reader that has loaded the permutation has all entries that it
+//! names, in order, and no others; an insert never disturbs it.
 //!
-//! Only a split takes entries away, and later inserts use their slots again. So a split counts
-//! `reuses` up after it has shortened the permutation and before any slot is written again. Slots
-//! are stored with release and loaded with acquire: whoever loads from a slot what was written into
-//! it again, sees the count go up, and starts again ([`Node::is_unreused`]).
+//! Only a split removes entries, and later inserts reuse their slots. So a split increments
+//! `reuses` after it has shortened the permutation and before any slot is reused. Slots are
+//! stored with release and loaded with acquire: a reader that loads a reused slot sees the
+//! increment, and restarts ([`Node::is_unreused`]).
 //!
 //! # Invariants
 //!
-//! 1. What a slot points to was whole before the slot was stored, and stays.
-//! 2. A slot that the permutation names is not stored, except to point to what is equal to it: a
-//!    cell of the same key, or a node of the same range.
-//! 3. Between two changes of `reuses` the permutation's count only grows: a permutation never comes
-//!    back with the same `reuses`.
-//! 4. All pointers in a node lead into the arena that holds the node itself.
+//! 1. The target of a slot was complete before the slot was stored, and stays.
+//! 2. A slot that the permutation names is not stored, except with an equal target: a cell of the
+//!    same key, or a node of the same range.
+//! 3. Between two changes of `reuses` the permutation's count only grows: a permutation never
+//!    recurs with the same `reuses`.
+//! 4. All pointers in a node point into the arena that holds the node itself.
 
 #![allow(unsafe_code, reason = "readers follow links while a writer adds nodes; run under Miri")]
 
@@ -36,15 +36,15 @@ use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SLOTS};
 pub(super) struct Node {
     permutation: AtomicU64,
     reuses: AtomicU32,
-    /// What the prefixes leave out.
+    /// The common prefix that the prefixes skip.
     skip: Skip,
     /// 0 for a leaf.
     level: u8,
-    /// The least key that belongs here; `None` if there is no bound.
+    /// The lower fence: the least key that belongs here; `None` if there is no bound.
     low: Option<CellPtr>,
     /// Leaves only: the leaf after this one.
     next: AtomicPtr<Node>,
-    /// Leaves only: a leaf before this one, mostly the last such.
+    /// Leaves only: a preceding leaf, usually the last such.
     previous: AtomicPtr<Node>,
     prefixes: [AtomicU64; SLOTS],
     slots: [AtomicPtr<()>; SLOTS],
@@ -64,7 +64,7 @@ impl Snapshot {
     }
 }
 
-/// What an entry of a node points to.
+/// Target of an entry.
 #[derive(Clone, Copy)]
 pub(super) enum Entry<'a> {
     Cell(CellRef<'a>),
@@ -72,7 +72,7 @@ pub(super) enum Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the least key of what it points to; `None` if there is no bound.
+    /// Returns the least key of the target; `None` if there is no bound.
     pub(super) fn low(self) -> Option<CellRef<'a>> {
         match self {
             Entry::Cell(cell) => Some(cell),
@@ -94,7 +94,7 @@ impl<'a> Entry<'a> {
 }
 
 impl Node {
-    /// Returns an empty node, which no reader knows yet.
+    /// Returns an empty node, which no reader can see yet.
     pub(super) fn new(level: u8, low: Option<CellRef<'_>>, skip: Skip) -> Node {
         Node {
             permutation: AtomicU64::new(Permutation::EMPTY.0),
@@ -109,14 +109,14 @@ impl Node {
         }
     }
 
-    /// Puts the node into an arena.
+    /// Moves the node into an arena.
     ///
     /// # Safety
     ///
     /// The arena outlives `'a`.
     pub(super) unsafe fn place<'a>(self, arena: &mut Arena) -> &'a Node {
         let place = arena.place(self);
-        // SAFETY: the arena never touches it again, and it lives for `'a`, says the caller.
+        // SAFETY: the arena never modifies it, and the caller ensures that it lives for `'a`.
         unsafe { place.as_ref() }
     }
 
@@ -130,18 +130,18 @@ impl Node {
         self.level
     }
 
-    /// Returns what its prefixes leave out.
+    /// Returns the common prefix that its prefixes skip.
     pub(super) fn skip(&self) -> Skip {
         self.skip
     }
 
-    /// Returns the cell whose key is the least that belongs here; `None` if there is no bound.
+    /// Returns the cell of the lower fence; `None` if there is no bound.
     pub(super) fn low(&self) -> Option<CellRef<'_>> {
         // SAFETY: it was in the arena before the node was, which holds both (invariant 4).
         self.low.map(|low| unsafe { low.cell() })
     }
 
-    /// Returns whether two leaves begin with the same key: one has taken the place of the other.
+    /// Returns whether two leaves have the same lower fence: one has replaced the other.
     pub(super) fn begins_as(&self, other: &Node) -> bool {
         self.low == other.low
     }
@@ -151,12 +151,12 @@ impl Node {
         follow(&self.next)
     }
 
-    /// Returns a leaf before this one: the last such, or one from which `next` leads to it.
+    /// Returns a preceding leaf: the last such, or one from which `next` leads to it.
     pub(super) fn previous(&self) -> Option<&Node> {
         follow(&self.previous)
     }
 
-    /// Returns the entries of this moment.
+    /// Returns the present entries.
     pub(super) fn snapshot(&self) -> Snapshot {
         // In this order: a permutation loaded after its `reuses` is not older than that.
         let reuses = self.reuses.load(Ordering::Acquire);
@@ -164,18 +164,18 @@ impl Node {
         Snapshot { permutation, reuses }
     }
 
-    /// Returns whether all that was read through a snapshot so far was what the snapshot names.
+    /// Returns whether all reads through a snapshot so far returned the entries that it names.
     pub(super) fn is_unreused(&self, seen: Snapshot) -> bool {
         self.reuses.load(Ordering::Acquire) == seen.reuses
     }
 
-    /// Returns whether the node still has just the entries of a snapshot, which also were what was
-    /// read through it.
+    /// Returns whether the node still has exactly the entries of a snapshot, and all reads
+    /// through it returned them.
     pub(super) fn is_unchanged(&self, seen: Snapshot) -> bool {
         self.permutation.load(Ordering::Acquire) == seen.permutation.0 && self.is_unreused(seen)
     }
 
-    /// Returns a cell of a leaf. Of a snapshot that is no longer [`Node::is_unreused`], any.
+    /// Returns a cell of a leaf; any cell if the snapshot is no longer [`Node::is_unreused`].
     pub(super) fn cell(&self, seen: Snapshot, position: usize) -> CellRef<'_> {
         debug_assert!(self.is_leaf());
         let slot = &self.slots[seen.permutation.slot(position)];
@@ -186,8 +186,8 @@ impl Node {
         unsafe { pointer.cell() }
     }
 
-    /// Returns a child of an inner node. Of a snapshot that is no longer [`Node::is_unreused`],
-    /// any.
+    /// Returns a child of an inner node; any child if the snapshot is no longer
+    /// [`Node::is_unreused`].
     pub(super) fn child(&self, seen: Snapshot, position: usize) -> &Node {
         debug_assert!(!self.is_leaf());
         let slot = &self.slots[seen.permutation.slot(position)];
@@ -203,17 +203,17 @@ impl Node {
         self.prefixes[seen.permutation.slot(position)].load(Ordering::Acquire)
     }
 
-    /// Returns the number of cells of a leaf that are before `probe`, which lies within its fences.
+    /// Returns the number of cells of a leaf before `probe`, which must be within its fences.
     pub(super) fn lower_bound(&self, seen: Snapshot, probe: &Probe<'_>) -> usize {
         self.partition_point(seen, 0, probe, |position| {
             probe.compare(self.cell(seen, position).key()).is_gt()
         })
     }
 
-    /// Returns the position of the child of an inner node that `probe` leads to, if it lies within
-    /// the fences.
+    /// Returns the position of the child of an inner node for `probe`, if it is within the
+    /// fences.
     pub(super) fn child_position(&self, seen: Snapshot, probe: &Probe<'_>) -> usize {
-        // The first child takes whatever is less than the second.
+        // The first child covers all keys below the second.
         let after = self.partition_point(seen, 1, probe, |position| {
             let low = self.child(seen, position).low();
             low.is_none_or(|low| probe.compare(low.key()).is_ge())
@@ -248,7 +248,7 @@ impl Node {
         first
     }
 
-    /// Asks the processor for the lines of the node.
+    /// Prefetches the cache lines of the node.
     pub(super) fn prefetch(&self) {
         let start = std::ptr::from_ref(self).cast::<u8>();
         for line in (0..size_of::<Node>()).step_by(64) {
@@ -257,14 +257,14 @@ impl Node {
     }
 }
 
-/// What only the one writer does.
+/// Operations of the writer.
 impl Node {
     /// Returns whether there is no free slot.
     pub(super) fn is_full(&self) -> bool {
         self.snapshot().count() == SLOTS
     }
 
-    /// Adds an entry at a position. There is a free slot.
+    /// Inserts an entry at a position. There must be a free slot.
     pub(super) fn put(&self, position: usize, entry: Entry<'_>) {
         let seen = self.snapshot();
         let (permutation, slot) = seen.permutation.insert(position);
@@ -273,19 +273,19 @@ impl Node {
         self.permutation.store(permutation.0, Ordering::Release);
     }
 
-    /// Lets an entry point to what is equal to it.
+    /// Replaces the target of an entry by an equal one.
     pub(super) fn replace(&self, position: usize, entry: Entry<'_>) {
         let slot = self.snapshot().permutation.slot(position);
         self.slots[slot].store(entry.pointer(), Ordering::Release);
     }
 
-    /// Takes the entries from `position` on away.
+    /// Removes the entries from `position` on.
     pub(super) fn truncate(&self, position: usize) {
         let permutation = self.snapshot().permutation.truncate(position);
         self.show_fewer(permutation);
     }
 
-    /// Keeps the cells of a leaf that `keep` wants; returns how many went.
+    /// Keeps the cells of a leaf for which `keep` is `true`; returns the number of removed ones.
     pub(super) fn retain(&self, keep: impl Fn(CellRef<'_>) -> bool) -> usize {
         let seen = self.snapshot();
         let kept = |position: &usize| keep(self.cell(seen, *position));
@@ -302,7 +302,7 @@ impl Node {
         self.reuses.store(reuses.wrapping_add(1), Ordering::Release);
     }
 
-    /// Copies entries of another node into this one, which is empty and which no reader knows.
+    /// Copies entries of another node into this one, which is empty and not visible to readers.
     pub(super) fn copy_from(&self, other: &Node, positions: std::ops::Range<usize>) {
         let seen = other.snapshot();
         for (position, from) in positions.enumerate() {
@@ -317,8 +317,8 @@ impl Node {
         }
     }
 
-    /// Returns whether a cell with the key of `probe` is at a position of a leaf, where it would
-    /// be.
+    /// Returns whether a cell with the key of `probe` is at the position of a leaf where it
+    /// belongs.
     pub(super) fn has(&self, position: usize, probe: &Probe<'_>) -> bool {
         let seen = self.snapshot();
         position < seen.count()
@@ -334,7 +334,7 @@ impl Node {
         prefix < wanted || prefix == wanted && probe.compare(self.cell(seen, last).key()).is_gt()
     }
 
-    /// Returns whether the prefixes of the entries before `end` are all equal, and so of no use.
+    /// Returns whether the prefixes of the entries before `end` are all equal, and so useless.
     pub(super) fn is_blind(&self, end: usize) -> bool {
         let seen = self.snapshot();
         let first = usize::from(!self.is_leaf());
@@ -346,7 +346,7 @@ impl Node {
         self.next.store(as_link(next), Ordering::Release);
     }
 
-    /// Sets a leaf before this one.
+    /// Sets a preceding leaf.
     pub(super) fn set_previous(&self, previous: Option<&Node>) {
         self.previous.store(as_link(previous), Ordering::Release);
     }
@@ -356,15 +356,15 @@ fn as_link(node: Option<&Node>) -> *mut Node {
     node.map_or(null_mut(), |node| std::ptr::from_ref(node).cast_mut())
 }
 
-/// Returns the node that a link leads to. The link is in the arena of that node, or beside it.
+/// Returns the target of a link. The link is in the arena of that node, or next to it.
 pub(super) fn follow(link: &AtomicPtr<Node>) -> Option<&Node> {
-    // SAFETY: invariants 1 and 4: a link is stored when the node is whole, and the node lives as
-    // long as the link.
+    // SAFETY: invariants 1 and 4: a link is stored when the node is complete, and the node lives
+    // as long as the link.
     unsafe { link.load(Ordering::Acquire).as_ref() }
 }
 
 /// The number of entries in the lowest four bits, then the slots, four bits each: those of the
-/// entries in their order, then the free ones.
+/// entries in order, then the free ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Permutation(u64);
 
@@ -388,7 +388,7 @@ impl Permutation {
         (self.0 >> (4 * (position + 1)) & 15) as usize
     }
 
-    /// Returns the permutation with the first free slot at `position`, and that slot.
+    /// Returns the permutation with the first free slot inserted at `position`, and that slot.
     fn insert(self, position: usize) -> (Permutation, usize) {
         let count = self.count();
         debug_assert!(position <= count && count < SLOTS);
@@ -396,7 +396,7 @@ impl Permutation {
         let below = |position: usize| (1 << (4 * (position + 1))) - 1;
         let before = self.0 & below(position);
         let moved = (self.0 & below(count) & !below(position)) << 4;
-        // Above the last of fifteen slots nothing is left to keep.
+        // Behind the last of fifteen slots there are no bits to keep.
         let after = if count + 2 < 16 { self.0 & !below(count + 1) } else { 0 };
         let inserted = (slot as u64) << (4 * (position + 1));
         (Permutation((before | inserted | moved | after) + 1), slot)
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn permutations_are_lists() {
-        // All orders of inserting, by a number whose digits are the positions.
+        // All insertion orders, by a number whose digits are the positions.
         for seed in 0..if cfg!(miri) { 5 } else { 2000_u64 } {
             let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let (mut permutation, mut model, mut free) =

@@ -1,20 +1,20 @@
-//! Searches: what is looked for, and the eight bytes of a key by which a node orders most of its
-//! entries without a look at the keys.
+//! Search positions, and the eight-byte key prefixes by which a node orders most of its entries
+//! without access to the keys.
 //!
-//! All keys of a node lie between two fences, so they share whatever the fences share: the first
-//! bytes of the row, or the row and the first bytes of the qualifier, or the whole column. A node
-//! keeps of each key the eight bytes that come next ([`Skip`] says from where), as a number that
-//! orders as the bytes do. Shorter ones are filled with zeros: different prefixes decide, equal
-//! ones say nothing.
+//! All keys of a node lie between two fences, so they have the common prefix of the fences: the
+//! first bytes of the row, or the row and the first bytes of the qualifier, or the whole column.
+//! A node stores the next eight bytes of each key ([`Skip`] is the offset), as a number that
+//! orders as the bytes do. Shorter ones are padded with zeros: different prefixes decide, equal
+//! ones do not.
 
 use std::cmp::Ordering;
 
 use crate::cell::{KEY_TAIL_BYTES, column_of};
 
-/// Bytes of a key's tail that order it: without the length of the row.
+/// Bytes of a key's tail that determine its order: without the length of the row.
 const ORDERED_TAIL_BYTES: usize = KEY_TAIL_BYTES - 2;
 
-/// A place among the keys: of a cell, or before or after all cells of a row or column.
+/// A position among the keys: of a cell, or before or after all cells of a row or column.
 #[derive(Clone, Copy)]
 pub(super) struct Probe<'a> {
     row: &'a [u8],
@@ -23,28 +23,28 @@ pub(super) struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// Returns the place of an encoded key.
+    /// Returns the position of an encoded key.
     pub(super) fn key(key: &'a [u8]) -> Probe<'a> {
         let (row, qualifier) = column_of(key);
         Probe { row, qualifier, tail: &key[key.len() - KEY_TAIL_BYTES..][..ORDERED_TAIL_BYTES] }
     }
 
-    /// Returns the place before all cells of a row.
+    /// Returns the position before all cells of a row.
     pub(super) fn row_start(row: &'a [u8]) -> Probe<'a> {
         Probe::column_start(row, &[])
     }
 
-    /// Returns the place before all cells of a column.
+    /// Returns the position before all cells of a column.
     pub(super) fn column_start(row: &'a [u8], qualifier: &'a [u8]) -> Probe<'a> {
         Probe { row, qualifier, tail: &[0; ORDERED_TAIL_BYTES] }
     }
 
-    /// Returns the place after all cells of a column.
+    /// Returns the position after all cells of a column.
     pub(super) fn column_end(row: &'a [u8], qualifier: &'a [u8]) -> Probe<'a> {
         Probe { row, qualifier, tail: &[0xff; ORDERED_TAIL_BYTES] }
     }
 
-    /// Compares the place with that of an encoded key.
+    /// Compares the position with that of an encoded key.
     pub(super) fn compare(&self, key: &[u8]) -> Ordering {
         let other = Probe::key(key);
         self.row
@@ -53,7 +53,7 @@ impl<'a> Probe<'a> {
             .then_with(|| self.tail.cmp(other.tail))
     }
 
-    /// Returns the eight bytes after what `skip` leaves out.
+    /// Returns the eight bytes after the skipped ones.
     pub(super) fn prefix(&self, skip: Skip) -> u64 {
         let part = match skip.part {
             Part::Row => self.row,
@@ -63,7 +63,7 @@ impl<'a> Probe<'a> {
         eight_bytes(part, usize::from(skip.offset))
     }
 
-    /// Returns whether both places agree in what `skip` leaves out.
+    /// Returns whether both positions have equal skipped bytes.
     pub(super) fn shares(&self, other: &Probe<'_>, skip: Skip) -> bool {
         let offset = usize::from(skip.offset);
         let share = |a: &[u8], b: &[u8]| match (a.get(..offset), b.get(..offset)) {
@@ -82,28 +82,28 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// What the keys of a node share, and its entries' prefixes therefore leave out.
+/// The common prefix of a node's keys, which its entries' prefixes skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Skip {
     part: Part,
     offset: u16,
 }
 
-/// The parts of a key in their order.
+/// The parts of a key in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Row,
-    /// The whole row is shared.
+    /// The whole row is common.
     Qualifier,
-    /// Row and qualifier are shared.
+    /// Row and qualifier are common.
     Tail,
 }
 
 impl Skip {
-    /// Leaves out nothing.
+    /// Skips nothing.
     pub(super) const NOTHING: Skip = Skip { part: Part::Row, offset: 0 };
 
-    /// Returns what all keys from `low` up to `high` share.
+    /// Returns the common prefix of all keys from `low` up to `high`.
     pub(super) fn between(low: &[u8], high: &[u8]) -> Skip {
         let (low, high) = (Probe::key(low), Probe::key(high));
         let (part, a, b) = if low.row != high.row {
@@ -135,7 +135,7 @@ fn eight_bytes(part: &[u8], offset: usize) -> u64 {
     if missing >= 8 {
         return 0;
     }
-    // The last eight bytes hold them, after others that are shifted out.
+    // The last eight bytes include them, after others that are shifted out.
     if part.len() >= 8
         && let Some(last) = number(part.len() - 8)
     {

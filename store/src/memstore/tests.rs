@@ -1,4 +1,4 @@
-//! The memstore against a sorted map, and its figures.
+//! Tests of the memstore against a sorted map, and of its statistics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::*;
 use crate::cell::{Cell, SearchKey, Timestamp, column_of, compare_keys, row_of};
 use crate::scan::merge::RowOrder;
 
-/// A key that orders as the cells do.
+/// A key that compares in cell order.
 #[derive(Clone, PartialEq, Eq)]
 struct Key(Vec<u8>);
 
@@ -25,7 +25,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// What a memstore has to show.
+/// Expected content of a memstore.
 #[derive(Default, Clone)]
 struct Model(BTreeMap<Key, Vec<u8>>);
 
@@ -82,7 +82,7 @@ fn the_newest_sequence_of_commits_is_that_of_the_first_cells() {
         let cells = cells.iter().map(|cell| (*cell, b"v".as_slice()));
         memstore.insert_commit(cells, Timestamp(time));
     };
-    // Applied in another order than they were made.
+    // Applied in another order than they were committed.
     for sequence in (1..500).rev() {
         commit(&[cell("q", sequence, sequence as u64)], sequence);
     }
@@ -195,7 +195,7 @@ fn chunks_hold_little_more_than_is_used() {
     assert_eq!(memstore.cell_count(), cells);
 }
 
-/// Rows and qualifiers of few letters, so that many share beginnings, some longer than a prefix.
+/// Rows and qualifiers of few letters, so that many share prefixes, some longer than eight bytes.
 fn bytes(length: usize) -> impl Strategy<Value = Vec<u8>> {
     let letter = prop_oneof![Just(0_u8), Just(b'a'), Just(b'b'), Just(0xff)];
     let shared = prop_oneof![Just(0_usize), Just(7), Just(8), Just(13)];
@@ -213,13 +213,13 @@ enum Step {
         qualifier: Vec<u8>,
         version: u64,
     },
-    /// Rows in order after this one.
+    /// Ascending rows after this one.
     Run {
         row: Vec<u8>,
         count: usize,
     },
     RemoveFrom(u64),
-    /// Reads all, and moves the cursors about.
+    /// Reads all cells, and moves the cursors.
     Check {
         row: Vec<u8>,
         qualifier: Vec<u8>,
@@ -247,7 +247,7 @@ fn encoded(parts: &KeyParts<'_>) -> Vec<u8> {
     key
 }
 
-/// Goes through a cursor and through what it has to show, in all ways that a cursor moves.
+/// Compares a cursor with the expected cells, for all moves of a cursor.
 fn check_moves(
     cursor: &mut dyn Cursor,
     expected: &[(&[u8], &[u8])],
@@ -381,8 +381,8 @@ proptest! {
     }
 }
 
-/// Readers run through the whole while writers insert: each sees its cells in order, and all that
-/// were there before it began.
+/// Readers scan the memstore while writers insert: each sees its cells in order, and all that
+/// were inserted before it began.
 #[test]
 fn readers_and_writers_at_once() {
     let memstore = Arc::new(Memstore::new());

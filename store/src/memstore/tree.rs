@@ -1,8 +1,8 @@
 //! A B+-tree of cells in an arena: one writer at a time, readers without locks.
 //!
-//! Nodes and cells are added to the arena and never go before the tree does, so a reader that has
-//! got hold of one may look at it as long as it likes. [`super::node`] says how a reader gets all
-//! entries of *one* node; this is how it gets to the right one.
+//! Nodes and cells are added to the arena and freed only with the tree, so a reader can use a
+//! reference as long as it likes. [`super::node`] describes how a reader gets all entries of
+//! *one* node; this module finds the node.
 //!
 //! # Splits
 //!
@@ -15,25 +15,25 @@
 //! Until 3 the upper half is in both, and nothing is added to either.
 //!
 //! A reader takes a snapshot of a node, finds the child, takes a snapshot of the child, and then
-//! looks whether the node still is as it was ([`Node::is_unchanged`]; for the root: whether it
-//! still is the root). If so, the child had not been cut when the reader saw it: the cut comes
-//! after the change of the parent. So the child's snapshot has all of the child's range, as the
-//! parent showed it. If not, it starts again at the root; each time a split has come to its end.
+//! checks that the node is unchanged ([`Node::is_unchanged`]; for the root: that it is still the
+//! root). If so, the child had not been cut when the reader saw it: the cut comes after the
+//! change of the parent. So the child's snapshot has all of the child's range, as in the parent.
+//! If not, it restarts at the root; each time a split has been completed.
 //!
-//! Along the leaves, a reader may meet cells again that it had from the leaf before (between 1 and
-//! 3), and leaves them out; it never misses any, because cells only ever move to the right.
+//! Along the leaves, a reader may see cells again that it had in the previous leaf (between 1 and
+//! 3), and skips them; it never misses any, because cells only ever move to the right.
 //!
-//! # Prefixes that say too little
+//! # Rebuilding prefixes
 //!
-//! A node's prefixes begin after what its fences shared when it was made ([`Skip`]). A node made
-//! without an upper fence, as all are when cells come in order, may find its prefixes all equal. It
-//! is then made anew when it is split, and its copy takes its place in the parent after 2. Readers
-//! of the old one still find in it all that was inserted before; it stays in the arena.
+//! A node's prefixes begin after the common prefix of its fences at its creation ([`Skip`]). A
+//! node without an upper fence, as all are when cells are inserted in order, may have equal
+//! prefixes. It is then rebuilt when it is split, and the copy replaces it in the parent after 2.
+//! Readers of the old one still find all cells that were inserted before; it stays in the arena.
 //!
-//! # What a reader sees
+//! # Visibility to readers
 //!
-//! All cells whose insert returned before it began, and any of those inserted meanwhile. Which of
-//! them it shows is decided by their sequences, elsewhere.
+//! A reader sees all cells whose insert returned before it began, and possibly some inserted
+//! meanwhile. The sequences decide, elsewhere, if they are visible to a snapshot.
 
 #![allow(unsafe_code, reason = "ties what is in the arena to the tree's lifetime; run under Miri")]
 
@@ -48,40 +48,40 @@ use super::prefix::{Probe, Skip};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SLOTS};
 use crate::cell::KeyParts;
 
-/// Sorted cells.
+/// Tree of cells.
 pub(super) struct Tree {
-    /// Null as long as there is no cell.
+    /// Null while there is no cell.
     root: AtomicPtr<Node>,
-    /// The first eight bytes of the least row that ever was, and of the greatest.
+    /// The first eight bytes of the least row ever inserted, and of the greatest.
     first_prefix: AtomicU64,
     last_prefix: AtomicU64,
-    /// The last leaf, and the one into which a cell was inserted last (null after a split). Only
-    /// the writer looks at them.
+    /// The last leaf, and the leaf of the last insert (null after a split). Used only by the
+    /// writer.
     last: AtomicPtr<Node>,
     recent: AtomicPtr<Node>,
     writer: Mutex<Writer>,
 }
 
-/// What belongs to the one writer.
+/// State of the writer.
 #[derive(Default)]
 struct Writer {
     arena: Arena,
-    /// The cell that was inserted last.
+    /// The last inserted cell.
     recent_cell: Option<CellPtr>,
 }
 
-/// What inserts have made of the tree.
+/// Growth of the tree by inserts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Growth {
-    /// Cells that were not there before.
+    /// Number of new keys.
     pub(super) cells: u64,
-    /// Bytes taken from chunks, in all.
+    /// Total bytes of allocations.
     pub(super) used_bytes: u64,
     /// Bytes of all chunks.
     pub(super) held_bytes: u64,
 }
 
-/// The inner nodes on the way to a node, from the root down, with the positions of the children.
+/// Inner nodes from the root to a node, with the positions of the children.
 type Path<'a> = SmallVec<[(&'a Node, usize); 12]>;
 
 impl Default for Tree {
@@ -103,14 +103,14 @@ impl Tree {
         follow(&self.root)
     }
 
-    /// Returns whether a row lies outside of the rows of all cells, by its first bytes.
+    /// Returns whether a row lies outside the range of all rows, by its first bytes.
     pub(super) fn is_outside(&self, row: &[u8]) -> bool {
         let prefix = Probe::row_start(row).prefix(Skip::NOTHING);
         prefix < self.first_prefix.load(Ordering::Relaxed)
             || prefix > self.last_prefix.load(Ordering::Relaxed)
     }
 
-    /// Returns the leaf to which a place belongs, or the last leaf.
+    /// Returns the leaf for a position, or the last leaf.
     fn leaf_of(&self, probe: Option<&Probe<'_>>) -> Option<(&Node, Snapshot)> {
         loop {
             let root = self.root()?;
@@ -124,7 +124,7 @@ impl Tree {
         }
     }
 
-    /// Fills `cells` with those of a leaf from the first one after `probe` on; leaves it empty if
+    /// Fills `cells` with those of a leaf from the first one after `probe`; leaves it empty if
     /// there is none.
     pub(super) fn seek<'a>(&'a self, probe: &Probe<'_>, cells: &mut LeafCells<'a>) {
         cells.clear();
@@ -139,8 +139,8 @@ impl Tree {
         }
     }
 
-    /// Fills `cells` with those of a leaf that begin with the same bytes as `row`. If more of them
-    /// could be in the next leaf, they go on there.
+    /// Fills `cells` with those of a leaf that have the same first bytes as `row`. If there may
+    /// be more in the next leaf, the copy continues there.
     pub(super) fn seek_row<'a>(&'a self, row: &[u8], cells: &mut LeafCells<'a>) {
         let probe = Probe::row_start(row);
         cells.clear();
@@ -178,7 +178,7 @@ impl Tree {
     }
 }
 
-/// Goes down to the leaf to which a place belongs; `None` if a node changed on the way.
+/// Descends to the leaf for a position; `None` if a node changed on the way.
 fn descend<'a>(
     root: &'a Node,
     seen: Snapshot,
@@ -201,7 +201,7 @@ fn descend<'a>(
 
 /// Writing.
 impl Tree {
-    /// Inserts cells. One with the same key is replaced.
+    /// Inserts cells. A cell replaces one with the same key.
     pub(super) fn insert<'c>(
         &self,
         cells: impl Iterator<Item = (KeyParts<'c>, &'c [u8])>,
@@ -210,7 +210,7 @@ impl Tree {
         let mut added = 0;
         for (key, value) in cells {
             let cell = writer.arena.place_cell(&key, value);
-            // SAFETY: the arena goes with the tree.
+            // SAFETY: the arena lives as long as the tree.
             let cell = unsafe { cell.cell() };
             added += u64::from(self.insert_cell(&mut writer, cell));
         }
@@ -218,7 +218,7 @@ impl Tree {
         Growth { cells: added, used_bytes: arena.used_bytes(), held_bytes: arena.held_bytes() }
     }
 
-    /// Inserts a cell; returns whether there was none with the same key.
+    /// Inserts a cell; returns whether its key is new.
     fn insert_cell<'a>(&'a self, writer: &mut Writer, cell: CellRef<'a>) -> bool {
         let probe = Probe::key(cell.key());
         let prefix = probe.prefix(Skip::NOTHING);
@@ -250,7 +250,7 @@ impl Tree {
         true
     }
 
-    /// Adds an entry to a node, which is split first if it is full. `path` leads to a full node.
+    /// Adds an entry to a node; a full node is split first. `path` leads to a full node.
     fn add<'a>(
         &'a self,
         writer: &mut Writer,
@@ -292,7 +292,7 @@ impl Tree {
         }
     }
 
-    /// Makes the new nodes of a split, which no reader knows yet.
+    /// Creates the new nodes of a split, which no reader can see yet.
     fn divide<'a>(
         &'a self,
         writer: &mut Writer,
@@ -302,7 +302,7 @@ impl Tree {
     ) -> Split<'a> {
         let seen = node.snapshot();
         let high = upper_fence(path);
-        // Cells that come in order fill their nodes.
+        // Cells inserted in order fill their nodes.
         let at_end = position == SLOTS && high.is_none();
         let at = if at_end { SLOTS } else { SLOTS.div_ceil(2) };
         let first_right = match () {
@@ -328,7 +328,7 @@ impl Tree {
         Split { at, left, right }
     }
 
-    /// Puts a node in the place of another that begins with the same key.
+    /// Replaces a node by another one with the same first key.
     fn exchange(&self, old: &Node, new: &Node) {
         let (Some(root), Some(low)) = (self.root(), new.low()) else { return };
         let probe = Probe::key(low.key());
@@ -340,8 +340,8 @@ impl Tree {
         }
     }
 
-    /// Returns the leaf with room in which a place certainly lies, and the position, if it is the
-    /// leaf after whose last cell all end or that of the last insert.
+    /// Returns the leaf with room that certainly includes a position, and the index in it, if it
+    /// is the last leaf, behind its last cell, or the leaf of the last insert.
     fn near(&self, writer: &Writer, probe: &Probe<'_>) -> Option<(&Node, usize)> {
         if let Some(last) = follow(&self.last) {
             let count = last.snapshot().count();
@@ -353,7 +353,8 @@ impl Tree {
         // SAFETY: the arena is the writer's.
         let cell = unsafe { writer.recent_cell?.cell() };
         let seen = recent.snapshot();
-        // What shares that much with a cell of the leaf can be looked for among its prefixes.
+        // A key with this common prefix with a cell of the leaf can be located by the leaf's
+        // prefixes.
         if seen.count() == SLOTS || !probe.shares(&Probe::key(cell.key()), recent.skip()) {
             return None;
         }
@@ -381,11 +382,12 @@ impl Tree {
     }
 
     fn place(&self, writer: &mut Writer, node: Node) -> &Node {
-        // SAFETY: the arena goes with the tree.
+        // SAFETY: the arena lives as long as the tree.
         unsafe { node.place(&mut writer.arena) }
     }
 
-    /// Removes the cells that `keep` does not want; returns how many. Their bytes stay in use.
+    /// Removes the cells for which `keep` is `false`; returns their number. Their bytes stay in
+    /// use.
     pub(super) fn retain(&self, keep: impl Fn(CellRef<'_>) -> bool) -> u64 {
         let _writer = self.writer.lock();
         let mut next = self.root();
@@ -401,17 +403,17 @@ impl Tree {
     }
 }
 
-/// A full node and the new node after it.
+/// Result of dividing a full node.
 struct Split<'a> {
-    /// The position of the first entry that went to the right; [`SLOTS`] if the new entry alone is
-    /// there.
+    /// The position of the first entry that moved to the right; [`SLOTS`] if only the new entry
+    /// is there.
     at: usize,
-    /// The node itself, still whole, or a new one for its lower half.
+    /// The node itself, not yet cut, or a new one for its lower half.
     left: &'a Node,
     right: &'a Node,
 }
 
-/// Goes down to the node of a level to which a place belongs. The caller is the writer.
+/// Descends to the node of a level for a position. Called by the writer.
 fn descend_for_insert<'a>(
     root: &'a Node,
     probe: &Probe<'_>,
@@ -429,7 +431,7 @@ fn descend_for_insert<'a>(
     node
 }
 
-/// Returns the least key after all that can come into the node to which a path leads.
+/// Returns the upper fence of the node to which a path leads.
 fn upper_fence<'a>(path: &[(&'a Node, usize)]) -> Option<CellRef<'a>> {
     path.iter().rev().find_map(|&(node, position)| {
         let seen = node.snapshot();

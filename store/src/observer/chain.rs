@@ -1,16 +1,17 @@
-//! The observers of one place in the order in which they run, and how one of them is called.
+//! Chain of the observers of one place in the order of their calls, and the call of one observer.
 //!
 //! ```text
-//!   operation --> Slot: does anybody want this hook?  --no-->  goes on: a load and a bit
+//!   operation --> Slot: is this hook declared?  --no-->  proceeds: a load and a bit test
 //!                    | yes
 //!                    v
-//!                 Chain: who wants it, by priority --> suspended? --> called, timed, judged
+//!                 Chain: its observers, by priority --> suspended? --> called, timed, judged
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. A panic never leaves a call: it becomes an error of the operation, or of nobody.
-//! 2. An essential observer that is suspended is never passed by where it could refuse.
+//! 1. A panic never propagates from a call: it becomes an error of the operation, or is only
+//!    logged.
+//! 2. A suspended essential observer is never skipped for a hook that can veto.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,20 +32,20 @@ use crate::observer::region::RegionObserver;
 use crate::observer::wal::WalObserver;
 use crate::options::CoprocessorLimits;
 
-/// What the calls of a store share.
+/// Environment and limits shared by all calls of a store.
 pub(crate) struct Runtime {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) limits: CoprocessorLimits,
 }
 
-/// What the three kinds of observers have in common.
+/// Common interface of the three kinds of observers.
 pub(crate) trait Observing {
     fn name(&self) -> &str;
     fn hooks(&self) -> Hooks;
     fn is_essential(&self) -> bool;
 }
 
-/// Makes a kind of observers one of them.
+/// Implements the common interface for a kind of observers.
 macro_rules! observing {
     ($($kind:ident),*) => {
         $(impl Observing for dyn $kind {
@@ -68,10 +69,10 @@ observing!(RegionObserver, WalObserver, MasterObserver);
 /// Observers with their priorities.
 pub(crate) type Attached<O> = Vec<(i32, Arc<O>)>;
 
-/// Where the chain of a place is, if anybody observes it.
+/// Holder of the chain of a place, if there are observers.
 pub(crate) struct Slot<O: ?Sized> {
     chain: ArcSwapOption<Chain<O>>,
-    /// The hooks of the chain, so that most operations need not look at it.
+    /// The hooks of the chain, so that most operations need not load the chain.
     hooks: AtomicU64,
 }
 
@@ -82,13 +83,13 @@ impl<O: ?Sized> Default for Slot<O> {
 }
 
 impl<O: ?Sized> Slot<O> {
-    /// Returns whether anybody wants one of these hooks.
+    /// Returns whether an observer declares one of these hooks.
     #[inline]
     pub(crate) fn wants(&self, hooks: Hooks) -> bool {
         Hooks::from_bits(self.hooks.load(Ordering::Acquire)).meets(hooks)
     }
 
-    /// Returns the chain if anybody in it wants one of these hooks.
+    /// Returns the chain if an observer in it declares one of these hooks.
     #[inline]
     pub(crate) fn chain_for(&self, hooks: Hooks) -> Option<Arc<Chain<O>>> {
         if self.wants(hooks) { self.chain.load_full() } else { None }
@@ -108,7 +109,7 @@ impl<O: ?Sized> Slot<O> {
     /// Replaces the chain.
     pub(crate) fn set(&self, chain: Chain<O>) {
         let hooks = chain.hooks.bits();
-        // Who sees the hooks sees the chain.
+        // A reader that sees the hooks must see the chain.
         let chain = (!chain.seats.is_empty()).then(|| Arc::new(chain));
         self.chain.store(chain);
         self.hooks.store(hooks, Ordering::Release);
@@ -118,7 +119,7 @@ impl<O: ?Sized> Slot<O> {
 /// The observers of one place.
 pub(crate) struct Chain<O: ?Sized> {
     scope: CoprocessorScope,
-    /// Name of the table; of no use elsewhere.
+    /// Name of the table; unused in other scopes.
     pub(super) table_name: Arc<str>,
     hooks: Hooks,
     pub(super) seats: Vec<Seat<O>>,
@@ -131,22 +132,22 @@ pub(super) struct Seat<O: ?Sized> {
     pub(super) warden: Arc<Warden>,
 }
 
-/// Watches over the calls of one observer.
+/// Monitor of the calls of one observer.
 pub(super) struct Warden {
     pub(super) name: String,
     priority: i32,
     is_essential: bool,
-    /// Where it is attached, for messages.
+    /// Place where it is attached, for messages.
     place: String,
     meter: Arc<Meter>,
     runtime: Arc<Runtime>,
 }
 
-/// How a call ended, for the figures.
+/// Outcome of a call, for the statistics.
 pub(super) enum Ending {
     Succeeded,
     Refused,
-    /// How it failed, and with which message.
+    /// Kind of failure, and message.
     Failed(Failure, String),
 }
 
@@ -155,7 +156,7 @@ impl Warden {
     ///
     /// # Errors
     ///
-    /// It is suspended, and the hook must not be left out.
+    /// It is suspended, and the hook must not be skipped.
     pub(super) fn admit(&self, hook: Hook) -> Result<bool> {
         match self.meter.is_suspended() {
             false => Ok(true),
@@ -164,7 +165,7 @@ impl Warden {
         }
     }
 
-    /// Returns the error of who cannot do without the coprocessor if it is suspended.
+    /// Returns an error if the coprocessor, which the caller requires, is suspended.
     pub(super) fn check_active(&self) -> Result<()> {
         match self.meter.is_suspended() {
             true => Err(self.meter.suspension(&self.name, &self.place)),
@@ -180,17 +181,17 @@ impl Warden {
         HookContext::begin(&*self.runtime.env, self.runtime.limits.time)
     }
 
-    /// Counts calls.
+    /// Adds calls to the statistics.
     pub(super) fn count(&self, calls: u64, spent_micros: i64, longest_micros: i64) {
         self.meter.count(calls, spent_micros, longest_micros);
     }
 
-    /// Takes note of a call that returned.
+    /// Records a successful call.
     pub(super) fn succeeded(&self, call: Call) {
         self.meter.succeeded(call);
     }
 
-    /// Takes note of how a call ended, which took so long, and returns what it comes to.
+    /// Records the outcome and the time of a call, and returns its result for the operation.
     pub(super) fn settle<T>(
         &self,
         call: Call,
@@ -202,7 +203,7 @@ impl Warden {
         result
     }
 
-    /// Returns what a call comes to that took so long, and how it ended.
+    /// Returns the result and the outcome of a call that took `spent` time.
     pub(super) fn judge<T>(
         &self,
         call: Call,
@@ -247,7 +248,7 @@ impl Warden {
         (Err(failure_error(&self.name, message, detail)), Ending::Failed(failure, noted))
     }
 
-    /// Takes note of how a call ended.
+    /// Records the outcome of a call.
     pub(super) fn note(&self, call: Call, ending: Ending) {
         let (failure, message) = match ending {
             Ending::Succeeded => return self.meter.succeeded(call),
@@ -262,7 +263,7 @@ impl Warden {
         }
     }
 
-    /// Puts the coprocessor's name into a veto without one.
+    /// Fills in the coprocessor's name in a veto without one.
     fn signed(&self, error: Error) -> Error {
         match error {
             Error::Vetoed(mut veto) if veto.coprocessor.is_empty() => {
@@ -276,12 +277,12 @@ impl Warden {
 
 impl<O: Observing + ?Sized> Chain<O> {
     /// Returns the chain of these observers: by priority, lower first, equal ones in the given
-    /// order. Who was in the chain before, or has the name of one that was, goes on with its
-    /// figures and its state.
+    /// order. An observer of the previous chain, or one with the same name, retains its
+    /// statistics and state.
     ///
     /// # Errors
     ///
-    /// What an observer says of itself when it is asked for its name and hooks panics.
+    /// A panic of an observer when it is queried for its name and hooks.
     pub(crate) fn new(
         (scope, table_name): (CoprocessorScope, &str),
         mut observers: Attached<O>,
@@ -317,7 +318,7 @@ impl<O: Observing + ?Sized> Chain<O> {
         Ok(Chain { scope, table_name: table_name.into(), hooks, seats })
     }
 
-    /// Returns the part of this chain that another one does not have: figures and all.
+    /// Returns the seats of this chain that another one lacks, with their statistics.
     pub(crate) fn without(&self, other: Option<&Chain<O>>) -> Chain<O> {
         let is_there = |seat: &Seat<O>| {
             let mut others = other.iter().flat_map(|chain| &chain.seats);
@@ -332,17 +333,17 @@ impl<O: Observing + ?Sized> Chain<O> {
         Chain { scope: self.scope, table_name, hooks: self.hooks, seats: left.collect() }
     }
 
-    /// Returns whether anybody wants one of these hooks.
+    /// Returns whether an observer declares one of these hooks.
     pub(crate) fn wants(&self, hooks: Hooks) -> bool {
         self.hooks.meets(hooks)
     }
 
-    /// Returns where the chain stands.
+    /// Returns the scope of the chain.
     pub(super) fn scope(&self) -> CoprocessorScope {
         self.scope
     }
 
-    /// Calls a hook of all who want it; the first error ends it.
+    /// Calls a hook of all observers that declare it; the first error ends the calls.
     pub(super) fn ask(
         &self,
         hook: Hook,
@@ -351,7 +352,7 @@ impl<O: Observing + ?Sized> Chain<O> {
         self.seats.iter().try_for_each(|seat| seat.call(hook, &mut code).map(drop))
     }
 
-    /// The same for a hook that may bypass: who does so ends it, too.
+    /// As `ask`, for a hook that may bypass; a bypass ends the calls, too.
     pub(super) fn ask_until<T>(
         &self,
         hook: Hook,
@@ -365,7 +366,8 @@ impl<O: Observing + ?Sized> Chain<O> {
         Ok(Flow::Proceed)
     }
 
-    /// Calls a hook of all who want it, after something that cannot be undone: errors are logged.
+    /// Calls a hook of all observers that declare it, after something that cannot be undone:
+    /// errors are logged.
     pub(super) fn tell(
         &self,
         hook: Hook,
@@ -380,7 +382,7 @@ impl<O: Observing + ?Sized> Chain<O> {
         }
     }
 
-    /// Returns the figures of the observers in the order in which they run.
+    /// Returns the statistics of the observers in the order of their calls.
     pub(crate) fn status(&self) -> impl Iterator<Item = CoprocessorStatus> {
         self.seats.iter().map(|seat| {
             let warden = &seat.warden;
@@ -389,7 +391,7 @@ impl<O: Observing + ?Sized> Chain<O> {
         })
     }
 
-    /// Lets the observers of a name be called again; returns whether there are any.
+    /// Resumes the observers with a name; returns whether there are any.
     pub(crate) fn resume(&self, name: &str) -> bool {
         let named = self.seats.iter().filter(|seat| seat.warden.name == name);
         named.map(|seat| seat.warden.meter.resume()).count() > 0
@@ -397,7 +399,7 @@ impl<O: Observing + ?Sized> Chain<O> {
 }
 
 impl<O: ?Sized> Seat<O> {
-    /// Calls a hook if it is wanted; `None` if it was not called.
+    /// Calls a hook if it is declared; `None` if it was not called.
     pub(super) fn call<T>(
         &self,
         hook: Hook,

@@ -1,4 +1,4 @@
-//! What hooks are given beside what they are about: time, and for writes a way to the transaction.
+//! Contexts passed to hooks: time limit, table, and for writes access to the transaction.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -12,25 +12,26 @@ use crate::mutation::Mutation;
 use crate::observer::FAILED;
 use crate::scan::Get;
 
-/// How long a call of a hook has taken and may take.
+/// Time limit of a hook's call and the time it has used.
 ///
-/// Nothing stops a hook that does not return: the limit is looked at when it has returned. A hook
-/// that loops asks [`HookContext::check_deadline`] from time to time and returns the error.
+/// A hook that does not return is not interrupted: the limit is checked when it has returned. A
+/// hook that loops should call [`HookContext::check_deadline`] from time to time and return the
+/// error.
 pub struct HookContext<'a> {
     env: &'a dyn Env,
     started_micros: i64,
-    /// Time in calls back into the store, which may wait for others.
+    /// Time spent in calls back into the store, which may wait for other transactions.
     away_micros: Cell<i64>,
     limit_micros: i64,
 }
 
-/// What a hook of a table is told: the table, and the time it has.
+/// Context of a hook of a table: the table, and the time limit.
 pub struct TableContext<'a> {
     table: TableId,
     hook: &'a HookContext<'a>,
 }
 
-/// A region, as observers are shown it.
+/// A region, as passed to observers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegionRef<'a> {
     /// Its table.
@@ -39,7 +40,7 @@ pub struct RegionRef<'a> {
     pub region: RegionId,
     /// Its first row.
     pub start: &'a [u8],
-    /// The row after its last; `None` for open.
+    /// The row after its last; `None` for no stop.
     pub stop: Option<&'a [u8]>,
 }
 
@@ -54,12 +55,12 @@ impl<'a> HookContext<'a> {
         }
     }
 
-    /// Returns an error once the hook has taken longer than it may; time that the store took for
-    /// it, waiting for a row lock for example, is not counted.
+    /// Returns an error once the hook has exceeded its time limit. Time that the store spends on
+    /// its behalf, waiting for a row lock for example, is not counted.
     ///
     /// # Errors
     ///
-    /// One that the hook is to return: the call counts as an overrun then.
+    /// An error that the hook should return: the call counts as an overrun then.
     pub fn check_deadline(&self) -> Result<()> {
         match self.spent_micros() > self.limit_micros {
             true => Err(Error::Vetoed(Box::new(Veto {
@@ -81,7 +82,7 @@ impl<'a> HookContext<'a> {
         spent_micros > self.limit_micros
     }
 
-    /// Runs what is not the hook's own work.
+    /// Runs work of the store, which does not count as the hook's time.
     fn away<T>(&self, work: impl FnOnce() -> T) -> T {
         let started = self.env.now_micros();
         let result = work();
@@ -101,70 +102,69 @@ impl<'a> TableContext<'a> {
         self.table
     }
 
-    /// Returns an error once the hook has taken longer than it may; see
+    /// Returns an error once the hook has exceeded its time limit; see
     /// [`HookContext::check_deadline`].
     ///
     /// # Errors
     ///
-    /// One that the hook is to return.
+    /// An error that the hook should return.
     pub fn check_deadline(&self) -> Result<()> {
         self.hook.check_deadline()
     }
 }
 
-/// What an observer may do to the transaction whose write it sees, beside changing the write.
+/// Access of an observer to the transaction whose write it observes.
 pub trait ObserverContext {
     /// The table whose observer is called.
     fn table(&self) -> TableId;
 
     /// Appends the current state of a row to `out`: the transaction's own writes over the newest
-    /// committed version. Meant for rows of the batch (locked) and rows locked with
-    /// [`ObserverContext::lock`]. Returns whether the row exists. No observer sees this read.
+    /// committed version. Intended for rows of the batch (locked) and rows locked with
+    /// [`ObserverContext::lock`]. Returns whether the row exists. This read is not observed.
     ///
-    /// For a row of the batch whose mutation carries
-    /// [`Mutation::previous`], that is the cheaper answer.
+    /// For a row of the batch whose mutation has [`Mutation::previous`], that is cheaper.
     fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
 
     /// Takes the exclusive lock of a row, of any table, until the end of the transaction.
     fn lock(&self, table: TableId, row: &[u8]) -> Result<()>;
 
-    /// Adds mutations, of any table, to the same transaction; they run through that table's own
-    /// observers.
+    /// Adds mutations, of any table, to the same transaction; the observers of that table see
+    /// them.
     ///
     /// # Errors
     ///
-    /// What refuses them, to be returned by the hook. If observers call each other too deep, the
-    /// error names the circle.
+    /// The error that rejects them, which the hook should return. If observers call each other
+    /// too deeply, the error names the cycle.
     fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()>;
 
-    /// Returns who writes ([`TransactionOptions::user`](crate::transaction::TransactionOptions));
-    /// empty if nobody said.
+    /// Returns the writing user
+    /// ([`TransactionOptions::user`](crate::transaction::TransactionOptions)); empty if unknown.
     fn user(&self) -> &str {
         ""
     }
 
-    /// Returns what the client gave with the write for observers of its own layer
-    /// ([`Transaction::mutate_with`](crate::Transaction::mutate_with)); `None` if it gave nothing.
+    /// Returns the client's attachment for observers of its own layer
+    /// ([`Transaction::mutate_with`](crate::Transaction::mutate_with)); `None` if there is none.
     fn attachment(&self) -> Option<Attachment<'_>> {
         None
     }
 
-    /// Returns an error once the hook has taken longer than it may, not counting the time in the
+    /// Returns an error once the hook has exceeded its time limit, not counting the time in the
     /// calls above, or once the statement was cancelled; see [`HookContext::check_deadline`].
     ///
     /// # Errors
     ///
-    /// One that the hook is to return.
+    /// An error that the hook should return.
     fn check_deadline(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// What a client gives with a write for observers of its own layer: the store does not know what it
-/// is. HBase has attributes of operations for this.
+/// Data that a client attaches to a write for observers of its own layer, opaque to the store.
+/// HBase has attributes of operations for this.
 pub type Attachment<'a> = &'a (dyn Any + Send + Sync);
 
-/// What a transaction does for its observers.
+/// Operations of a transaction on behalf of its observers.
 pub(crate) trait Transacting {
     /// Reads the newest state of a row.
     fn newest(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
@@ -172,24 +172,24 @@ pub(crate) trait Transacting {
     fn lock_exclusively(&self, table: TableId, row: &[u8]) -> Result<()>;
     /// Stages mutations that a coprocessor adds.
     fn stage(&self, table: TableId, mutations: Vec<Mutation>, by: &Caller<'_>) -> Result<()>;
-    /// Returns who writes.
+    /// Returns the writing user.
     fn user(&self) -> &str;
-    /// Returns [`Error::Cancelled`] once the statement is to stop.
+    /// Returns [`Error::Cancelled`] once the statement is cancelled.
     fn check_cancelled(&self) -> Result<()>;
 }
 
-/// A coprocessor that adds mutations, behind the one whose additions it saw.
+/// A coprocessor that adds mutations, linked to the one whose additions it observed.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(super) coprocessor: &'a str,
     pub(super) table_name: &'a str,
     pub(super) behind: Option<&'a Caller<'a>>,
-    /// What came with the write that it saw.
+    /// The attachment of the write that it observed.
     pub(crate) attachment: Option<Attachment<'a>>,
 }
 
 impl Caller<'_> {
-    /// How far observers may call each other: index of a table whose index table has observers …
+    /// Maximal nesting of observers: index of a table whose index table has observers …
     pub(crate) const DEPTH_MAX: usize = 16;
 
     fn path(&self) -> impl Iterator<Item = &Caller<'_>> {
@@ -200,16 +200,16 @@ impl Caller<'_> {
         (self.coprocessor, self.table_name) == (other.coprocessor, other.table_name)
     }
 
-    /// Checks that the additions of this one may go on.
+    /// Checks that this coprocessor may add mutations.
     ///
     /// # Errors
     ///
-    /// Names the coprocessors that call each other.
+    /// An error that names the coprocessors that call each other.
     pub(crate) fn check_depth(&self) -> Result<()> {
         if self.path().count() <= Caller::DEPTH_MAX {
             return Ok(());
         }
-        // Newest first; the circle goes from this one back to where it was called before.
+        // Newest first; the cycle goes from this one back to its previous call.
         let round = self.path().skip(1).position(|caller| caller.is(self));
         let shown = round.map_or(Caller::DEPTH_MAX, |length| length + 1);
         let mut names: Vec<String> = self
@@ -232,7 +232,7 @@ impl Caller<'_> {
     }
 }
 
-/// The context of a write, as one coprocessor has it.
+/// The context of a write for one coprocessor.
 pub(super) struct WriteContext<'a> {
     pub(super) table: TableId,
     pub(super) transaction: &'a dyn Transacting,

@@ -1,4 +1,5 @@
-//! The filters that the observers of a table put before a flush or a compaction, as one.
+//! Cell filters that the observers of a table return for a flush or a compaction, combined into
+//! one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,26 +11,26 @@ use crate::observer::chain::Warden;
 use crate::observer::hook::Hook;
 use crate::observer::meter::Call;
 
-/// One call in so many is timed: to ask the clock costs as much as a small filter.
+/// One call in this many is timed: reading the clock costs as much as a small filter.
 const TIMED_CALLS: u64 = 64;
 
-/// A filter, with what watches over it.
+/// A filter with its monitor.
 pub(super) struct WatchedFilter {
     filter: Box<dyn CellFilter>,
     warden: Arc<Warden>,
     call: Call,
-    /// Whether it has failed: then the rewrite ends.
+    /// True after a failure, which ends the rewrite.
     failed: bool,
     calls: u64,
     spent_micros: i64,
     longest_micros: i64,
 }
 
-/// Filters one behind the other.
+/// Filters applied one after the other.
 pub(super) struct Filters(pub(super) Vec<WatchedFilter>);
 
 impl WatchedFilter {
-    /// Returns the filter that a hook of an observer returned.
+    /// Wraps the filter that a hook of an observer returned.
     pub(super) fn new(
         filter: Box<dyn CellFilter>,
         warden: &Arc<Warden>,
@@ -49,8 +50,8 @@ impl WatchedFilter {
 }
 
 impl WatchedFilter {
-    /// Takes note of a failure. That one cell went well is no news: a filter has done well when
-    /// nothing has failed until the end.
+    /// Records a failure. Success with one cell is not recorded: a filter succeeds if it has not
+    /// failed by the end.
     fn settle(
         &mut self,
         ended: std::thread::Result<Result<CellVerdict>>,

@@ -1,14 +1,14 @@
-//! The names of the hooks, and sets of them.
+//! Names of the hooks, and sets of them.
 //!
-//! An observer says with a set which hooks it wants to be called for; what nobody wants costs a
-//! look at a bit.
+//! An observer declares the hooks that it needs as a set; a hook that no observer needs costs the
+//! test of a bit.
 
 use std::fmt;
 
-/// Declares the hooks with their names in the order in which the traits have them.
+/// Declares the hooks with their names in the order of the traits.
 macro_rules! hooks {
     ($($(#[$doc:meta])* $hook:ident = $name:literal,)*) => {
-        /// A place at which observers are called. Each is a method of the same name of
+        /// A point at which observers are called. Each is a method of the same name of
         /// [`RegionObserver`](super::RegionObserver), [`WalObserver`](super::WalObserver) or
         /// [`MasterObserver`](super::MasterObserver), where it is described.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,8 +89,8 @@ hooks! {
 }
 
 impl Hook {
-    /// Returns whether an error of it fails what it stands before or in: hooks after something that
-    /// cannot be undone can only be heard.
+    /// Returns whether an error of the hook fails the operation; errors of hooks after something
+    /// that cannot be undone are only logged.
     pub fn can_refuse(self) -> bool {
         !matches!(
             self,
@@ -119,8 +119,8 @@ impl Hook {
         )
     }
 
-    /// Returns whether it belongs to the upkeep of files, which is tried again when it was refused:
-    /// to refuse it for ever would fill the memory, so each refusal counts as a failure.
+    /// Returns whether the hook belongs to flushes or compactions, which are retried after a
+    /// veto. A permanent veto would fill the memory, so each veto counts as a failure.
     pub(crate) fn is_upkeep(self) -> bool {
         matches!(
             self,
@@ -140,11 +140,11 @@ impl Hooks {
     pub const NONE: Hooks = Hooks(0);
     /// All hooks.
     pub const ALL: Hooks = Hooks(u64::MAX >> (u64::BITS as usize - Hook::ALL.len()));
-    /// Those that look at, change or answer gets.
+    /// Hooks around gets.
     pub(crate) const GET: Hooks = Hooks::of(&[Hook::PreGet, Hook::PostGet]);
-    /// The same for existence.
+    /// Hooks around existence checks.
     pub(crate) const EXISTS: Hooks = Hooks::of(&[Hook::PreExists, Hook::PostExists]);
-    /// The same for scans.
+    /// Hooks around scans.
     pub(crate) const SCAN: Hooks = Hooks::of(&[
         Hook::PreScannerOpen,
         Hook::PostScannerOpen,
@@ -152,9 +152,9 @@ impl Hooks {
         Hook::PostScannerNext,
         Hook::PostScannerClose,
     ]);
-    /// Those around each batch of rows of a scan.
+    /// Hooks around each batch of rows of a scan.
     pub(crate) const SCAN_NEXT: Hooks = Hooks::of(&[Hook::PreScannerNext, Hook::PostScannerNext]);
-    /// Those around batches of mutations, in whatever way they come.
+    /// Hooks around batches of mutations, regardless of their origin.
     pub(crate) const WRITE: Hooks = Hooks::of(&[
         Hook::PrePut,
         Hook::PostPut,
@@ -164,7 +164,7 @@ impl Hooks {
         Hook::PostBatch,
         Hook::PostBatchIndispensably,
     ]);
-    /// Those around changes that depend on the row.
+    /// Hooks around increments, appends and conditional changes.
     pub(crate) const ROW_CHANGE: Hooks = Hooks::of(&[
         Hook::PreIncrement,
         Hook::PostIncrement,
@@ -173,7 +173,7 @@ impl Hooks {
         Hook::PreCheckAndMutate,
         Hook::PostCheckAndMutate,
     ]);
-    /// Those for which a batch is kept until it is known what became of it.
+    /// Hooks for which a batch is retained until its outcome is known.
     pub(crate) const AFTER_WRITE: Hooks = Hooks::of(&[
         Hook::PostPut,
         Hook::PostDelete,
@@ -210,12 +210,12 @@ impl Hooks {
         Hooks(self.0 | other.0)
     }
 
-    /// Returns the hooks in the order in which the traits have them.
+    /// Returns the hooks in the order of the traits.
     pub fn iter(self) -> impl Iterator<Item = Hook> {
         Hook::ALL.iter().copied().filter(move |hook| self.has(*hook))
     }
 
-    /// Returns the set as a number, for an atomic.
+    /// Returns the set as a bit mask, for an atomic.
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
@@ -232,23 +232,23 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// What is still to be done of an operation after a hook before it.
+/// Continuation of an operation after a `pre_` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flow<T = ()> {
-    /// All of it.
+    /// The operation proceeds.
     Proceed,
-    /// Nothing: the hook has done it, and this is the answer. The observers behind in the chain are
-    /// not asked, and hooks after the operation are not called.
+    /// The operation is skipped: the hook has replaced it, and this is the result. Later
+    /// observers in the chain and hooks after the operation are not called.
     Bypass(T),
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It was committed.
     Committed,
-    /// It was not: its statement failed, or it was rolled back, to a savepoint or with its
-    /// transaction.
+    /// It was not committed: its statement failed, or it was rolled back, to a savepoint or with
+    /// its transaction.
     Undone,
 }
 

@@ -1,4 +1,4 @@
-//! The observer of what is defined and ordered for whole tables: what HBase's master does.
+//! Observers of table definitions and of operations on whole tables (as on HBase's master).
 
 use std::path::Path;
 
@@ -8,27 +8,28 @@ use crate::observer::context::{HookContext, RegionRef};
 use crate::observer::hook::Hooks;
 use crate::observer::region::{RewriteKind, Rewritten};
 
-/// Code that runs around the definition of tables and what is ordered for them, for all tables.
+/// User code that runs around table definitions and operations on whole tables, for all tables.
 ///
-/// Errors, threads and order are those of [`RegionObserver`](super::RegionObserver). Hooks before
-/// something run on the caller's thread, before any lock is taken if nothing else is said, and an
-/// error fails the call; hooks after it run only if it was done, and cannot refuse.
+/// Errors, threads and order are as for [`RegionObserver`](super::RegionObserver). `pre_` hooks
+/// run on the caller's thread, before any lock is taken unless stated otherwise, and an error
+/// fails the call. `post_` hooks run only if the operation succeeded, and cannot veto.
 #[expect(unused_variables, reason = "the defaults do nothing with what they are told")]
 pub trait MasterObserver: Send + Sync {
     /// A short name for logs, errors and system views.
     fn name(&self) -> &str;
 
-    /// The hooks to call; asked once, when the observer is attached. Default: all.
+    /// The hooks to call; queried once, when the observer is attached. Default: all.
     fn hooks(&self) -> Hooks {
         Hooks::ALL
     }
 
-    /// Whether what it watches fails while it is suspended, instead of going on without it.
+    /// True if observed operations must fail while it is suspended, instead of proceeding without
+    /// it.
     fn is_essential(&self) -> bool {
         false
     }
 
-    /// Before a table is created. May change the descriptor, but for the id.
+    /// Called before a table is created. May change the descriptor, except the id.
     fn pre_create_table(
         &self,
         context: &HookContext<'_>,
@@ -37,7 +38,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// A table was created; it is durable and can be used.
+    /// Called after a table was created; it is durable and can be used.
     fn post_create_table(
         &self,
         context: &HookContext<'_>,
@@ -46,7 +47,8 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// Before the settings of a table are replaced. May change what they are to be, but for the id.
+    /// Called before the settings of a table are replaced. May change the new ones, except the
+    /// id.
     fn pre_alter_table(
         &self,
         context: &HookContext<'_>,
@@ -56,7 +58,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// The settings of a table were replaced.
+    /// Called after the settings of a table were replaced.
     fn post_alter_table(
         &self,
         context: &HookContext<'_>,
@@ -66,7 +68,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// Before a table is dropped.
+    /// Called before a table is dropped.
     fn pre_drop_table(
         &self,
         context: &HookContext<'_>,
@@ -75,7 +77,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// A table was dropped.
+    /// Called after a table was dropped.
     fn post_drop_table(
         &self,
         context: &HookContext<'_>,
@@ -84,12 +86,12 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// Before the memstores of a table are flushed because somebody asked for it.
+    /// Called before an explicit flush of a table's memstores.
     fn pre_flush_table(&self, context: &HookContext<'_>, table: TableId) -> Result<()> {
         Ok(())
     }
 
-    /// They were flushed.
+    /// Called after that flush.
     fn post_flush_table(
         &self,
         context: &HookContext<'_>,
@@ -99,7 +101,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// Before the files of a table are compacted because somebody asked for it.
+    /// Called before an explicit compaction of a table's files.
     fn pre_compact_table(
         &self,
         context: &HookContext<'_>,
@@ -109,7 +111,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// They were compacted.
+    /// Called after that compaction.
     fn post_compact_table(
         &self,
         context: &HookContext<'_>,
@@ -120,19 +122,19 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// Before a checkpoint (a copy of the store at one commit) is made.
+    /// Called before a checkpoint (a copy of the store at one commit) is made.
     fn pre_checkpoint(&self, context: &HookContext<'_>, directory: &Path) -> Result<()> {
         Ok(())
     }
 
-    /// The checkpoint is whole.
+    /// Called after the checkpoint is complete.
     fn post_checkpoint(&self, context: &HookContext<'_>, directory: &Path) -> Result<()> {
         Ok(())
     }
 
-    /// Before a region is cut in two at a row, by policy or by statement. An error keeps it whole;
-    /// a policy asks again later. Held, here and in the three hooks below: the lock of who defines
-    /// tables and regions, so that the hook must not do that.
+    /// Called before a region is split at a row, by policy or by statement. An error prevents the
+    /// split; a policy retries later. The DDL lock of tables and regions is held, here and in the
+    /// three hooks below, so the hook must not define tables or regions.
     fn pre_split(
         &self,
         context: &HookContext<'_>,
@@ -142,7 +144,7 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// A region was cut in two, and its daughters serve its rows.
+    /// Called after a region was split, and its daughters serve its rows.
     fn post_split(
         &self,
         context: &HookContext<'_>,
@@ -152,12 +154,12 @@ pub trait MasterObserver: Send + Sync {
         Ok(())
     }
 
-    /// Before neighbours, in row order, become one region. An error keeps them apart.
+    /// Called before neighbouring regions, in row order, are merged. An error prevents the merge.
     fn pre_merge(&self, context: &HookContext<'_>, regions: &[RegionRef<'_>]) -> Result<()> {
         Ok(())
     }
 
-    /// Neighbours became one region, which serves their rows.
+    /// Called after the merge; the merged region serves the rows.
     fn post_merge(
         &self,
         context: &HookContext<'_>,

@@ -1,11 +1,10 @@
-//! What is known of a coprocessor at one place where it is attached: figures, and whether it is
-//! suspended.
+//! Statistics and suspension of one coprocessor at one place where it is attached.
 //!
-//! A call ends in one of these ways: it returns; it refuses, with an error that is meant for the
-//! client ([`Error::Vetoed`]) or that the store gave to it (a deadlock, say); or it *fails*: it
-//! panics, overruns its time, or returns an error that is its own fault. After so many failures in
-//! a row ([`failures_max`](crate::options::CoprocessorLimits::failures_max)) the coprocessor is
-//! suspended: it is not called any more until it is resumed or attached anew.
+//! A call has one of these outcomes: it succeeds; it vetoes, with an error that is meant for the
+//! client ([`Error::Vetoed`]) or that the store returned to it (a deadlock, say); or it *fails*:
+//! it panics, overruns its time limit, or returns an error that is its own fault. After a number
+//! of consecutive failures ([`failures_max`](crate::options::CoprocessorLimits::failures_max))
+//! the coprocessor is suspended: it is not called until it is resumed or attached again.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,19 +16,19 @@ use crate::error::{Error, Result, Veto};
 use crate::observer::FAILED;
 use crate::observer::hook::{Hook, Hooks};
 
-/// The code of statements that need a suspended coprocessor: object not in prerequisite state.
+/// SQLSTATE of statements that need a suspended coprocessor: object not in prerequisite state.
 const SUSPENDED: &str = "55000";
 
-/// Whether a coprocessor is called.
+/// Activity state of a coprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoprocessorState {
-    /// It is.
+    /// It is called.
     Active,
-    /// It is not, because it failed too often in a row.
+    /// It is not called, because of too many consecutive failures.
     Suspended,
 }
 
-/// What a coprocessor watches.
+/// Scope of a coprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoprocessorScope {
     /// A table, as a [`RegionObserver`](super::RegionObserver).
@@ -40,46 +39,47 @@ pub enum CoprocessorScope {
     Master,
 }
 
-/// A coprocessor where it is attached, for system views. Figures are since it was attached first;
-/// one that is replaced by another of the same name leaves them to it.
+/// Status of an attached coprocessor, for system views. Statistics start when it was first
+/// attached; a replacement with the same name inherits them.
 #[derive(Debug, Clone)]
 pub struct CoprocessorStatus {
-    /// Where.
+    /// Its scope.
     pub scope: CoprocessorScope,
     /// Its name.
     pub name: String,
     /// Its priority; lower runs first.
     pub priority: i32,
-    /// Whether operations that it watches fail while it is suspended, rather than go without it.
+    /// True if observed operations fail while it is suspended, rather than proceed without it.
     pub is_essential: bool,
-    /// The hooks that it wants.
+    /// The hooks that it declares.
     pub hooks: Hooks,
-    /// Whether it is called.
+    /// Its activity state.
     pub state: CoprocessorState,
-    /// Calls of its hooks.
+    /// Number of calls of its hooks.
     pub calls: u64,
-    /// Calls that refused what they saw, or that the store refused something.
+    /// Number of calls with a veto, or with an error of the store.
     pub refusals: u64,
-    /// Calls that failed with an error of their own making.
+    /// Number of calls that failed with an error of its own.
     pub errors: u64,
-    /// Calls that panicked.
+    /// Number of calls that panicked.
     pub panics: u64,
-    /// Calls that took too long.
+    /// Number of calls that exceeded the time limit.
     pub overruns: u64,
-    /// Failures (errors, panics, overruns) since the hook that failed last has not failed.
+    /// Number of failures (errors, panics, overruns) since the last success of the hook that
+    /// failed.
     pub failures_in_a_row: u32,
-    /// Time spent in its own code. Of calls for single cells each 64th is measured, and counts for
-    /// all.
+    /// Time spent in its own code. For calls with single cells, each 64th is measured and
+    /// extrapolated to all.
     pub spent: Duration,
     /// The longest call.
     pub longest: Duration,
     /// The message of the last failure.
     pub last_error: Option<String>,
-    /// When that was: microseconds since 1970.
+    /// Time of the last failure: microseconds since 1970.
     pub last_error_micros: Option<i64>,
 }
 
-/// What is called.
+/// Kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// A hook.
@@ -91,7 +91,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Returns a number that no other call has.
+    /// Returns a unique number of the call.
     fn code(self) -> u8 {
         match self {
             Call::Hook(hook) => hook as u8,
@@ -108,7 +108,7 @@ impl Call {
         }
     }
 
-    /// Returns whether it is tried again when it was refused.
+    /// Returns whether the operation is retried after a veto.
     fn is_upkeep(self) -> bool {
         matches!(self, Call::Hook(hook) | Call::Filter(hook) if hook.is_upkeep())
     }
@@ -119,7 +119,7 @@ const ENDPOINT: u8 = 0x7f;
 
 const _: () = assert!(Hook::ALL.len() < ENDPOINT as usize, "the top bit tells filters from hooks");
 
-/// How a call failed.
+/// Kind of failure of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Error,
@@ -127,12 +127,12 @@ pub(super) enum Failure {
     Overrun,
 }
 
-/// Figures and state of one coprocessor at one place.
+/// Statistics and state of one coprocessor at one place.
 #[derive(Default)]
 pub(super) struct Meter {
     suspended: AtomicBool,
     failures_in_a_row: AtomicU32,
-    /// What failed last.
+    /// Code of the last failed call.
     failed: AtomicU8,
     calls: AtomicU64,
     refusals: AtomicU64,
@@ -154,7 +154,7 @@ impl Meter {
         self.suspended.store(false, Relaxed);
     }
 
-    /// Counts calls that took so long, the longest of them `longest`.
+    /// Adds a number of calls and their time; the longest took `longest_micros`.
     pub(super) fn count(&self, calls: u64, spent_micros: i64, longest_micros: i64) {
         self.calls.fetch_add(calls, Relaxed);
         if spent_micros > 0 {
@@ -163,22 +163,22 @@ impl Meter {
         }
     }
 
-    /// Takes note of a call that returned. It ends the row of failures if this is what failed: that
-    /// the other hooks of a coprocessor do well says nothing.
+    /// Records a successful call. It resets the failure count if this call failed last; success
+    /// of other hooks of the coprocessor does not.
     pub(super) fn succeeded(&self, call: Call) {
-        // Mostly it is 0, and others read it at the same time.
+        // Usually it is 0, and other threads read it at the same time.
         if self.failures_in_a_row.load(Relaxed) > 0 && self.failed.load(Relaxed) == call.code() {
             self.failures_in_a_row.store(0, Relaxed);
         }
     }
 
-    /// Takes note of a call that refused.
+    /// Records a call with a veto.
     pub(super) fn refused(&self, call: Call) {
         self.refusals.fetch_add(1, Relaxed);
         self.succeeded(call);
     }
 
-    /// Takes note of a call that failed; returns whether the coprocessor is suspended for it.
+    /// Records a failed call; returns whether the coprocessor is suspended because of it.
     pub(super) fn failed(
         &self,
         (call, failure): (Call, Failure),
@@ -198,7 +198,7 @@ impl Meter {
         in_a_row >= failures_max.max(1) && !self.suspended.swap(true, Relaxed)
     }
 
-    /// Returns the error of an operation that cannot do without the suspended coprocessor.
+    /// Returns the error of an operation that requires the suspended coprocessor.
     pub(super) fn suspension(&self, name: &str, place: &str) -> Error {
         let failures = self.failures_in_a_row.load(Relaxed);
         let last = self.last_error.lock();
@@ -214,7 +214,7 @@ impl Meter {
         }))
     }
 
-    /// Returns the figures.
+    /// Returns the statistics.
     pub(super) fn status(
         &self,
         scope: CoprocessorScope,
@@ -249,9 +249,9 @@ impl Meter {
 
 /// Returns whether an error that a call returned is a failure of the coprocessor itself.
 ///
-/// A veto is meant unless its code says that something broke (class XX, or 38: an external routine)
-/// in this very coprocessor: a failure further down was counted there. What can be mended by trying
-/// again, or by somebody else, is the store's answer and no fault of who asked.
+/// A veto is intended unless its code indicates a defect (class XX, or 38: an external routine)
+/// in this very coprocessor: a failure of a nested coprocessor was counted there. Errors that a
+/// retry or another party can resolve are the store's result, not a failure of the caller.
 pub(super) fn is_failure(name: &str, call: Call, error: &Error) -> bool {
     match error {
         Error::Vetoed(veto) => {
@@ -275,7 +275,7 @@ pub(super) fn failure_error(name: &str, message: String, detail: String) -> Erro
     }))
 }
 
-/// Returns what a panic said.
+/// Returns the message of a panic.
 pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
@@ -284,7 +284,7 @@ pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_default()
 }
 
-/// Runs the code of an endpoint: a panic becomes an error that names it.
+/// Runs code of an endpoint; a panic becomes an error that names it.
 pub(crate) fn guarded<T>(name: &str, code: impl FnOnce() -> Result<T>) -> Result<T> {
     let code = std::panic::AssertUnwindSafe(code);
     std::panic::catch_unwind(code).unwrap_or_else(|panic| {

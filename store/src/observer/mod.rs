@@ -1,20 +1,21 @@
-//! Observers: code that runs around what is done to tables, in the same process.
+//! Observers: user code that runs around operations on tables, in the same process (HBase's
+//! coprocessors).
 //!
-//! A [`RegionObserver`] watches a table: its regions, rows, scans and files. A [`WalObserver`]
-//! watches the log, a [`MasterObserver`] the definitions of tables. They may refuse what they see,
-//! change it, answer in its place, and add writes to the same transaction. What computes an answer
-//! next to the data is an endpoint ([`crate::endpoint`]). How they fit together, with the hooks
-//! that HBase has and this store has not: `docs/coprocessors.md`.
+//! A [`RegionObserver`] observes a table: its regions, rows, scans and files. A [`WalObserver`]
+//! observes the log, a [`MasterObserver`] the definitions of tables. They may veto an operation,
+//! change it, replace its result, and add writes to the same transaction. Code that computes a
+//! result next to the data is an endpoint ([`crate::endpoint`]). The overview, with the hooks of
+//! HBase that are missing here, is in `docs/coprocessors.md`.
 //!
 //! ```text
 //! statement stages a batch (Transaction::mutate)
 //!   -> pre_put, pre_delete    (observers by priority, then in the order they were attached)
-//!   -> lock rows, check what is expected of them
+//!   -> lock rows, check expectations
 //!   -> pre_batch
 //!   -> staged in the transaction
 //! commit
 //!   -> pre_wal_append
-//!   -> one WAL record for all that was staged, in whatever regions
+//!   -> one WAL record for all staged cells of all regions
 //!   -> apply to memstores
 //!   -> post_wal_append
 //!   -> post_batch
@@ -23,13 +24,13 @@
 //!   -> answer the client when the record is durable
 //! ```
 //!
-//! Row locks are held from before `pre_batch` to the commit, so an observer may read the old
-//! version of a row and trust it.
+//! Row locks are held from before `pre_batch` to the commit, so an observer may rely on the old
+//! version of a row that it reads.
 //!
-//! Modules: names and sets of hooks (`hook`), what hooks are given (`context`), the traits
-//! (`region`, `wal`, `master`), how they are called (`chain`, and for each kind `region_chain`,
-//! `server_chain`; `filters` for single cells, `service` for endpoints), figures and suspension
-//! (`meter`).
+//! Modules: names and sets of hooks (`hook`), arguments of hooks (`context`), the traits
+//! (`region`, `wal`, `master`), the calls (`chain`, and for each kind `region_chain`,
+//! `server_chain`; `filters` for single cells, `service` for endpoints), statistics and
+//! suspension (`meter`).
 
 mod hook;
 mod context;
@@ -62,5 +63,5 @@ pub(crate) use region_chain::{RegionChain, Write};
 pub(crate) use server_chain::{ServerObservers, WalChain};
 pub(crate) use service::{EndpointWatch, no_endpoint};
 
-/// The code of a statement that fails because a coprocessor did: external routine exception.
+/// SQLSTATE of a statement that fails because of a coprocessor: external routine exception.
 const FAILED: &str = "38000";

@@ -1,4 +1,4 @@
-//! The calls of a table's observers, hook by hook.
+//! Calls of a table's observers, hook by hook.
 
 use crate::cell::CellBatch;
 use crate::compaction::CellFilter;
@@ -19,14 +19,14 @@ use crate::scan::{Get, Scan};
 /// The observers of a table.
 pub(crate) type RegionChain = Chain<dyn RegionObserver>;
 
-/// Whose write observers are to see.
+/// Origin of a write that observers see.
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     /// The transaction.
     pub(crate) transaction: &'a dyn Transacting,
-    /// The coprocessor that added it, if it was one.
+    /// The coprocessor that added it, if any.
     pub(crate) caller: Option<&'a Caller<'a>>,
-    /// What came with it.
+    /// The attachment of the write.
     pub(crate) attachment: Option<Attachment<'a>>,
 }
 
@@ -39,7 +39,7 @@ impl RegionChain {
         }
     }
 
-    /// Calls `code` with the context of one observer of a write.
+    /// Calls `code` with the context of a write for one observer.
     fn in_write<T>(
         &self,
         write: Write<'_>,
@@ -178,14 +178,14 @@ impl RegionChain {
         });
     }
 
-    /// Reads a row with the hooks around it, and adds it to `out`; returns whether there is one.
+    /// Reads a row with the hooks around it, and appends it to `out`; returns whether it exists.
     pub(crate) fn around_get(
         &self,
         get: &Get,
         out: &mut CellBatch,
         read: impl FnOnce(&Get, &mut CellBatch) -> Result<bool>,
     ) -> Result<bool> {
-        // They see whole values.
+        // Observers see whole values.
         let mut get = Get { sections: None, ..get.clone() };
         let mut row = CellBatch::new();
         if self.pre_get(&mut get, &mut row)? == Flow::Proceed {
@@ -193,13 +193,13 @@ impl RegionChain {
             read(&get, &mut row)?;
             self.post_get(&get, &mut row)?;
         }
-        // A get is of one row, whatever observers make of it.
+        // A get is of one row, regardless of the observers.
         row.truncate(1);
         out.append(&row);
         Ok(!row.is_empty())
     }
 
-    /// Looks for a row with the hooks around it.
+    /// Checks the existence of a row with the hooks around it.
     pub(crate) fn around_exists(
         &self,
         get: &Get,
@@ -273,7 +273,7 @@ impl RegionChain {
         });
     }
 
-    /// Calls `pre_put` and `pre_delete` and takes out of the batch what they bypass.
+    /// Calls `pre_put` and `pre_delete` and removes bypassed mutations from the batch.
     pub(crate) fn pre_mutations(&self, write: Write<'_>, batch: &mut Vec<Mutation>) -> Result<()> {
         if !self.wants(Hooks::of(&[Hook::PrePut, Hook::PreDelete])) {
             return Ok(());
@@ -309,7 +309,7 @@ impl RegionChain {
         self.tell_table(Hook::PostBatch, |observer, context| observer.post_batch(context, batch));
     }
 
-    /// Calls what comes last for a batch: `post_put` and `post_delete` if it was committed, and
+    /// Calls the last hooks of a batch: `post_put` and `post_delete` if it was committed, and
     /// `post_batch_indispensably`.
     pub(crate) fn post_mutations(&self, batch: &[Mutation], fate: Fate) {
         if fate == Fate::Committed {
@@ -330,7 +330,7 @@ impl RegionChain {
         });
     }
 
-    /// Calls `pre_increment` and `pre_append`, as far as the mutation has such changes.
+    /// Calls `pre_increment` and `pre_append`, if the mutation has such changes.
     pub(crate) fn pre_row_mutation(
         &self,
         write: Write<'_>,
@@ -353,7 +353,7 @@ impl RegionChain {
         Ok(Flow::Proceed)
     }
 
-    /// Calls `post_increment` and `post_append`, as far as the mutation has such changes.
+    /// Calls `post_increment` and `post_append`, if the mutation has such changes.
     pub(crate) fn post_row_mutation(
         &self,
         write: Write<'_>,
@@ -403,11 +403,11 @@ impl RegionChain {
     }
 }
 
-/// The hooks around each kind of change that depends on the row.
+/// The hooks around increments and appends.
 const ROW_CHANGES: [(Hook, Hook); 2] =
     [(Hook::PreIncrement, Hook::PostIncrement), (Hook::PreAppend, Hook::PostAppend)];
 
-/// Returns whether a mutation has changes for which this hook before it is meant.
+/// Returns whether a mutation has changes of the kind of this hook.
 fn has_changes(mutation: &RowMutation, hook: Hook) -> bool {
     mutation.changes.iter().any(|change| match change {
         RowChange::Increment { .. } => hook == Hook::PreIncrement,
@@ -416,7 +416,7 @@ fn has_changes(mutation: &RowMutation, hook: Hook) -> bool {
     })
 }
 
-/// Returns whether a mutation writes cells, rather than only delete.
+/// Returns whether a mutation writes cells, rather than only deleting.
 fn writes(mutation: &Mutation) -> bool {
     mutation.edits.is_empty() || mutation.edits.iter().any(|edit| matches!(edit, Edit::Put { .. }))
 }

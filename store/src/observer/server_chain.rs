@@ -1,4 +1,5 @@
-//! The observers of a whole store, of its log and of its definitions, and their calls.
+//! Observers of the whole store, that is, of its log and of its definitions, and the calls of
+//! their hooks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub(crate) type WalChain = Chain<dyn WalObserver>;
 /// The observers of the definitions of tables.
 type MasterChain = Chain<dyn MasterObserver>;
 
-/// The observers of the log and of the master, and what all observers of the store share.
+/// The observers of the log and of the master, and the runtime that all observers of the store
+/// share.
 pub(crate) struct ServerObservers {
     pub(crate) runtime: Arc<Runtime>,
     wal: Slot<dyn WalObserver>,
@@ -30,7 +32,7 @@ pub(crate) struct ServerObservers {
 }
 
 impl ServerObservers {
-    /// Returns none yet.
+    /// Returns an empty set.
     pub(crate) fn new(env: Arc<dyn Env>, limits: CoprocessorLimits) -> ServerObservers {
         let runtime = Arc::new(Runtime { env, limits });
         ServerObservers { runtime, wal: Slot::default(), master: Slot::default() }
@@ -52,7 +54,7 @@ impl ServerObservers {
         Ok(())
     }
 
-    /// Returns who wants to see commits.
+    /// Returns the chain of the log if it observes commits.
     #[inline]
     pub(crate) fn of_commits(&self) -> Option<Arc<WalChain>> {
         self.wal.chain_for(Hooks::of(&[Hook::PreWalAppend, Hook::PostWalAppend]))
@@ -63,14 +65,14 @@ impl ServerObservers {
         self.master.chain()
     }
 
-    /// Returns the figures of all.
+    /// Returns the statistics of all.
     pub(crate) fn status(&self) -> Vec<CoprocessorStatus> {
         let (wal, master) = (self.wal.chain(), self.master.chain());
         let wal = wal.iter().flat_map(|chain| chain.status());
         wal.chain(master.iter().flat_map(|chain| chain.status())).collect()
     }
 
-    /// Lets the observers of a name be called again; returns whether there are any.
+    /// Resumes the observers with a name; returns whether there are any.
     pub(crate) fn resume(&self, scope: CoprocessorScope, name: &str) -> bool {
         match scope {
             CoprocessorScope::Table(_) => false,

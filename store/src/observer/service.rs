@@ -1,8 +1,8 @@
-//! Endpoints that are attached to a table: a seat in its chain that has a name, figures and a state
-//! and no hooks, so that it costs the table nothing.
+//! Attached endpoints: a seat in a table's chain of observers with a name, statistics and a state
+//! but no hooks, so that it costs the table nothing.
 //!
-//! The pages of one call are made side by side. Together they are one call that went well, or
-//! failed once: a region that can answer says nothing of one that cannot.
+//! The pages of one call are computed in parallel. Together they count as one successful or
+//! failed call: success in one region does not offset a failure in another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::observer::meter::Call;
 use crate::observer::region::RegionObserver;
 use crate::observer::region_chain::RegionChain;
 
-/// The seat of an endpoint in the chain of the table that it is attached to:
-/// [`Transaction::attached_endpoint`](crate::Transaction::attached_endpoint) finds it by its name.
+/// The seat of an attached endpoint in the chain of its table:
+/// [`Transaction::attached_endpoint`](crate::Transaction::attached_endpoint) finds it by its
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointSeat {
     name: String,
 }
 
 impl EndpointSeat {
-    /// Returns a seat of this name.
+    /// Returns a seat with this name.
     pub fn new(name: impl Into<String>) -> EndpointSeat {
         EndpointSeat { name: name.into() }
     }
@@ -40,15 +41,15 @@ impl RegionObserver for EndpointSeat {
     }
 }
 
-/// Watches over one call of an endpoint, in all regions.
+/// Monitor of one call of an endpoint, in all regions.
 pub(crate) struct EndpointWatch {
     warden: Arc<Warden>,
-    /// Whether how the call ends is known.
+    /// True once the outcome of the call is recorded.
     ended: AtomicBool,
 }
 
 impl RegionChain {
-    /// Returns what watches over a call of an endpoint that is attached by this name.
+    /// Returns a monitor for a call of the endpoint attached by this name.
     ///
     /// # Errors
     ///
@@ -74,11 +75,11 @@ impl EndpointWatch {
         &self.warden.name
     }
 
-    /// Runs code of the endpoint, which makes so many pages.
+    /// Runs code of the endpoint that computes `pages` pages.
     ///
     /// # Errors
     ///
-    /// What it returns, and how it failed. Of one call only the first is counted.
+    /// Errors of the code, and its failures. Only the first failure of a call is counted.
     pub(crate) fn run<T>(
         &self,
         pages: u64,
@@ -95,7 +96,7 @@ impl EndpointWatch {
         result
     }
 
-    /// Takes note that the whole call went well.
+    /// Records the success of the whole call.
     pub(crate) fn succeeded(&self) {
         self.end(Ending::Succeeded);
     }

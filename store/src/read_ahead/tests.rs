@@ -1,4 +1,4 @@
-//! Producers that count, and a pool whose threads are called by hand or are real.
+//! Tests of read-ahead with counting producers, and a pool of simulated or real threads.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::options::PlainWait;
 
-/// Makes the numbers of a part; counts what was made.
+/// Produces the numbers of a partition, and counts them.
 struct Numbers {
     next: u64,
     end: u64,
@@ -77,7 +77,7 @@ fn nothing_is_made_beyond_the_bounds() {
     let mut queued = Vec::new();
     let first = parts.next(Take::InOrder, &PlainWait, &mut |part| queued.push(part)).unwrap();
     assert_eq!(first, Some((0, 0)));
-    // Two parts of three, each up to two items, however often they are called.
+    // Two partitions of three, each up to two items, regardless of the number of calls.
     let mut work = || {
         for part in queued.drain(..) {
             (0..3).for_each(|_| parts.work(part));
@@ -99,7 +99,7 @@ fn bytes_count_over_all_parts() {
     parts.next(Take::Of(2), &PlainWait, &mut |part| queued.push(part)).unwrap();
     queued.iter().for_each(|&part| parts.work(part));
     assert_eq!(made.load(Ordering::SeqCst), 1 + 3, "the third item makes 30 bytes");
-    // What the caller waits for is made all the same.
+    // The item that the caller waits for is produced all the same.
     let item = parts.next(Take::Of(2), &PlainWait, &mut nobody).unwrap();
     assert_eq!(item, Some((2, 1)));
 }
@@ -194,7 +194,7 @@ proptest! {
         if in_order {
             prop_assert!(taken.is_sorted());
         }
-        // Stable: a part's items stay as they came.
+        // Stable: a partition's items stay in order.
         taken.sort_by_key(|(part, _)| *part);
         let all = ends.iter().enumerate();
         let expected: Vec<(usize, u64)> =

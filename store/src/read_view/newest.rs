@@ -1,11 +1,11 @@
-//! The short way of a get that wants just the newest version of one column: the first source that
-//! has the row decides, as a rule, and nothing is merged.
+//! Fast path of a get for only the newest version of one column: usually the first source that
+//! has the row decides, without a merge.
 //!
-//! Sources are asked from the newest to the oldest. All cells of a row in an older source have
+//! Sources are searched from the newest to the oldest. All cells of a row in an older source have
 //! lower sequences, so its markers mask nothing in a newer one, and its versions come before that
-//! of a newer one only with a higher timestamp, which the properties of a file rule out. Where that
-//! does not decide (a marker comes first, the version is not visible, expires by itself, or may not
-//! be the newest), [`ReadView::get`] merges.
+//! of a newer one only with a higher timestamp, which the properties of a file rule out. If that
+//! does not decide (a marker comes first, the version is not visible, has a TTL, or may not be
+//! the newest), [`ReadView::get`] merges.
 
 use super::ReadView;
 use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
@@ -24,19 +24,19 @@ pub(crate) struct Newest<'a> {
     pub(crate) spec: &'a ReadSpec,
 }
 
-/// What a source says about the row.
+/// Result of one source for the row.
 enum Said {
     /// It has no cell of the row.
     Nothing,
     /// Its newest version was appended.
     Answered,
-    /// It does not decide alone.
+    /// A merge is required.
     Undecided,
 }
 
 impl<'a> Newest<'a> {
-    /// Returns what a get wants of a family, if it is of this kind: the newest version of one
-    /// column, whatever its time, and nothing else.
+    /// Returns the request if a get qualifies for a family: the newest version of one column,
+    /// without a time range, and nothing else.
     pub(crate) fn of(get: &'a Get, spec: &'a ReadSpec, family: u8) -> Option<Newest<'a>> {
         let is_newest = spec.max_versions == 1
             && !spec.raw
@@ -53,7 +53,7 @@ impl<'a> Newest<'a> {
         }
     }
 
-    /// Answers, if it can: returns whether it has.
+    /// Answers the get, if it can; returns whether it has.
     pub(crate) fn answer(
         &self,
         view: &ReadView,
@@ -91,8 +91,9 @@ impl<'a> Newest<'a> {
         Ok(true)
     }
 
-    /// Asks the source of a cursor that stands on the first cell of the row, if it has the row.
-    /// Behind it are memstores, of which `is_newest` knows, and the runs before `older`.
+    /// Searches a source by its cursor, which is on the first cell of the row if the source has
+    /// it. Behind it are memstores, which `is_newest` takes into account, and the runs before
+    /// `older`.
     fn ask(
         &self,
         cursor: &mut impl Cursor,

@@ -1,19 +1,19 @@
-//! The short way of a get of whole rows: where one file has the row, as the only put in a plain
-//! columnar block, and no memstore has any of it, nothing is merged.
+//! Fast path of a get of whole rows: if one file has the row, as the only put in a plain columnar
+//! block, and no memstore has any of it, nothing is merged.
 //!
-//! A get goes in steps, so that many are taken through each of them together: what a step looks at
-//! is asked for by the one before, and the processor waits for several places in memory at once.
+//! A get has several steps, and a batch of gets goes through each step together: each step
+//! prefetches the memory that the next one reads, so that the cache misses of the batch overlap.
 //!
 //! ```text
-//!   begin            memstores; lines of filters are asked for
-//!   choose_block     filters, index, block cache; the block is asked for
-//!   look_into_block  its head; the keys are asked for
+//!   begin            memstores; prefetches lines of filters
+//!   choose_block     filters, index, block cache; prefetches the block
+//!   look_into_block  its head; prefetches the keys
 //!   find             keys
-//!   near_value       the value is asked for
+//!   near_value       prefetches the value
 //!   answer           value
 //! ```
 //!
-//! Where that does not decide (several sources have the row, a block has versions or markers, some
+//! If that does not decide (several sources have the row, a block has versions or markers, some
 //! of its puts are not visible, the row is the last of its block), [`ReadView::get`] merges.
 
 use smallvec::SmallVec;
@@ -30,30 +30,30 @@ use crate::scan::retention::{expiry, sees_all};
 use crate::scan::{Get, ReadSpec};
 use crate::staged::StagedFamily;
 
-/// A get that is on the short way.
+/// A get on the fast path.
 pub(crate) struct PlainGet<'v> {
     view: &'v ReadView,
     step: Step<'v>,
 }
 
-/// How far it is.
+/// Progress of the get.
 enum Step<'v> {
-    /// These files were asked.
+    /// The filters of these files were looked up.
     Asked(SmallVec<[FileOfRow<'v>; 2]>),
-    /// This file has it, if any has, in this block.
+    /// This block of this file has the row, if any has it.
     Chosen(&'v StoreFile, PlainBlock),
-    /// The block was looked into.
+    /// The head of the block was read.
     Entered(&'v StoreFile, PlainBlock),
-    /// This is the row.
+    /// The row was found.
     Found(&'v StoreFile, PlainRow),
-    /// Nothing has the row.
+    /// No source has the row.
     Absent,
-    /// Another way decides.
+    /// The fast path cannot decide.
     Undecided,
 }
 
 impl<'v> PlainGet<'v> {
-    /// Begins a get of what one family has of a row; `None` if it is not of this kind.
+    /// Begins a get of one family of a row; `None` if it does not qualify.
     pub(crate) fn begin(
         view: &'v ReadView,
         (get, spec): (&Get, &ReadSpec),
@@ -83,7 +83,7 @@ impl<'v> PlainGet<'v> {
         Ok(Some(PlainGet { view, step: Step::Asked(files) }))
     }
 
-    /// Chooses the block that the row is in if it is anywhere.
+    /// Chooses the block that has the row if it exists.
     pub(crate) fn choose_block(&mut self, row: &[u8]) -> Result<()> {
         let Step::Asked(files) = &mut self.step else { return Ok(()) };
         settle(files);
@@ -98,7 +98,7 @@ impl<'v> PlainGet<'v> {
         Ok(())
     }
 
-    /// Looks into the block, whether its puts are plain and visible.
+    /// Reads the head of the block: its puts must be plain and visible.
     pub(crate) fn look_into_block(&mut self, spec: &ReadSpec) -> Result<()> {
         let expiry = expiry(&self.view.family, spec.expires_micros());
         let sees_all = |span: &Span| {
@@ -128,14 +128,14 @@ impl<'v> PlainGet<'v> {
         Ok(())
     }
 
-    /// Brings near what [`PlainGet::answer`] looks at.
+    /// Prefetches the memory that [`PlainGet::answer`] reads.
     pub(crate) fn near_value(&self) {
         if let Step::Found(_, found) = &self.step {
             found.prefetch();
         }
     }
 
-    /// Answers, if it can: returns whether it has.
+    /// Answers the get, if it can; returns whether it has.
     pub(crate) fn answer(self, get: &Get, batch: &mut CellBatch) -> Result<bool> {
         let family = self.view.family_index;
         match self.step {

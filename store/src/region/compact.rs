@@ -1,4 +1,4 @@
-//! Compactions of a region's families: planned, carried out, put into the manifest, installed.
+//! Compactions of a region's families: plan, run, manifest edit, installation.
 
 use std::sync::atomic::Ordering;
 
@@ -13,19 +13,19 @@ use crate::region::{Region, Surroundings, Upkeep, begin_in_manifest};
 use crate::scan::Horizon;
 
 impl Region {
-    /// Returns how many runs a family may still get before writers wait; `None` if they never do.
+    /// Returns the number of runs a family has left before writers wait; `None` if they never do.
     pub(crate) fn runs_left(&self, family: usize) -> Option<i64> {
         self.families.load().get(family)?.runs_left()
     }
 
-    /// Returns how near the region is to making writers wait: 0 where no merge is due, 1 at the
-    /// limit, more above it.
+    /// Returns the compaction pressure of the region: 0 if no merge is due, 1 at the limit at
+    /// which writers wait, more above it.
     pub(crate) fn compaction_pressure(&self) -> f64 {
         let families = self.families.load();
         families.iter().map(|family| family.compaction_pressure()).fold(0.0, f64::max)
     }
 
-    /// Returns whether writers should wait for compactions.
+    /// Returns whether writers must wait for compactions.
     pub(crate) fn has_too_many_files(&self) -> bool {
         self.too_many_files.load(Ordering::Relaxed)
     }
@@ -42,7 +42,7 @@ impl Region {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Returns the figures of all families.
+    /// Returns the statistics of all families.
     pub(crate) fn compaction_figures(&self) -> CompactionFigures {
         let mut figures = CompactionFigures::default();
         for family in self.families.load().iter() {
@@ -51,7 +51,7 @@ impl Region {
         figures
     }
 
-    /// Checks that a family has all its files: else it is not compacted.
+    /// Checks that no file of a family is missing: otherwise it is not compacted.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Region {
         self.families.load().get(family).map_or(Ok(()), |family| family.check_whole())
     }
 
-    /// Chooses a compaction of a family, `None` if there is nothing to do that can be done now.
+    /// Selects a compaction of a family, `None` if there is none that can run now.
     pub(crate) fn plan_compaction(
         &self,
         family: usize,
@@ -71,7 +71,7 @@ impl Region {
         self.families.load().get(family)?.plan_compaction(request, off_peak, horizon)
     }
 
-    /// Carries out a plan of a family.
+    /// Executes a plan of a family.
     pub(crate) fn compact(
         &self,
         index: usize,
@@ -106,7 +106,7 @@ impl Region {
     ) -> Result<()> {
         let _installing = self.installing.lock();
         if self.is_dropped() {
-            // The table is gone, or others have its rows and link to its inputs.
+            // The table was dropped, or other regions have its rows and link to its inputs.
             family.discard_compaction(outcome);
             return Ok(());
         }
@@ -122,8 +122,8 @@ impl Region {
                 family.discard_compaction(outcome);
                 return Err(error);
             }
-            // The edit may be on disk or not. What it names stays until the next start, which
-            // removes what the manifest then does not list.
+            // The outcome of the edit is unknown. Its files stay until the next opening, which
+            // removes unlisted ones.
             Err(error) => return Err(error),
         }
         family.install_compaction(outcome)?;

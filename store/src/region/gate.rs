@@ -1,4 +1,4 @@
-//! The service gate of a region: open for all, unless somebody holds the region still.
+//! Service gate of a region: open, unless a test holds the region.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use parking_lot::{Condvar, Mutex};
 use crate::error::{Error, Result};
 use crate::options::BlockingSection;
 
-/// How often a waiter looks whether it was cancelled.
+/// Interval at which a waiter checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Lets calls into a region, or makes them wait.
+/// Gate that admits calls to a region, or makes them wait.
 #[derive(Default)]
 pub(crate) struct ServiceGate {
     holders: AtomicUsize,
@@ -26,14 +26,15 @@ impl ServiceGate {
         self.holders.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes one hold back.
+    /// Releases one hold.
     pub(crate) fn release(&self) {
         let _closed = self.closed.lock();
         self.holders.fetch_sub(1, Ordering::SeqCst);
         self.opened.notify_all();
     }
 
-    /// Returns `true` once the gate is open, `false` if it did not open within `timeout`.
+    /// Waits for the gate; returns `true` if it is open, `false` if it did not open within
+    /// `timeout`.
     ///
     /// # Errors
     ///
@@ -70,13 +71,13 @@ impl ServiceGate {
     }
 }
 
-/// Something that has a service gate.
+/// An object with a service gate.
 pub(crate) trait Held: Send + Sync {
     /// Returns the gate.
     fn gate(&self) -> &ServiceGate;
 }
 
-/// Holds a region still until it is dropped.
+/// Guard that holds a region's gate closed.
 pub struct HoldGuard {
     held: Arc<dyn Held>,
 }

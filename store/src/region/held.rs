@@ -1,10 +1,11 @@
-//! A region whose flushes are held, so that its files can be taken at a sequence: for checkpoints.
+//! Held flushes of a region, so that its files can be taken at a sequence: for checkpoints and
+//! adoption of files.
 //!
 //! ```text
-//!   hold_flushes --> (write gates of all regions) freeze --> write --> views, flushes go on
+//!   hold_flushes --> (write gates of all regions) freeze --> write --> views, flushes resume
 //! ```
 //!
-//! While it is held, commits go on into new memstores; nobody else flushes.
+//! Meanwhile commits continue into new memstores; no other thread flushes.
 
 use std::sync::Arc;
 
@@ -23,29 +24,30 @@ pub(crate) struct HeldFlushes<'a> {
 }
 
 impl Region {
-    /// Keeps others from flushing. What an earlier flush has left is written first.
+    /// Prevents other flushes. The remains of an earlier flush are written first.
     pub(crate) fn hold_flushes(&self, surroundings: &dyn Surroundings) -> Result<HeldFlushes<'_>> {
         let mut flushing = self.flushing.lock();
         self.flush_frozen(&mut flushing, surroundings)?;
         Ok(HeldFlushes { region: self, flushing })
     }
 
-    /// Closes the write gate: no commit is under way in the region until the guard is gone. Who
-    /// closes several takes them in the order of their ids.
+    /// Closes the write gate: no commit is in progress in the region until the guard is dropped.
+    /// Several gates must be closed in the order of region ids.
     pub(crate) fn close_write_gate(&self) -> RwLockWriteGuard<'_, ()> {
         self.write_gate.write()
     }
 }
 
 impl HeldFlushes<'_> {
-    /// Freezes what is in memory. The caller has closed the write gate; `through` is the last
-    /// sequence given.
+    /// Freezes the memstores. The caller has closed the write gate; `through` is the last
+    /// assigned sequence.
     pub(crate) fn freeze(&mut self, through: Sequence) {
         self.region.freeze(&mut self.flushing, through);
     }
 
-    /// Writes what was frozen and returns a view of each family, whose files hold exactly the
-    /// commits up to the sequence of [`HeldFlushes::freeze`]. The views keep the files on disk.
+    /// Writes the frozen memstores and returns a view of each family, whose files hold exactly
+    /// the commits up to the sequence of [`HeldFlushes::freeze`]. The views keep the files on
+    /// disk.
     pub(crate) fn write(mut self, surroundings: &dyn Surroundings) -> Result<Vec<Arc<ReadView>>> {
         self.region.flush_frozen(&mut self.flushing, surroundings)?;
         let views = self.region.families.load().iter().map(|family| family.view()).collect();
@@ -54,12 +56,12 @@ impl HeldFlushes<'_> {
         Ok(views)
     }
 
-    /// Writes what was frozen, as the files below those that are to be adopted.
+    /// Writes the frozen memstores, as files older than those that are to be adopted.
     pub(crate) fn flush(&mut self, surroundings: &dyn Surroundings) -> Result<()> {
         self.region.flush_frozen(&mut self.flushing, surroundings).map(drop)
     }
 
-    /// Makes runs that the manifest lists part of their families' views.
+    /// Adds runs that the manifest lists to their families' views.
     pub(crate) fn adopt(self, runs: Vec<(u8, Arc<Run>)>, surroundings: &dyn Surroundings) {
         let families = self.region.families.load_full();
         for (family, run) in runs {
@@ -71,14 +73,14 @@ impl HeldFlushes<'_> {
     }
 }
 
-/// A region whose files stay what they are: nobody flushes, and no compaction ends.
+/// A region whose files do not change: flushes and compactions are held.
 pub(crate) struct HeldFiles<'a> {
     flushes: HeldFlushes<'a>,
     _installing: MutexGuard<'a, ()>,
 }
 
 impl Region {
-    /// Keeps the files as they are. What an earlier flush has left is written first.
+    /// Holds the files. The remains of an earlier flush are written first.
     pub(crate) fn hold_files(&self, surroundings: &dyn Surroundings) -> Result<HeldFiles<'_>> {
         let flushes = self.hold_flushes(surroundings)?;
         Ok(HeldFiles { flushes, _installing: self.installing.lock() })
@@ -86,8 +88,8 @@ impl Region {
 }
 
 impl HeldFiles<'_> {
-    /// Writes what is in memory, all commits up to `through`, the last sequence given. The caller
-    /// has closed the write gate.
+    /// Writes the memstores, with all commits up to `through`, the last assigned sequence. The
+    /// caller has closed the write gate.
     pub(crate) fn flush(
         &mut self,
         through: Sequence,

@@ -1,15 +1,16 @@
-//! The load of a region: what was read and written in it, in all and per second.
+//! Load statistics of a region: reads and writes, in total and per second.
 //!
-//! # Counting
+//! # Counters
 //!
-//! A get takes about a microsecond, so that a counter which all threads share would be felt. Each
-//! of the first threads that read or write therefore has a line of counters of its own in every
-//! region, and adds to it without a locked instruction; threads beyond that share the last line.
+//! A get takes about a microsecond, so a counter shared by all threads would be noticeable.
+//! Therefore each of the first threads that read or write has a separate line of counters in
+//! every region, and updates it without a locked instruction; threads beyond that share the last
+//! line.
 //!
 //! # Rates
 //!
-//! No thread samples the counters: whoever looks brings the rates up to date. With `d` seconds and
-//! `n` more events since the last look, and τ = 60 s,
+//! No thread samples the counters: each query updates the rates. With `d` seconds and `n` more
+//! events since the last query, and τ = 60 s,
 //!
 //! ```text
 //! keep   = exp(-d / τ)
@@ -18,36 +19,36 @@
 //! rate   = mean / weight
 //! ```
 //!
-//! beginning with zeros: what happened a minute ago counts about a third of what happens now, and a
-//! young region's rate is not too low for its youth. While the load is even it makes no difference
-//! how often somebody looks; what changed between two looks is spread evenly over the time between.
+//! starting at zero. An event a minute ago has about a third of the weight of a present one, and
+//! the rate of a new region is not biased low. Under even load the frequency of queries makes no
+//! difference; a change between two queries is spread evenly over the time between.
 //!
 //! # Invariants
 //!
-//! 1. A line other than the last has one writer: the living thread that holds its number.
+//! 1. A line except the last has one writer: the living thread that holds its number.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The τ of the rates.
+/// Time constant τ of the rates.
 const DECAY_SECONDS: f64 = 60.0;
-/// Lines of a region; the last is shared.
+/// Number of lines of a region; the last is shared.
 const LINES: usize = 16;
 const SHARED: usize = LINES - 1;
-/// Counters of a line.
+/// Number of counters of a line.
 const COUNTERS: usize = 8;
 
-/// Figures of what a region does.
+/// Load statistics of a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load<T> {
-    /// Gets, and scans that came into the region.
+    /// Gets, and scans that entered the region.
     pub read_requests: T,
     /// Rows returned.
     pub rows_read: T,
     /// Cells returned.
     pub cells_read: T,
-    /// Bytes of keys and values returned; of columnar blocks the share of the stored block.
+    /// Bytes of keys and values returned; for columnar blocks the share of the stored block.
     pub bytes_read: T,
     /// Commits that wrote to the region.
     pub write_requests: T,
@@ -55,9 +56,9 @@ pub struct Load<T> {
     pub rows_written: T,
     /// Cells written.
     pub cells_written: T,
-    /// Bytes of them in the log.
+    /// Bytes of these cells in the log.
     pub bytes_written: T,
-    /// Row locks that had to be waited for.
+    /// Number of waits for row locks.
     pub lock_waits: T,
 }
 
@@ -77,7 +78,7 @@ impl<T: Copy> Load<T> {
     }
 }
 
-/// Rows, cells and bytes that were read or written.
+/// Volume of a read or write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Volume {
     /// Rows.
@@ -88,19 +89,19 @@ pub(crate) struct Volume {
     pub(crate) bytes: u64,
 }
 
-/// Counts what a region does.
+/// Load counters of a region.
 pub(crate) struct LoadCounters {
     lines: [Line; LINES],
     lock_waits: AtomicU64,
     rates: Mutex<Rates>,
 }
 
-/// As long as a cache line, so that threads do not slow each other down.
+/// As long as a cache line, to avoid false sharing.
 #[repr(align(64))]
 #[derive(Default)]
 struct Line([AtomicU64; COUNTERS]);
 
-/// Where a direction's counters begin in a line: requests, rows, cells, bytes.
+/// First counter of a direction in a line: requests, rows, cells, bytes.
 #[derive(Clone, Copy)]
 enum Direction {
     Read = 0,
@@ -108,7 +109,7 @@ enum Direction {
 }
 
 impl LoadCounters {
-    /// Returns zeros.
+    /// Returns counters at zero.
     pub(crate) fn new(now_micros: i64) -> LoadCounters {
         LoadCounters {
             lines: Default::default(),
@@ -117,13 +118,13 @@ impl LoadCounters {
         }
     }
 
-    /// Counts what was read, by so many requests.
+    /// Counts a read by some requests.
     #[inline]
     pub(crate) fn read(&self, requests: u64, volume: Volume) {
         self.add(Direction::Read, requests, volume);
     }
 
-    /// Counts what a commit wrote.
+    /// Counts the volume of a commit.
     pub(crate) fn wrote(&self, volume: Volume) {
         self.add(Direction::Write, 1, volume);
     }
@@ -142,14 +143,14 @@ impl LoadCounters {
             if number == SHARED {
                 counter.fetch_add(amount, Ordering::Relaxed);
             } else {
-                // Nobody else writes it.
+                // No other thread writes it.
                 let count = counter.load(Ordering::Relaxed).wrapping_add(amount);
                 counter.store(count, Ordering::Relaxed);
             }
         }
     }
 
-    /// Returns all that was counted.
+    /// Returns the totals.
     pub(crate) fn totals(&self) -> Load<u64> {
         let sum = |counter: usize| {
             self.lines.iter().map(|line| line.0[counter].load(Ordering::Relaxed)).sum()
@@ -168,7 +169,7 @@ impl LoadCounters {
         }
     }
 
-    /// Returns all that was counted, and what it comes to per second, decayed.
+    /// Returns the totals, and the decayed rates per second.
     pub(crate) fn look(&self, now_micros: i64) -> (Load<u64>, Load<f64>) {
         let mut rates = self.rates.lock();
         let totals = self.totals();
@@ -176,7 +177,7 @@ impl LoadCounters {
     }
 }
 
-/// The rates as of the last look.
+/// The rates at the last query.
 #[derive(Default)]
 struct Rates {
     at_micros: i64,
@@ -188,7 +189,7 @@ struct Rates {
 impl Rates {
     fn look(&mut self, totals: Load<u64>, now_micros: i64) -> Load<f64> {
         let seconds = now_micros.saturating_sub(self.at_micros) as f64 / 1e6;
-        // A clock that was set back says nothing; it is looked at again from there.
+        // A clock that was set back gives no interval; the next one starts there.
         if seconds > 0.0 {
             let keep = (-seconds / DECAY_SECONDS).exp();
             let new = totals.map(&self.totals, |now, before| {
@@ -204,10 +205,10 @@ impl Rates {
     }
 }
 
-/// The numbers that threads hold, a bit each.
+/// Numbers held by threads, a bit each.
 static HELD: AtomicU32 = AtomicU32::new(0);
 
-/// A thread's number, given back when the thread ends.
+/// A thread's number, released when the thread ends.
 struct LineNumber(usize);
 
 thread_local! {
@@ -222,7 +223,7 @@ impl LineNumber {
             if number >= SHARED {
                 return LineNumber(SHARED);
             }
-            // What the thread before counted is seen by the one that takes its number.
+            // The counts of the number's previous thread are visible to the new one.
             let (taken, order) = (held | 1 << number, Ordering::Acquire);
             match HELD.compare_exchange_weak(held, taken, order, Ordering::Relaxed) {
                 Ok(_) => return LineNumber(number),
@@ -242,7 +243,7 @@ impl Drop for LineNumber {
 
 #[inline]
 fn line_number() -> usize {
-    // A thread that ends has given its number back already.
+    // A thread that is ending has released its number already.
     LINE.try_with(|line| line.0).unwrap_or(SHARED)
 }
 

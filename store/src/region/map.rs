@@ -1,4 +1,4 @@
-//! The regions of a table by row.
+//! Map from rows to the regions of a table.
 
 use std::sync::Arc;
 

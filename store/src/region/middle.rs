@@ -1,5 +1,4 @@
-//! Where a region is cut, by a split or for threads that share it; whether it can be split, and
-//! what tells whether it is to be.
+//! Division of a region: split row, scan partitions, and the metrics for automatic splits.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -10,7 +9,7 @@ use crate::read_view::ReadView;
 use crate::region::{Region, SplitFacts};
 use crate::run::Run;
 
-/// Pieces that a region is cut into for threads, at most.
+/// Maximal number of scan partitions of a region.
 const PIECES_MAX: u64 = 64;
 
 fn file_bytes(view: &ReadView) -> u64 {
@@ -18,13 +17,13 @@ fn file_bytes(view: &ReadView) -> u64 {
 }
 
 impl Region {
-    /// Returns whether it has files of which a split has left it a part.
+    /// Returns whether it has half-files of an earlier split.
     pub(crate) fn has_parts(&self) -> bool {
         let families = self.families.load();
         families.iter().any(|family| family.view().files().any(|live| live.file.is_part()))
     }
 
-    /// Returns the figures by which it is split, as if it were the only region of its table.
+    /// Returns the metrics for the split policy, as if it were the only region of its table.
     pub(crate) fn split_facts(&self, now_micros: i64) -> SplitFacts {
         let families = self.families.load();
         let age = now_micros.saturating_sub(self.opened_micros);
@@ -39,9 +38,9 @@ impl Region {
         }
     }
 
-    /// Returns rows at which what lies from `start` to before `stop` is cut into pieces of about so
-    /// many bytes of the largest run of files, ascending; few where that would be many pieces.
-    /// Costs a look into the index for each.
+    /// Returns rows that divide the range from `start` to before `stop` into partitions of about
+    /// `piece_bytes` bytes of the largest run of files, ascending; fewer if there would be too
+    /// many. Costs an index look-up for each.
     pub(crate) fn piece_starts(
         &self,
         start: &[u8],
@@ -81,8 +80,8 @@ impl Region {
         Ok(starts)
     }
 
-    /// Returns a row in the middle of the largest file of the largest family; `None` if the region
-    /// has no two rows in files. Not its first row.
+    /// Returns a row in the middle of the largest file of the largest family; `None` if the
+    /// region has fewer than two rows in files. Not its first row.
     pub(crate) fn middle_row(&self) -> Result<Option<Vec<u8>>> {
         let families = self.families.load_full();
         let views: Vec<_> = families.iter().map(|family| family.view()).collect();

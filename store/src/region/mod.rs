@@ -1,19 +1,19 @@
-//! A region: a range of rows of a table, with its memstores and files.
+//! A region: a range of rows of a table, with its memstores and store files.
 //!
 //! ```text
-//!   commit:  write gate (shared)    --> sequence given --> applied --> gate left
-//!   flush:   write gate (exclusive) --> rotate at the last sequence given --> gate left
+//!   commit:  write gate (shared)    --> sequence assigned --> applied --> gate left
+//!   flush:   write gate (exclusive) --> rotate at the last assigned sequence --> gate left
 //!            --> log durable so far --> files written --> manifest --> files installed
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. While the write gate is held exclusively, every sequence given so far that touches the region
-//!    is applied, and none above has cells in it. So a rotation is exact.
-//! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash
-//!    never leaves half a commit in files.
-//! 3. Flushes of a region follow each other; compactions of disjoint files may overlap with them
-//!    and with each other.
+//! 1. While the write gate is held exclusively, every assigned sequence that touches the region
+//!    is applied, and the region has no cells of later ones. So a rotation is exact.
+//! 2. A file is listed in the manifest only once the log is durable up to its last sequence: a
+//!    crash never leaves part of a commit in files.
+//! 3. Flushes of a region are serialized; compactions of disjoint files may run concurrently with
+//!    them and with each other.
 //! 4. `unflushed` is not above the sequence of any cell that is in memory only.
 
 mod compact;
@@ -60,22 +60,22 @@ use crate::run::{FileRecord, LiveFile};
 use crate::scan::Horizon;
 use crate::wal::LoggedCells;
 
-/// One replica, for system views.
+/// Status of one replica, for system views.
 #[derive(Debug, Clone)]
 pub struct ReplicaStatus {
     /// Its number; the primary is 0.
     pub replica: u8,
-    /// It has all commits up to here.
+    /// It has applied all commits up to here.
     pub applied: Sequence,
     /// The time of that commit.
     pub applied_timestamp: Timestamp,
     /// Bytes in its own memstores.
     pub memstore_bytes: u64,
-    /// Rows it returned since it was made.
+    /// Number of rows that it has returned since its creation.
     pub rows_read: u64,
 }
 
-/// One region, for system views.
+/// Status of one region, for system views.
 #[derive(Debug, Clone)]
 pub struct RegionStatus {
     /// The region.
@@ -84,7 +84,7 @@ pub struct RegionStatus {
     pub table: TableId,
     /// First row.
     pub start: Vec<u8>,
-    /// Row after the last; `None` for open.
+    /// Row after the last; `None` for no stop.
     pub stop: Option<Vec<u8>>,
     /// Bytes in memstores.
     pub memstore_bytes: u64,
@@ -92,20 +92,20 @@ pub struct RegionStatus {
     pub file_count: usize,
     /// Their bytes.
     pub file_bytes: u64,
-    /// What it did since it was opened: when the store was, or when a split or merge made it.
+    /// Load since it was opened: when the store was, or when a split or merge created it.
     pub load: Load<u64>,
-    /// The same per second, decayed: with weights that fall to a third within a minute.
+    /// Decayed rates per second: weights fall to a third within a minute.
     pub rates: Load<f64>,
-    /// What its reads found in the block cache since start.
+    /// Block cache hits and misses of its reads since the start.
     pub cache: CacheUse,
-    /// What is wrong with a file of it, if any was missing or damaged when the store was opened:
-    /// reads of its family and writes of the region fail with that.
+    /// The damage of a file, if any was missing or damaged when the store was opened: reads of
+    /// its family and writes of the region fail with it.
     pub damage: Option<String>,
-    /// Its replicas, the primary not among them.
+    /// Its replicas, without the primary.
     pub replicas: Vec<ReplicaStatus>,
 }
 
-/// What a flush or compaction of a region did, summed over its families.
+/// Result of a flush or compaction of a region, summed over its families.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Cells read.
@@ -124,19 +124,19 @@ impl std::ops::AddAssign for Upkeep {
     }
 }
 
-/// What a region needs from its surroundings to flush and compact.
+/// Services that a region needs to flush and compact.
 pub(crate) trait Surroundings {
-    /// Returns the last sequence that was given to a commit.
+    /// Returns the last assigned sequence.
     fn last_sequence(&self) -> Sequence;
-    /// Returns when the log is durable up to `sequence`.
+    /// Waits until the log is durable up to `sequence`.
     fn wait_durable(&self, sequence: Sequence) -> Result<()>;
-    /// Returns how far back reads look that are open or may be opened.
+    /// Returns the oldest snapshot and time of open and future reads.
     fn horizon(&self) -> Horizon;
     /// Writes an edit of the manifest.
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()>;
     /// Returns the observers of a table, if it has any.
     fn observers(&self, table: TableId) -> Option<Arc<RegionChain>>;
-    /// Takes note that the bytes of memstores changed.
+    /// Reports that the bytes of memstores changed.
     fn memory_changed(&self, region: &Region);
 }
 
@@ -157,26 +157,26 @@ pub(crate) struct Region {
     unflushed_frozen: AtomicU64,
     /// All commits up to here are in files.
     flushed: AtomicU64,
-    /// Bytes of memstores when they were last reported.
+    /// Memstore bytes at the last report.
     reported_bytes: AtomicU64,
     replicas: ArcSwap<Vec<Replica>>,
-    /// Bytes of memstores at which they are flushed.
+    /// Memstore bytes at which they are flushed.
     flush_bytes: AtomicU64,
-    /// Held while the outputs of a compaction take the place of its inputs.
+    /// Held while the outputs of a compaction replace its inputs.
     installing: Mutex<()>,
-    /// Held while replicas take the files, so that they take them in the order of their making.
+    /// Held while replicas adopt files, so that they adopt them in the order of creation.
     adopting: Mutex<()>,
     load: LoadCounters,
-    /// Rows whose writers had to wait for compactions of the region.
+    /// Rows that waited for compactions of the region.
     rows_blocked: AtomicU64,
     blocked_share: Mutex<BlockedShare>,
     opened_micros: i64,
     dropped: AtomicBool,
-    /// Whether writers should wait until compactions have made the files fewer.
+    /// True if writers must wait until compactions have reduced the number of files.
     too_many_files: AtomicBool,
 }
 
-/// What a failed flush leaves to the next one.
+/// State that a failed flush leaves for the next one.
 #[derive(Default)]
 struct Flushing {
     /// The memstores are frozen at this sequence and not flushed yet.
@@ -249,8 +249,8 @@ impl Region {
         self.families.load().iter().try_for_each(|family| family.create_directory())
     }
 
-    /// Writes what the region is to its directory, over what is there, for who salvages it; the
-    /// manifest says it too, so nothing fails if that does.
+    /// Writes the region's description to its directory, replacing an existing one, for salvage.
+    /// Errors are ignored, because the manifest has the same content.
     pub(crate) fn describe(&self, table: &TableDescriptor) {
         let database = self.context.database;
         let description = RegionDescription::new(database, table.clone(), self.id, &self.rows);
@@ -259,7 +259,7 @@ impl Region {
         }
     }
 
-    /// The same, if nothing is there.
+    /// As `describe`, if there is no description yet.
     ///
     /// # Errors
     ///
@@ -271,8 +271,8 @@ impl Region {
         Ok(())
     }
 
-    /// Returns the files in its directories that are its families' by name, and that the manifest
-    /// does not list.
+    /// Returns the files in its directories that have names of its families' files, and that the
+    /// manifest does not list.
     ///
     /// # Errors
     ///
@@ -300,7 +300,7 @@ impl Region {
         &self.rows.start
     }
 
-    /// Returns the row after its last, or `None` for open.
+    /// Returns the row after its last, or `None` for no stop.
     pub(crate) fn stop(&self) -> Option<&[u8]> {
         self.rows.stop.as_deref()
     }
@@ -310,7 +310,7 @@ impl Region {
         &self.rows
     }
 
-    /// Returns it as observers are shown it.
+    /// Returns the region in the form for observers.
     pub(crate) fn shown(&self) -> RegionRef<'_> {
         RegionRef { table: self.table, region: self.id, start: self.start(), stop: self.stop() }
     }
@@ -338,24 +338,24 @@ impl Region {
         self.families.load().len()
     }
 
-    /// Returns the time from which on all states of all families are whole.
+    /// Returns the time from which on the histories of all families are complete.
     pub(crate) fn history_begin(&self) -> Timestamp {
         let families = self.families.load();
         let begins = families.iter().map(|family| family.borrow_view().history_begin);
         begins.max().unwrap_or(Timestamp(NO_BEGIN))
     }
 
-    /// Makes the histories of all families begin at `begin` or later.
+    /// Raises the begin of the histories of all families to at least `begin`.
     pub(crate) fn begin_histories(&self, begin: Timestamp) {
         self.families.load().iter().for_each(|family| family.begin_history(begin));
     }
 
-    /// Returns the present view of a family, of the primary.
+    /// Returns the primary's present view of a family.
     pub(crate) fn view(&self, family: usize) -> Option<Arc<ReadView>> {
         self.families.load().get(family).map(|store| store.view())
     }
 
-    /// Checks that all files of all families are there, so that what is written can be read.
+    /// Checks that no file of any family is missing, so that written cells can be read.
     ///
     /// # Errors
     ///
@@ -364,23 +364,24 @@ impl Region {
         self.families.load().iter().try_for_each(|family| family.check_whole())
     }
 
-    /// Returns the present views of these families, or of all, that there are.
+    /// Returns the present views of the existing ones of these families, or of all.
     pub(crate) fn views(&self, wanted: Option<&[u8]>) -> Views {
         borrow_views(&self.families.load(), wanted)
     }
 
-    /// Returns the views of one moment, and what `visible`, which never goes back, returned at it.
+    /// Returns views that were all present at one moment, and the result of `visible`, which
+    /// never decreases, at that moment.
     ///
-    /// A read of these views at that sequence needs no open snapshot: what the views lack, because
-    /// a flush or a compaction has dropped it, was not visible any more before the views were
-    /// there, and whatever became visible after the last of them is above the sequence.
+    /// A read of these views at that sequence needs no open snapshot: versions that a flush or a
+    /// compaction dropped from the views were invisible before the views were installed, and
+    /// every commit that became visible later is above the sequence.
     pub(crate) fn views_of_now(
         &self,
         wanted: Option<&[u8]>,
         visible: impl Fn() -> Sequence,
     ) -> (Views, Sequence) {
         let families = self.families.load();
-        // Else a commit that is visible might be in a memstore that the views do not have.
+        // Otherwise a visible commit might be in a memstore that the views do not include.
         at_one_moment(
             || borrow_views(&families, wanted),
             visible,
@@ -398,7 +399,7 @@ impl Region {
         self.replicas.load()
     }
 
-    /// Begins a store file of a family that is written outside, to be adopted.
+    /// Creates a store file of a family that is written elsewhere, to be adopted.
     pub(crate) fn begin_file(&self, family: u8) -> Result<(FileId, PathBuf, FileWriter)> {
         let store = self.family(family)?;
         let (id, path) = store.name_file();
@@ -408,7 +409,7 @@ impl Region {
         Ok((id, path, writer))
     }
 
-    /// Opens files that were written outside, all of whose cells are to have this sequence.
+    /// Opens files that were written elsewhere, all of whose cells get this sequence.
     pub(crate) fn open_adopted(
         &self,
         family: u8,
@@ -423,13 +424,13 @@ impl Region {
         found.ok_or_else(|| Error::InvalidRequest(format!("there is no column family {family}")))
     }
 
-    /// Enters the write gate: sequences for cells of the region may be given until the guard is
-    /// gone.
+    /// Enters the write gate: sequences for cells of the region may be assigned until the guard
+    /// is dropped.
     pub(crate) fn enter_write(&self) -> RwLockReadGuard<'_, ()> {
         self.write_gate.read()
     }
 
-    /// Applies the region's cells of a commit. The caller is in the write gate.
+    /// Applies the region's cells of a commit. The caller holds the write gate.
     pub(crate) fn apply(&self, sequence: Sequence, mut cells: LoggedCells<'_>) {
         self.unflushed.fetch_min(sequence.0, Ordering::SeqCst);
         let families = self.families.load();
@@ -441,12 +442,12 @@ impl Region {
         }
     }
 
-    /// Returns where its reads and writes are counted.
+    /// Returns its load counters.
     pub(crate) fn load(&self) -> &LoadCounters {
         &self.load
     }
 
-    /// Counts rows whose writer has to wait for compactions.
+    /// Counts rows that wait for compactions.
     pub(crate) fn count_blocked(&self, rows: u64) {
         self.rows_blocked.fetch_add(rows, Ordering::Relaxed);
     }
@@ -456,13 +457,13 @@ impl Region {
         self.families.load().iter().map(|family| family.memstore_bytes()).sum()
     }
 
-    /// Returns the bytes of memstores at which they are flushed.
+    /// Returns the memstore bytes at which they are flushed.
     pub(crate) fn flush_bytes(&self) -> u64 {
         self.flush_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes in use in the primary's memstores, and by how much the memory held by them
-    /// and by those of the replicas has grown since the last call; the growth wraps around.
+    /// Returns the bytes in use in the primary's memstores, and the growth of the memory held by
+    /// them and by the replicas' memstores since the last call; the growth wraps around.
     pub(crate) fn report_bytes(&self) -> (u64, u64) {
         let replicas: u64 = self.replicas.load().iter().map(Replica::memstore_held_bytes).sum();
         let families = self.families.load();
@@ -471,18 +472,19 @@ impl Region {
         let now = held + replicas;
         let mut grown = now.wrapping_sub(self.reported_bytes.swap(now, Ordering::SeqCst));
         if self.dropped.load(Ordering::SeqCst) {
-            // It may have been forgotten just before: whoever comes last takes it out for good.
+            // The region may have been removed just before: the last call removes its bytes
+            // permanently.
             grown = grown.wrapping_add(self.forget_bytes());
         }
         (own, grown)
     }
 
-    /// Returns the growth that takes the region out of the sum of memstores.
+    /// Returns the growth that removes the region from the sum of memstores.
     pub(crate) fn forget_bytes(&self) -> u64 {
         0u64.wrapping_sub(self.reported_bytes.swap(0, Ordering::SeqCst))
     }
 
-    /// Writes all memstores to files. Returns what was done; nothing if they were empty.
+    /// Flushes all memstores. Returns the result, zeros if they were empty.
     pub(crate) fn flush(&self, surroundings: &dyn Surroundings) -> Result<Upkeep> {
         let mut flushing = self.flushing.lock();
         let mut upkeep = self.flush_frozen(&mut flushing, surroundings)?;
@@ -494,7 +496,7 @@ impl Region {
         Ok(upkeep)
     }
 
-    /// Freezes the active memstores, if they hold anything.
+    /// Freezes the active memstores, unless they are empty.
     fn rotate(&self, flushing: &mut Flushing, surroundings: &dyn Surroundings) -> bool {
         let _gate = self.write_gate.write();
         if self.unflushed.load(Ordering::SeqCst) == u64::MAX {
@@ -504,8 +506,8 @@ impl Region {
         true
     }
 
-    /// Freezes the active memstores. The caller holds the write gate exclusively, and `through` is
-    /// the last sequence given.
+    /// Freezes the active memstores. The caller holds the write gate exclusively, and `through`
+    /// is the last assigned sequence.
     fn freeze(&self, flushing: &mut Flushing, through: Sequence) {
         for family in self.families.load().iter() {
             family.rotate(through);
@@ -578,7 +580,7 @@ impl Region {
             flushed: flushed.map(|sequence| sequence.0),
         });
         match appended {
-            // The table went while the files were written.
+            // The table was dropped while the files were written.
             Err(_) if self.dropped.load(Ordering::SeqCst) => Ok(()),
             appended => appended,
         }
@@ -595,10 +597,10 @@ impl Region {
         self.families.load().iter().map(|family| Arc::new(family.view().files_only())).collect()
     }
 
-    /// Makes the region have `count` replicas beside the primary, fed from now on.
+    /// Sets the number of replicas besides the primary, fed from now on.
     ///
-    /// New ones begin with the files, so the memstores are flushed first; writers wait while that
-    /// is made sure of.
+    /// New ones start from the files, so the memstores are flushed first; writers wait for the
+    /// last part of that.
     pub(crate) fn set_replicas(
         self: &Arc<Region>,
         count: usize,
@@ -618,7 +620,7 @@ impl Region {
             let _flushing = self.flushing.lock();
             let _gate = self.write_gate.write();
             if self.unflushed().is_none() {
-                // Nothing is in memory, so all that was given so far is in the files.
+                // The memstores are empty, so the files have all commits so far.
                 self.begin_replicas(count, surroundings.last_sequence().max(self.flushed()));
                 self.join_feed(feed);
                 return Ok(());
@@ -626,15 +628,15 @@ impl Region {
         }
     }
 
-    /// Makes replicas of the files, which hold all commits up to `through`. The caller knows that
-    /// the memstores are empty and stay so meanwhile.
+    /// Creates replicas over the files, which have all commits up to `through`. The caller
+    /// ensures that the memstores are empty and stay so meanwhile.
     pub(crate) fn begin_replicas(&self, count: usize, through: Sequence) {
         let _adopting = self.adopting.lock();
         let replicas = (0..count).map(|_| Replica::new(self.file_views(), through)).collect();
         self.replicas.store(Arc::new(replicas));
     }
 
-    /// Lets the feed bring records to the replicas, if there are any.
+    /// Subscribes to the feed if there are replicas.
     pub(crate) fn join_feed(self: &Arc<Region>, feed: &Arc<ReplicaFeed>) {
         if !self.replicas.load().is_empty() {
             let replicated: Arc<dyn Replicated> = self.clone();
@@ -642,7 +644,7 @@ impl Region {
         }
     }
 
-    /// Takes other rules for its families, and families behind the present ones.
+    /// Sets the descriptors of its families, and adds families behind the present ones.
     pub(crate) fn alter(
         &self,
         descriptor: &TableDescriptor,
@@ -658,7 +660,7 @@ impl Region {
             family.create_directory()?;
             families.push(family);
         }
-        // Frozen memstores stay as they are: a new family has none.
+        // Frozen memstores are unaffected: a new family has none.
         let _flushing = self.flushing.lock();
         self.families.store(Arc::new(families));
         self.describe(descriptor);
@@ -669,13 +671,14 @@ impl Region {
         Ok(())
     }
 
-    /// Marks the region as gone: its files are removed when the last reader lets go. If others have
-    /// its rows now, the caller has closed the write gate: no commit is under way in it.
+    /// Marks the region as dropped: its files are removed when the last reader is dropped. If
+    /// other regions have its rows now, the caller has closed the write gate: no commit is in
+    /// progress in it.
     pub(crate) fn drop_data(&self) {
         self.dropped.store(true, Ordering::SeqCst);
     }
 
-    /// Returns the figures.
+    /// Returns the statistics.
     pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
         let (load, rates) = self.load.look(self.context.options.env.now_micros());
         let (mut file_count, mut file_bytes) = (0, 0);
@@ -713,12 +716,12 @@ impl Region {
     }
 }
 
-/// Returns where a region keeps its files.
+/// Returns the directory of a region's files.
 pub(crate) fn directory_of(regions_directory: &Path, region: RegionId) -> PathBuf {
     regions_directory.join(region.0.to_string())
 }
 
-/// Returns what an edit says of where a history begins.
+/// Returns the begin of a history in the form of manifest edits.
 fn begin_in_manifest(begin: Timestamp) -> Option<i64> {
     (begin.0 != NO_BEGIN).then_some(begin.0)
 }
@@ -765,7 +768,7 @@ impl Drop for Region {
         }
         let env = &self.context.options.env;
         if let Err(error) = env.remove_directory(&self.directory) {
-            // The next start removes what the manifest does not name.
+            // The next opening removes unlisted directories.
             tracing::warn!(%error, region = self.id.0, "could not remove the region's files");
         }
     }

@@ -1,4 +1,4 @@
-//! The hooks around a region's flushes and compactions.
+//! Observer hooks around a region's flushes and compactions.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::observer::{
 use crate::region::Upkeep;
 use crate::scan::Horizon;
 
-/// A flush, with who watches it.
+/// A flush with its observers.
 pub(super) struct FlushWatch<'a> {
     pub(super) region: RegionRef<'a>,
     pub(super) chain: Option<Arc<RegionChain>>,
 }
 
-/// A compaction of a family, with who watches it.
+/// A compaction of a family with its observers.
 pub(super) struct CompactionWatch<'a> {
     pub(super) chain: Option<Arc<RegionChain>>,
     pub(super) rewrite: Rewrite<'a>,
@@ -32,12 +32,12 @@ impl From<Upkeep> for Rewritten {
 }
 
 impl FlushWatch<'_> {
-    /// Before anything is written.
+    /// Calls the hooks before anything is written.
     pub(super) fn begin(&self) -> Result<()> {
         self.chain.as_ref().map_or(Ok(()), |chain| chain.pre_flush(self.region))
     }
 
-    /// Before a family is written: what filters its cells.
+    /// Calls the hooks before a family is written; returns the filter of its cells.
     pub(super) fn filter(
         &self,
         family: u8,
@@ -48,13 +48,13 @@ impl FlushWatch<'_> {
         chain.pre_flush_store(&Rewrite { region, family, kind, inputs: &[], horizon })
     }
 
-    /// Before the files go into the manifest.
+    /// Calls the hooks before the files are added to the manifest.
     pub(super) fn commit(&self, outcomes: &[(usize, FlushOutcome)]) -> Result<()> {
         let Some(chain) = &self.chain else { return Ok(()) };
         self.files(outcomes).try_for_each(|file| chain.pre_commit_store_file(&file))
     }
 
-    /// After the files are live.
+    /// Calls the hooks after the files are live.
     pub(super) fn end(&self, outcomes: &[(usize, FlushOutcome)], done: Upkeep) {
         let Some(chain) = &self.chain else { return };
         self.files(outcomes).for_each(|file| chain.post_commit_store_file(&file));
@@ -70,7 +70,7 @@ impl FlushWatch<'_> {
 }
 
 impl<'a> CompactionWatch<'a> {
-    /// Before the files are read: returns the watch, and what filters the cells.
+    /// Calls the hooks before the files are read; returns the handle and the filter of the cells.
     pub(super) fn begin(
         chain: Option<Arc<RegionChain>>,
         region: RegionRef<'a>,
@@ -84,20 +84,20 @@ impl<'a> CompactionWatch<'a> {
         Ok((CompactionWatch { chain, rewrite }, filter))
     }
 
-    /// Before the files go into the manifest.
+    /// Calls the hooks before the files are added to the manifest.
     pub(super) fn commit(&self, outcome: &CompactionOutcome) -> Result<()> {
         let Some(chain) = &self.chain else { return Ok(()) };
         self.files(outcome).try_for_each(|file| chain.pre_commit_store_file(&file))
     }
 
-    /// After the files are live.
+    /// Calls the hooks after the files are live.
     pub(super) fn end(&self, outcome: &CompactionOutcome, done: Upkeep) {
         let Some(chain) = &self.chain else { return };
         self.files(outcome).for_each(|file| chain.post_commit_store_file(&file));
         chain.post_compact(&self.rewrite, &done.into());
     }
 
-    /// Returns the files that are new: others were moved.
+    /// Returns the new files, without moved ones.
     fn files(&self, outcome: &CompactionOutcome) -> impl Iterator<Item = StoreFileRef<'_>> {
         let is_new = |file: &FileId| !outcome.inputs.contains(file);
         outcome.outputs.iter().map(|record| record.id).filter(is_new).map(|file| {

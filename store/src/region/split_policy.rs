@@ -1,41 +1,41 @@
-//! When a region is to be split by itself: HBase's policies.
+//! Split policies of HBase: the decision whether a region is due for an automatic split.
 //!
-//! Pure functions of figures, so that what they do can be shown in a table of cases.
+//! They are pure functions of metrics, so that tables of cases can test them.
 
 use std::time::Duration;
 
 use crate::descriptor::{RegionId, SplitOptions, SplitPolicy};
 
-/// Regions of a table above which a split waits for MAX_FILESIZE: HBase's figure.
+/// Number of a table's regions above which a split requires MAX_FILESIZE: HBase's value.
 const REGIONS_MAX: u64 = 100;
-/// By how much MAX_FILESIZE is moved for a region at most, up or down, in thousandths: so that
-/// regions that were filled evenly are not all split at once. HBase's figure.
+/// Maximal jitter of MAX_FILESIZE for a region, in thousandths, so that regions that were filled
+/// evenly are not all split at once. HBase's value.
 const JITTER_MILLIS: i64 = 125;
-/// The share of writes that have to wait from which a region is busy.
+/// Fraction of waiting writes from which a region is busy.
 const BUSY_SHARE: f64 = 0.2;
-/// What a region's age must be before it can be busy.
+/// Minimal age of a busy region.
 const BUSY_AGE: Duration = Duration::from_secs(600);
-/// Over how long a region's writes are looked at.
+/// Window of the fraction of waiting writes.
 const BUSY_WINDOW: Duration = Duration::from_secs(300);
 
-/// What is known of a region when it is asked whether it is to be split.
+/// Metrics of a region for a split decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     /// The region.
     pub(crate) region: RegionId,
     /// Bytes of the files of its largest family.
     pub(crate) bytes: u64,
-    /// Regions of its table.
+    /// Number of regions of its table.
     pub(crate) table_regions: u64,
-    /// Bytes at which its memstores are flushed.
+    /// Size at which its memstores are flushed.
     pub(crate) flush_bytes: u64,
-    /// Since when it is there.
+    /// Time since it was opened.
     pub(crate) age: Duration,
-    /// The share of its writes that had to wait, of late.
+    /// Recent fraction of writes that had to wait.
     pub(crate) blocked_share: f64,
 }
 
-/// Returns whether a region is to be split.
+/// Returns whether a region is due for a split.
 pub(crate) fn is_due(options: &SplitOptions, facts: &Facts) -> bool {
     let moved = moved(options.max_file_bytes, facts.region);
     let increasing = || match facts.table_regions {
@@ -62,7 +62,7 @@ pub(crate) fn is_due(options: &SplitOptions, facts: &Facts) -> bool {
     }
 }
 
-/// Returns MAX_FILESIZE moved up or down for a region, always the same way.
+/// Returns MAX_FILESIZE with the region's jitter, which is constant.
 fn moved(max_bytes: u64, region: RegionId) -> u64 {
     let spread = region.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let thousandths = spread as i64 * 2 * JITTER_MILLIS / i64::from(u32::MAX) - JITTER_MILLIS;
@@ -70,20 +70,20 @@ fn moved(max_bytes: u64, region: RegionId) -> u64 {
     u64::try_from(i128::from(max_bytes) + by).unwrap_or(u64::MAX)
 }
 
-/// The share of a region's writes that had to wait, over a window that moves.
+/// Moving average of the fraction of a region's writes that had to wait.
 #[derive(Debug, Default)]
 pub(crate) struct BlockedShare {
     window_began_micros: Option<i64>,
-    /// The counts when the window began.
+    /// The counts at the start of the window.
     before: (u64, u64),
-    /// The share in the window before.
+    /// The fraction in the previous window.
     last: f64,
 }
 
 impl BlockedShare {
-    /// Takes note of how many rows were written, and how many of them had to wait, both since the
-    /// region was opened; returns the present share: that of the window so far, weighed by how
-    /// much of it has passed, and for the rest that of the window before.
+    /// Records the rows written and the rows that had to wait, both since the region was opened;
+    /// returns the present fraction: that of the current window weighted by its elapsed part, and
+    /// that of the previous window for the rest.
     pub(crate) fn note(&mut self, now_micros: i64, (blocked, all): (u64, u64)) -> f64 {
         let began = *self.window_began_micros.get_or_insert(now_micros);
         let (new_blocked, new_all) = (blocked - self.before.0, all - self.before.1);
@@ -117,7 +117,8 @@ mod tests {
         }
     }
 
-    /// Returns from how many MiB on a region is split, for tables of so many regions.
+    /// Returns the sizes in MiB from which a region is split, for tables with these numbers of
+    /// regions.
     fn sizes(policy: SplitPolicy, regions: &[u64]) -> Vec<Option<u64>> {
         let options = SplitOptions { policy, max_file_bytes: 10 << 30 };
         let least = |&regions: &u64| {
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_sizes_are_hbases() {
-        // Region 0 is moved down by an eighth: 10 GiB become 8960 MiB.
+        // The jitter of region 0 is minus an eighth: 10 GiB become 8960 MiB.
         let max = 8960;
         let regions = [1, 2, 3, 4, 100, 1000];
         assert_eq!(sizes(SplitPolicy::Disabled, &regions), [None; 6]);

@@ -1,23 +1,24 @@
-//! History tracker: which former states a flush or a compaction makes incomplete.
+//! History tracker: the time from which time travel reads are complete after a flush or
+//! compaction.
 //!
-//! A read of a former state ([`TimeRange::as_of`](crate::TimeRange::as_of)) takes the cells up to a
-//! timestamp and applies the rule of [`retention`](crate::scan::retention) to those alone. It is
-//! right as long as no version was dropped that was the newest one, and visible, at that time. A
-//! version that is dropped was so until the first of these, at the latest:
+//! A time travel read ([`TimeRange::as_of`](crate::TimeRange::as_of)) takes the cells up to a
+//! timestamp and applies [`retention`](crate::scan::retention) to those only. It is correct as
+//! long as no version was dropped that was visible at that time. A dropped version was visible
+//! until the first of these, at the latest:
 //!
-//! * the timestamp of a version above it that goes on living;
+//! * the timestamp of a version above it that remains;
 //! * that of a marker that covers it and was written after it;
 //! * the end of its TTL: the family's, unless MIN_VERSIONS keeps versions beyond it, or its own;
-//! * the highest timestamp in its column, unless it has expired: then all that decides about it was
-//!   there.
+//! * the highest timestamp in its column, unless it has expired: then all cells that decide about
+//!   it were written.
 //!
-//! The latest of these times, over all versions that were ever dropped, is where the history of a
-//! store begins. The manifest has it with the files; it never goes back.
+//! The maximum of these times, over all versions that were ever dropped, is the begin of the
+//! history of a store. The manifest records it with the files; it never decreases.
 //!
 //! # Invariants
 //!
-//! 1. What is passed over here ended no later than [`HistoryTracker::begin`] says. It may say a
-//!    later time than need be, never an earlier one.
+//! 1. Every dropped version ended no later than [`HistoryTracker::begin`], which may be later
+//!    than necessary, never earlier.
 
 use std::time::Duration;
 
@@ -26,16 +27,16 @@ use smallvec::SmallVec;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::FamilyDescriptor;
 
-/// Takes note of what one rewrite drops.
+/// Tracker of the versions that one flush or compaction drops.
 pub(crate) struct HistoryTracker {
     begin: Timestamp,
-    /// Microseconds after which a version has expired, if that alone decides.
+    /// TTL in microseconds, if it alone decides about expiry.
     ttl: Option<i64>,
-    /// When the rewrite judges what has expired.
+    /// Time by which the rewrite decides expiry.
     now: Timestamp,
     row_markers: SmallVec<[Marker; 2]>,
     column_markers: SmallVec<[Marker; 2]>,
-    /// Highest timestamp of the row's family markers, and of what the column has.
+    /// Highest timestamp of the row's family markers, and of the cells of the column.
     row_highest: Timestamp,
     highest: Timestamp,
 }
@@ -44,7 +45,7 @@ pub(crate) struct HistoryTracker {
 struct Marker {
     timestamp: Timestamp,
     sequence: Sequence,
-    /// Of one version only.
+    /// True for a marker of a single version.
     of_version: bool,
 }
 
@@ -65,7 +66,7 @@ impl HistoryTracker {
         }
     }
 
-    /// Returns the time from which on all states are whole.
+    /// Returns the time from which on the history is complete.
     pub(crate) fn begin(&self) -> Timestamp {
         self.begin
     }
@@ -82,7 +83,7 @@ impl HistoryTracker {
         self.highest = NEVER;
     }
 
-    /// Takes note of a cell, before it is judged.
+    /// Records a cell, before retention decides about it.
     pub(crate) fn meet(&mut self, cell: &KeyParts<'_>) {
         self.highest = self.highest.max(cell.timestamp);
         if cell.cell_type.is_put() {
@@ -99,9 +100,9 @@ impl HistoryTracker {
         }
     }
 
-    /// Takes note of a put that is dropped, by itself the last version of its timestamp. It would
-    /// be seen until `until` by a TTL of its own; `live_at` is the timestamp of the last version
-    /// before it in the column that goes on living.
+    /// Records a dropped put, which without this was the last version of its timestamp. Its own
+    /// TTL would end it at `until`; `live_at` is the timestamp of the last version before it in
+    /// the column that remains.
     pub(crate) fn drop_put(
         &mut self,
         put: &KeyParts<'_>,
@@ -131,8 +132,9 @@ impl HistoryTracker {
     }
 }
 
-/// Returns the time from which on the states without the cells of a file are whole, all of which
-/// have expired: by the family's TTL the last of them at `newest`, or by their own at `last_seen`.
+/// Returns the time from which on the history is complete without the cells of a file, all of
+/// which have expired: by the family's TTL the last of them at `newest`, or by their own TTL at
+/// `last_seen`.
 pub(crate) fn begin_without(
     family: &FamilyDescriptor,
     (newest, last_seen): (Timestamp, Timestamp),

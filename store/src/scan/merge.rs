@@ -1,14 +1,15 @@
-//! The merge of several sorted sources of cells into one, forwards or backwards by row.
+//! Merge of several sorted sources of cells into one, forwards or backwards by row.
 //!
-//! Backwards, rows come in descending order, but the cells *within* a row in cell order still: the
-//! newest version of a column always comes first, so that one rule ([`crate::scan::retention`])
-//! serves both directions.
+//! Backwards, rows come in descending order, but the cells *within* a row are still in cell
+//! order: the newest version of a column always comes first, so that one rule
+//! ([`crate::scan::retention`]) serves both directions.
 //!
 //! # Invariants
 //!
-//! 1. The heap holds exactly the sources that stand on a key.
-//! 2. Its first entry stands on the least key in the order of the merge, and is open: on a cell.
-//! 3. The prefix of an entry is that of the row its source stands on, where there are several.
+//! 1. The heap holds exactly the sources that are positioned on a key.
+//! 2. Its first entry is positioned on the least key in the order of the merge, and is open: on a
+//!    cell.
+//! 3. With several sources, the prefix of an entry is that of the current row of its source.
 
 use std::cmp::Ordering;
 
@@ -17,7 +18,7 @@ use smallvec::SmallVec;
 use crate::cell::{KeyParts, KeyPlace, column_of, compare_keys, row_of, row_prefix};
 use crate::error::Result;
 
-/// Stands on a cell of a sorted source, or at its end.
+/// Cursor over a sorted source of cells.
 pub trait Cursor {
     /// Returns the encoded key of the cell, or `None` at the end.
     fn key(&self) -> Option<&[u8]>;
@@ -29,25 +30,24 @@ pub trait Cursor {
     /// row before it.
     fn advance(&mut self) -> Result<()>;
 
-    /// Moves past all remaining cells of the column it stands on.
+    /// Moves past all remaining cells of the current column.
     fn skip_column(&mut self) -> Result<()>;
 
-    /// Moves to the first cell of the row it stands on whose qualifier is not less than
-    /// `qualifier`; if the row has none, to the next row. Never moves back.
+    /// Moves to the first cell of the current row whose qualifier is not less than `qualifier`;
+    /// if the row has none, to the next row. Never moves back.
     fn seek_column(&mut self, qualifier: &[u8]) -> Result<()>;
 
-    /// Moves past all remaining cells of the row it stands on.
+    /// Moves past all remaining cells of the current row.
     fn skip_row(&mut self) -> Result<()>;
 
     /// Moves on to the first cell of the first row at or after `row`; in reverse, of the last row
     /// *before* it. A merge never moves back.
     fn seek_row(&mut self, row: &[u8]) -> Result<()>;
 
-    /// Shows the cells from the one it stands on to `show`, key and value, as long as that wants
-    /// more. Then stands on the first cell that it did not want, or at the end.
+    /// Passes the cells from the current one on to `show`, key and value, while it returns
+    /// `true`. Then the cursor is on the first cell that it rejected, or at the end.
     ///
-    /// The same as going on by [`Cursor::advance`], in one piece: who knows how to go on from cell
-    /// to cell without being asked does so here.
+    /// Equivalent to repeated [`Cursor::advance`]; sources that can iterate faster override it.
     fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()>
     where
         Self: Sized,
@@ -60,14 +60,14 @@ pub trait Cursor {
         Ok(())
     }
 
-    /// A source that was not opened yet stands on a key that sorts before all of its cells. This
-    /// moves it to its first cell, and returns whether it was such a source.
+    /// Opens a source that is not open yet, which is on a key that sorts before all of its cells:
+    /// moves it to its first cell. Returns whether it was such a source.
     fn open(&mut self) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// The way through the rows.
+/// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowOrder {
     /// From the first row to the last.
@@ -86,23 +86,23 @@ impl RowOrder {
     }
 }
 
-/// Merges sources; itself a cursor.
+/// Merge of sources; itself a cursor.
 pub struct Merge<C> {
     sources: SmallVec<[C; 1]>,
     heap: SmallVec<[Standing; 4]>,
     order: RowOrder,
 }
 
-/// A source of the heap and the start of the row it stands on, by which most comparisons are
-/// decided without a look at the key.
+/// A source in the heap, and the prefix of its current row, which decides most comparisons
+/// without reading the key.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     prefix: u128,
     source: u32,
 }
 
-/// Returns a number such that of two rows with different numbers the one with the lower comes first
-/// in the order of the merge.
+/// Returns a number such that of two rows with different numbers the one with the lower comes
+/// first in the order of the merge.
 fn standing_prefix(order: RowOrder, row: &[u8]) -> u128 {
     match order {
         RowOrder::Forward => row_prefix(row),
@@ -111,11 +111,11 @@ fn standing_prefix(order: RowOrder, row: &[u8]) -> u128 {
 }
 
 impl<C: Cursor> Merge<C> {
-    /// Returns the merge of sources that stand on their first cells and go in `order`.
+    /// Returns the merge of sources that are on their first cells and go in `order`.
     ///
     /// # Errors
     ///
-    /// Those of opening the sources that come first.
+    /// Errors of opening the sources that come first.
     pub fn new(sources: SmallVec<[C; 1]>, order: RowOrder) -> Result<Merge<C>> {
         let mut merge = Merge { sources, heap: SmallVec::new(), order };
         for (index, source) in merge.sources.iter().enumerate() {
@@ -161,7 +161,7 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// Returns the source that comes after the first one, if there is one.
+    /// Returns the second source in order, if there is one.
     fn rival(&self) -> Option<Standing> {
         match self.heap[..] {
             [] | [_] => None,
@@ -170,12 +170,13 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// Returns the row of the source that comes after the first one, if there is one.
+    /// Returns the row of the second source in order, if there is one.
     pub fn rival_row(&self) -> Option<&[u8]> {
         self.sources[self.rival()?.source as usize].key().map(row_of)
     }
 
-    /// Walks over the cells of the first source up to the rival. Returns whether `show` wants more.
+    /// Walks over the cells of the first source up to the rival. Returns whether `show` accepts
+    /// more.
     fn walk_first(
         &mut self,
         rival: Standing,
@@ -191,7 +192,7 @@ impl<C: Cursor> Merge<C> {
         let mut wants_more = true;
         first.walk(&mut |parts, value| {
             let prefix = standing_prefix(order, parts.row);
-            // One of two that are the same must go on.
+            // Of two equal prefixes the keys decide.
             let is_turn = if prefix == rival.prefix {
                 match order {
                     RowOrder::Reverse if parts.row != place.row => parts.row > place.row,
@@ -208,12 +209,12 @@ impl<C: Cursor> Merge<C> {
         Ok(wants_more)
     }
 
-    /// Lets `go` move the first source on. The one that is first then may not be open, which the
-    /// caller makes up for by [`Merge::open_first`] before it reads a cell.
+    /// Moves the first source by `go`. The new first source may not be open: the caller must call
+    /// [`Merge::open_first`] before it reads a cell.
     ///
     /// # Errors
     ///
-    /// Those of `go`.
+    /// Errors of `go`.
     pub fn move_first<T>(&mut self, go: impl FnOnce(&mut C) -> Result<T>) -> Result<Option<T>> {
         let Some(first) = self.first() else { return Ok(None) };
         let outcome = go(first)?;
@@ -221,13 +222,13 @@ impl<C: Cursor> Merge<C> {
         Ok(Some(outcome))
     }
 
-    /// Moves past all remaining cells of the column it stands on, as [`Cursor::skip_column`]. The
-    /// source that comes first then may not be open, which the caller makes up for by
-    /// [`Merge::open_first`] before it reads the cell: as a rule it is of a row that is not wanted.
+    /// Moves past all remaining cells of the current column, as [`Cursor::skip_column`] does. The
+    /// new first source may not be open: the caller must call [`Merge::open_first`] before it
+    /// reads the cell. Usually it is of a row that is not needed.
     ///
     /// # Errors
     ///
-    /// Those of the sources.
+    /// Errors of the sources.
     pub fn leave_column(&mut self) -> Result<()> {
         let Some((row, qualifier)) = self.key().map(column_of) else { return Ok(()) };
         let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
@@ -270,7 +271,7 @@ impl<C: Cursor> Merge<C> {
     ///
     /// # Errors
     ///
-    /// Those of the sources.
+    /// Errors of the sources.
     pub fn open_first(&mut self) -> Result<()> {
         while let Some(first) = self.first() {
             if !first.open()? {
@@ -281,7 +282,7 @@ impl<C: Cursor> Merge<C> {
         Ok(())
     }
 
-    /// Moves every source that stands before a place, which it must leave by `go`.
+    /// Moves by `go` every source that is positioned before a key.
     fn move_those(
         &mut self,
         stands_before: impl Fn(&[u8]) -> bool,

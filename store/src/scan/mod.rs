@@ -1,17 +1,18 @@
-//! Reads: what can be asked ([`Get`], [`Scan`]), how sources are merged, what is visible, and which
-//! of it passes the filter.
+//! Reads: requests ([`Get`], [`Scan`]), merging of sources, visibility, and filtering.
 //!
-//! A request is plain data, but for user code in its filter, which runs where the data is.
+//! A request is plain data, except for user code in its filter, which runs where the data is.
 //!
-//! # From cells to rows
+//! # Pipeline
 //!
-//! 1. [`merge`]: the cells of one family of one region, from all memstores and files, in order.
-//! 2. [`retention`]: the live versions of the snapshot, at most VERSIONS of a column, inside the
-//!    time range.
-//! 3. [`filter`]: what the request wants of those. Rows are refused before their cells are read.
-//! 4. [`rows`]: versions, cells and pieces are counted; what is left goes to the batch.
+//! 1. [`merge`]: merges the cells of one family of one region, from all memstores and files, in
+//!    order.
+//! 2. [`retention`]: selects the live versions of the snapshot, at most VERSIONS of a column,
+//!    inside the time range.
+//! 3. [`filter`]: applies the filter of the request. Rows are rejected before their cells are
+//!    read.
+//! 4. [`rows`]: applies the limits on versions, cells and partial rows, and fills the batch.
 //!
-//! Where neither 2 nor 3 needs to know more than one cell, [`plain_rows`] does all of it.
+//! If steps 2 and 3 need to know only one cell at a time, [`plain_rows`] does all of it.
 
 pub mod filter;
 pub(crate) mod history;
@@ -31,11 +32,12 @@ pub use request::{CellPosition, CellWindow, FamilyRead, Get, Position, Scan};
 pub struct TimeRange {
     /// First timestamp inside.
     pub min: Timestamp,
-    /// First timestamp outside. `Timestamp(i64::MAX)` also lets staged cells in.
+    /// First timestamp outside. `Timestamp(i64::MAX)` also includes staged cells.
     pub max: Timestamp,
-    /// Whether the state of the moment before `max` is wanted: what came later neither ends nor
-    /// evicts a version, and what has expired since is there. An error where retention has dropped
-    /// some of it: [`Error::BeforeHistory`](crate::Error::BeforeHistory).
+    /// True for time travel to the moment before `max`: later cells neither end nor evict a
+    /// version, and versions that have expired since are visible. An error where retention has
+    /// dropped versions that were visible then:
+    /// [`Error::BeforeHistory`](crate::Error::BeforeHistory).
     pub as_of: bool,
 }
 
@@ -43,8 +45,7 @@ impl TimeRange {
     /// All versions.
     pub const ALL: TimeRange = TimeRange::new(Timestamp(i64::MIN), Timestamp(i64::MAX));
 
-    /// Returns the range of the versions from `min` (inclusive) to `max` (exclusive) that there
-    /// are now.
+    /// Returns the range of the present versions from `min` (inclusive) to `max` (exclusive).
     pub const fn new(min: Timestamp, max: Timestamp) -> TimeRange {
         TimeRange { min, max, as_of: false }
     }
@@ -59,15 +60,15 @@ impl TimeRange {
         timestamp < self.max || self.max.0 == i64::MAX
     }
 
-    /// Returns the range that shows the state of the moment `at`: of what was written at that time
-    /// or before.
+    /// Returns the range for the state at the moment `at`: of cells written at that time or
+    /// before.
     pub fn as_of(at: Timestamp) -> TimeRange {
         let max = Timestamp(at.0.saturating_add(1));
         TimeRange { as_of: true, ..TimeRange::new(Timestamp(i64::MIN), max) }
     }
 }
 
-/// Which versions a read sees, within one family.
+/// Read specification: the versions that a read sees within one family.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadSpec {
     /// Commits up to here are visible.
@@ -75,39 +76,40 @@ pub struct ReadSpec {
     /// Staged cells up to here are visible; their sequences have
     /// [`Sequence::STAGED`] set. `Sequence(0)` hides all of them.
     pub staged_through: Sequence,
-    /// Versions considered.
+    /// Range of timestamps.
     pub time_range: TimeRange,
-    /// Versions returned of each column; also bounded by the family.
+    /// Maximal number of versions of each column; also limited by the family.
     pub max_versions: u32,
-    /// Markers too, and no retention.
+    /// True to return markers too, without retention.
     pub raw: bool,
-    /// The time that decides expiry: microseconds since 1970.
+    /// Time for expiry: microseconds since 1970.
     pub now_micros: i64,
 }
 
-/// How far back open reads look. What one of them may see is kept by flushes and compactions.
+/// Oldest snapshot and time of open reads. Flushes and compactions retain the cells visible to
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizon {
-    /// No read that is open, or will be, has an older snapshot.
+    /// No open or future read has an older snapshot.
     pub snapshot: Sequence,
-    /// None judges by an earlier time what has expired: microseconds since 1970.
+    /// No open or future read uses an earlier time for expiry: microseconds since 1970.
     pub now_micros: i64,
 }
 
 impl ReadSpec {
-    /// Returns whether the read may see what happened at `sequence`.
+    /// Returns whether cells with this sequence are visible to the read.
     pub fn sees(&self, sequence: Sequence) -> bool {
         sequence <= if sequence.is_staged() { self.staged_through } else { self.snapshot }
     }
 
-    /// Returns whether a cell counts for the read, be it seen or not.
+    /// Returns whether a cell is relevant for the read, even if not returned.
     #[inline]
     pub(crate) fn regards(&self, cell: &KeyParts<'_>) -> bool {
         self.sees(cell.sequence)
             && (!self.time_range.as_of || self.time_range.is_before_max(cell.timestamp))
     }
 
-    /// Returns the time by which the read judges what has expired: microseconds since 1970.
+    /// Returns the time by which the read decides expiry: microseconds since 1970.
     pub(crate) fn expires_micros(&self) -> i64 {
         match self.time_range.as_of {
             true => self.now_micros.min(self.time_range.max.0.saturating_sub(1)),

@@ -1,47 +1,48 @@
-//! Takes rows off a merge cell by cell, where each cell is decided as soon as it is seen: newest
-//! versions that nothing masks ([`NewestOnly`]), of all columns or of one, past no filter. Such are
-//! most rows of most scans.
+//! Fast path for reading rows from a merge: each cell is decided when it is seen. For reads of
+//! the newest version ([`NewestOnly`]), of all columns or of one, without a filter, and without
+//! markers. Most rows of most scans qualify.
 //!
-//! A merge shows its cells to [`PlainRows::take`] ([`Cursor::walk`](crate::scan::merge::Cursor)),
-//! which puts them into the batch until it meets one that must be judged beside others. With that
-//! one [`RowReader`](crate::scan::rows::RowReader) goes on, cell by cell, to the end of its row.
+//! A merge passes its cells to [`PlainRows::take`]
+//! ([`Cursor::walk`](crate::scan::merge::Cursor)), which appends them to the batch until it meets
+//! one that needs [`Retention`](crate::scan::retention). From that one on
+//! [`RowReader`](crate::scan::rows::RowReader) reads cell by cell to the end of the row.
 //!
 //! # Invariants
 //!
-//! 1. While `in_row` is set, the last row of the batch was begun here, and the cell shown last
+//! 1. While `in_row` is set, the last row of the batch was begun here, and the last cell seen
 //!    belongs to it. The newest version of the column of its last cell was taken.
-//! 2. A cell that was refused changed nothing.
+//! 2. A rejected cell changes nothing.
 
 use crate::cell::{CellBatch, CellRef, KeyParts};
 use crate::scan::merge::RowOrder;
 use crate::scan::retention::NewestOnly;
 
-/// Older versions that are stepped over one by one.
+/// Number of older versions that are skipped one by one.
 const VERSION_STEPS_MAX: u32 = 16;
 
-/// Where a caller wants to be asked again.
+/// Limits at which control returns to the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchLimits {
-    /// Rows in the batch.
+    /// Maximal number of rows in the batch.
     pub(crate) rows: usize,
-    /// Bytes in the batch, if it has a row.
+    /// Maximal bytes in the batch, if it has a row.
     pub(crate) bytes: usize,
-    /// Cells looked at.
+    /// Maximal number of cells read.
     pub(crate) cells: u64,
 }
 
-/// How far rows are taken.
+/// Limits of reading rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowLimits<'a> {
-    /// The batch takes no further row then.
+    /// Limits of the batch.
     pub(crate) full: BatchLimits,
     /// Forwards, the row to stop before; in reverse, the last row.
     pub(crate) end: Option<&'a [u8]>,
-    /// The way through the rows.
+    /// The order of the rows.
     pub(crate) order: RowOrder,
 }
 
-/// Returns whether a row lies behind the end of a range: forwards the row to stop before, in
+/// Returns whether a row is beyond the end of a range: forwards the row to stop before, in
 /// reverse the last row.
 #[inline]
 pub(crate) fn is_beyond(row: &[u8], end: Option<&[u8]>, order: RowOrder) -> bool {
@@ -52,18 +53,18 @@ pub(crate) fn is_beyond(row: &[u8], end: Option<&[u8]>, order: RowOrder) -> bool
     }
 }
 
-/// Why a cell was refused.
+/// Reason for rejecting a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// A limit is reached, or the row is not one to be taken here.
+    /// A limit is reached, or the row does not qualify for the fast path.
     BeforeRow,
-    /// The cell, of the row taken last, must be judged.
+    /// The cell, of the row taken last, needs retention.
     InRow,
-    /// The column has many versions, of which none is wanted.
+    /// The column has many further versions, none of which is needed.
     InColumn,
 }
 
-/// Takes rows into a batch.
+/// Appends rows to a batch.
 pub(super) struct PlainRows<'a> {
     newest: NewestOnly,
     /// `None`: all columns.
@@ -72,15 +73,15 @@ pub(super) struct PlainRows<'a> {
     limits: &'a RowLimits<'a>,
     batch: &'a mut CellBatch,
     in_row: bool,
-    /// Older versions stepped over since the last cell that was taken.
+    /// Number of older versions skipped since the last cell that was taken.
     version_steps: u32,
-    /// Cells looked at.
+    /// Number of cells read.
     cells: u64,
     stop: Option<Stop>,
 }
 
 impl<'a> PlainRows<'a> {
-    /// Returns a taker that has taken nothing.
+    /// Returns the state before the first row.
     pub(super) fn new(
         newest: NewestOnly,
         only_column: Option<&'a [u8]>,
@@ -101,7 +102,7 @@ impl<'a> PlainRows<'a> {
         }
     }
 
-    /// Takes a cell, or steps over it; returns `false` if it is neither.
+    /// Takes or skips a cell; returns `false` if it can do neither.
     #[inline]
     pub(super) fn take(&mut self, cell: &KeyParts<'_>, value: &[u8]) -> bool {
         let last = self.batch.last_column().filter(|_| self.in_row);
@@ -133,7 +134,7 @@ impl<'a> PlainRows<'a> {
         true
     }
 
-    /// Steps over a version of a column whose newest was taken.
+    /// Skips a version of a column whose newest version was taken.
     fn step_over_version(&mut self, cell: &KeyParts<'_>) -> bool {
         if self.version_steps >= VERSION_STEPS_MAX && self.newest.may_leave(cell.qualifier) {
             return self.refuse(Stop::InColumn);
@@ -155,12 +156,12 @@ impl<'a> PlainRows<'a> {
         false
     }
 
-    /// Returns the cells looked at.
+    /// Returns the number of cells read.
     pub(super) fn cells(&self) -> u64 {
         self.cells
     }
 
-    /// Returns why the cell on which the merge stands was refused, once; `None` at the end.
+    /// Takes the reason for rejecting the current cell; `None` at the end.
     pub(super) fn take_stop(&mut self) -> Option<Stop> {
         self.version_steps = 0;
         self.stop.take()

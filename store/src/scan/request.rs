@@ -1,4 +1,4 @@
-//! What can be asked: one row ([`Get`]), a range of rows ([`Scan`]). Plain data, but for user code
+//! Read requests: one row ([`Get`]), a range of rows ([`Scan`]). Plain data, except for user code
 //! in a filter.
 
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use crate::layout::WantedSections;
 use crate::scan::TimeRange;
 use crate::scan::filter::{Filter, prefix_end};
 
-/// What a read wants of one family, where that differs from what it wants of all.
+/// Overrides of a read for one family.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FamilyRead {
     /// Index of the family.
     pub family: u8,
-    /// Only these columns; `None` for all.
+    /// Columns to read; `None` for all.
     pub columns: Option<Vec<Vec<u8>>>,
-    /// Versions considered, instead of those of the read.
+    /// Range of timestamps, instead of that of the read.
     pub time_range: Option<TimeRange>,
 }
 
-/// Which cells of a row in one family are returned, counted after all else has decided.
+/// Offset and limit of the cells of a row in one family, applied after all other conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellWindow {
-    /// Cells left out at the beginning.
+    /// Number of cells skipped at the beginning.
     pub offset: u32,
-    /// Cells returned after those at most.
+    /// Maximal number of cells returned after those.
     pub limit: u32,
 }
 
@@ -33,26 +33,26 @@ impl CellWindow {
     pub const ALL: CellWindow = CellWindow { offset: 0, limit: u32::MAX };
 }
 
-/// Reads one row.
+/// Request for one row.
 #[derive(Debug, Clone)]
 pub struct Get {
     /// The row key.
     pub row: Vec<u8>,
     /// Families by index; `None` for all.
     pub families: Option<Vec<u8>>,
-    /// What differs for single families.
+    /// Overrides for single families.
     pub family_reads: Vec<FamilyRead>,
-    /// Versions considered.
+    /// Range of timestamps.
     pub time_range: TimeRange,
-    /// Versions returned of each column.
+    /// Maximal number of versions of each column.
     pub max_versions: u32,
-    /// Cells returned of each family.
+    /// Window of cells of each family.
     pub cells: CellWindow,
-    /// What is wanted of the row.
+    /// Filter on the row and its cells.
     pub filter: Option<Filter>,
-    /// The sections of values that will be looked at, of families whose values are cut into such: a
-    /// hint, which spares fetching the others: of a value in a columnar block they come as zeros
-    /// and nothing. Whole values come where a filter or an observer sees them.
+    /// The sections of values to read, for families with a value layout: a hint that avoids
+    /// reading the others, which are returned as zeros and empty values if the value is in a
+    /// columnar block. Whole values are returned where a filter or an observer sees them.
     pub sections: Option<Arc<[Arc<WantedSections>]>>,
 }
 
@@ -85,43 +85,43 @@ impl Get {
     }
 }
 
-/// Reads a range of rows.
+/// Request for a range of rows.
 #[derive(Debug, Clone)]
 pub struct Scan {
     /// First row; empty for the first of the table.
     pub start: Vec<u8>,
-    /// Whether `start` itself is wanted.
+    /// True if `start` itself is included.
     pub start_inclusive: bool,
-    /// Row to stop at; `None` for none.
+    /// Row to stop at; `None` for no stop.
     pub stop: Option<Vec<u8>>,
-    /// Whether `stop` itself is wanted.
+    /// True if `stop` itself is included.
     pub stop_inclusive: bool,
-    /// From the last row to the first. `start` is the lower end still.
+    /// True to read from the last row to the first. `start` is still the lower bound.
     pub reverse: bool,
     /// Families by index; `None` for all. A row without a cell in them is not returned.
     pub families: Option<Vec<u8>>,
-    /// What differs for single families.
+    /// Overrides for single families.
     pub family_reads: Vec<FamilyRead>,
-    /// Versions considered.
+    /// Range of timestamps.
     pub time_range: TimeRange,
-    /// Versions returned of each column.
+    /// Maximal number of versions of each column.
     pub max_versions: u32,
-    /// Returns markers and everything not yet dropped; retention does not apply. Columns cannot be
+    /// True to return markers and all cells not yet dropped, without retention. Columns cannot be
     /// named then.
     pub raw: bool,
-    /// Cells returned of each row and family.
+    /// Window of cells of each row and family.
     pub cells: CellWindow,
-    /// Rows to return at most.
+    /// Maximal number of rows.
     pub limit: Option<u64>,
-    /// Cells at most of what is returned as one row: a row that has more comes in pieces, each with
-    /// the key of the row. `None`: rows come whole.
+    /// Maximal number of cells returned as one row: a longer row is returned as several partial
+    /// rows, each with the row key. `None`: rows are returned whole.
     pub batch: Option<u32>,
-    /// Bytes of rows at which a batch ends; at least one row, or piece, is returned.
+    /// Bytes of rows at which a batch ends; at least one row, or partial row, is returned.
     pub batch_bytes: usize,
-    /// Rows and cells wanted.
+    /// Filter on rows and cells.
     pub filter: Option<Filter>,
-    /// Where the scan begins, within its range: what
-    /// [`Scanner::rest`](crate::scanner::Scanner::rest) fills in.
+    /// Position within the range at which the scan begins: set by
+    /// [`Scanner::rest`](crate::scanner::Scanner::rest).
     pub position: Position,
 }
 
@@ -221,7 +221,7 @@ fn add_column(reads: &mut Vec<FamilyRead>, family: u8, qualifier: Vec<u8>) {
     reads[at].columns.get_or_insert_default().push(qualifier);
 }
 
-/// A place in the answer of a scan.
+/// A position in the result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Position {
     /// Before everything.
@@ -229,7 +229,7 @@ pub enum Position {
     Start,
     /// Before this row.
     At(Vec<u8>),
-    /// In the middle of a row, after one of its cells.
+    /// Within a row, after one of its cells.
     Inside(CellPosition),
     /// After this row.
     After(Vec<u8>),
@@ -237,7 +237,7 @@ pub enum Position {
     End,
 }
 
-/// Names a cell of the answer.
+/// Identifies a cell of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellPosition {
     /// The row key.
@@ -246,16 +246,16 @@ pub struct CellPosition {
     pub family: u8,
     /// The qualifier.
     pub qualifier: Vec<u8>,
-    /// The version.
+    /// The timestamp.
     pub timestamp: Timestamp,
-    /// The commit.
+    /// The commit sequence.
     pub sequence: Sequence,
     /// Its type.
     pub cell_type: CellType,
 }
 
 impl CellPosition {
-    /// Returns the place of a cell.
+    /// Returns the position of a cell.
     pub fn of(cell: &CellRef<'_>) -> CellPosition {
         CellPosition {
             row: cell.row.to_vec(),

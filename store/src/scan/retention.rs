@@ -1,4 +1,4 @@
-//! Which cells exist: the one rule that reads, flushes and compactions share.
+//! Retention: which cells are live, by the one rule that reads, flushes and compactions share.
 //!
 //! # The rule
 //!
@@ -6,59 +6,60 @@
 //!
 //! * a put adds the version of its timestamp, or replaces it;
 //! * a marker removes the versions that it covers by timestamp (so only older commits' versions);
-//! * then, while there are more than VERSIONS, the one with the lowest timestamp goes.
+//! * then, while there are more than VERSIONS, the one with the lowest timestamp is removed.
 //!
-//! What is left at a snapshot is what a read at the snapshot sees. History alone decides, so no
-//! flush and no compaction can change an answer: a version is gone from the commit that ended it.
+//! The remaining versions at a snapshot are those that a read at the snapshot sees. Only history
+//! decides, so no flush and no compaction can change a result: a version is dead from the commit
+//! that ended it.
 //!
-//! [`Retention`] finds the same set in one pass over the cells in *cell order*. Each put has a life
-//! `[its sequence, the sequence that ended it)`, ended by a newer put of the same timestamp, by a
-//! marker, or by VERSIONS versions with higher timestamps that lived at one time. Those with higher
-//! timestamps come first in cell order, so their lives are known.
+//! [`Retention`] computes the same set in one pass over the cells in *cell order*. Each put has a
+//! life `[its sequence, the sequence that ended it)`, ended by a newer put of the same timestamp,
+//! by a marker, or by VERSIONS versions with higher timestamps that lived at one time. Those with
+//! higher timestamps come first in cell order, so their lives are known.
 //!
-//! In a column without markers of single versions no life ends in the middle but by being replaced,
-//! and the rule is plain counting.
+//! In a column without markers of single versions a life ends early only by replacement, and the
+//! rule is plain counting.
 //!
-//! # A TTL of its own
+//! # Cell TTL
 //!
-//! A put with a TTL counts, once it has expired, as if it had never been written, for its reader
-//! and for what the rule above makes of the others. So what it replaced or pushed out is seen again
-//! (who does not want that deletes the column first), and expired cells can be left out unread,
-//! cell by cell and file by file. (In HBase that depends on whether a flush or a compaction came
-//! before.)
+//! After its TTL has expired, a put counts as if it had never been written, for its reader and
+//! for the effect of the rule on other versions. So the versions that it replaced or evicted are
+//! visible again (a client can prevent that by deleting the column first), and expired cells can
+//! be skipped unread, cell by cell and file by file. (In HBase that depends on whether a flush or
+//! a compaction came before.)
 //!
 //! # KEEP_DELETED_CELLS
 //!
-//! With `True` markers end no life; they hide from the reader whose time range includes them. `Ttl`
-//! is the same while the marker is younger than the TTL; an older one ends lives.
+//! With `True` markers end no life; they hide versions from readers whose time range includes
+//! them. `Ttl` is the same while the marker is younger than the TTL; an older one ends lives.
 //!
-//! # What a rewrite may drop
+//! # Cells that a rewrite may drop
 //!
-//! Cells above the oldest snapshot stay, and the time of the oldest read ([`Horizon`]) decides what
-//! has expired. Of the others, a flush or minor compaction sees only a part: it drops what was
-//! evicted, what a marker of a range masked (that marker stays, and masks whatever the dropped
-//! version could have evicted), and what has expired by the family's TTL. Where a marker of a
-//! single version is among its cells, it keeps what that marker ended and what it believes to be
-//! evicted: a version in an older file, ended by that marker since, may have evicted the evictor
-//! first. It also keeps versions that were replaced where VERSIONS > 1: their lives may have ended
-//! a life in another file. A major compaction sees all files, drops all that is dead, and the
-//! markers that are older than the family's delete purge delay.
+//! Cells above the oldest snapshot stay, and the time of the oldest read ([`Horizon`]) decides
+//! about expiry. Of the others, a flush or minor compaction sees only a part: it drops evicted
+//! versions, versions masked by a marker of a range (that marker stays, and masks every version
+//! that the dropped one could have evicted), and cells expired by the family's TTL. If a marker
+//! of a single version is among its cells, it keeps the versions which that marker ended or which
+//! seem evicted: a version in an older file, ended by that marker since, may have evicted the
+//! evictor first. It also keeps versions that were replaced where VERSIONS > 1: their lives may
+//! have ended a life in another file. A major compaction sees all files, drops all dead versions,
+//! and the markers that are older than the family's delete purge delay.
 //!
-//! Lives may still get shorter, or vanish, in time: when a TTL passes, or when a marker with
-//! KEEP_DELETED_CELLS `Ttl` gets old. Where no marker ends a single version, a life less never
-//! takes another version away: there are fewer above it. So a rewrite judges each version at the
-//! last moment at which it can be seen: it counts only lives that are there then. And where cells
-//! with a TTL are among its cells, even a major compaction keeps markers of single versions, the
-//! versions that they ended, and what it believes to be evicted in such a column: some of those
-//! may have evicted, together with one that will not be there, what will be seen again; and until
-//! then what that will take away is seen.
+//! Lives may still become shorter, or vanish, with time: when a TTL passes, or when a marker with
+//! KEEP_DELETED_CELLS `Ttl` ages. Where no marker ends a single version, the loss of a life never
+//! removes another version: there are fewer above it. So a rewrite judges each version at the
+//! last moment at which it can be visible: it counts only lives that exist then. If cells with a
+//! TTL are among its cells, even a major compaction keeps markers of single versions, the
+//! versions that they ended, and the versions that seem evicted in such a column: some of those
+//! may have evicted, together with a version that will expire, a version that will be visible
+//! again; and until then the version that they will evict is visible.
 //!
 //! # Expiry by the family's TTL
 //!
-//! Happens in time, not in history: MIN_VERSIONS counts the versions that are alive at the read, so
-//! a version that has expired and was dropped does not come back when a marker of a single version
-//! takes a newer one. This is the one case in which an answer depends on what was rewritten before;
-//! `tests/scripts/retention/min_versions` shows it.
+//! It happens in time, not in history: MIN_VERSIONS counts the versions that are alive at the
+//! read, so a version that has expired and was dropped does not reappear when a marker of a
+//! single version removes a newer one. This is the one case in which a result depends on earlier
+//! rewrites; `tests/scripts/retention/min_versions` shows it.
 
 use std::time::Duration;
 
@@ -69,18 +70,18 @@ use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
 use crate::scan::history::HistoryTracker;
 use crate::scan::{Horizon, ReadSpec};
 
-/// What to do with a cell.
+/// Decision about a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is part of the answer, or of the new file.
+    /// The cell is part of the result, or of the new file.
     Keep,
-    /// It is not.
+    /// The cell is not part of it.
     Skip,
-    /// Neither it nor anything that follows in its column is.
+    /// Neither the cell nor any that follows in its column is part of it.
     SkipColumn,
 }
 
-/// How much of a store a rewrite sees.
+/// Portion of a store that a rewrite reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteKind {
     /// A memstore, or some of the files.
@@ -89,16 +90,16 @@ pub enum RewriteKind {
     Major,
 }
 
-/// A flush or a compaction.
+/// Specification of a flush or a compaction.
 #[derive(Debug, Clone, Copy)]
 pub struct RewriteSpec {
-    /// How much it sees.
+    /// Portion of the store that it reads.
     pub kind: RewriteKind,
     /// Cells above its snapshot are kept, and its time decides expiry.
     pub horizon: Horizon,
-    /// Lowest timestamp of any put it reads: a marker below masks nothing.
+    /// Lowest timestamp of any put read: a marker below masks nothing.
     pub earliest_put: Timestamp,
-    /// Whether any put it reads may expire by itself.
+    /// True if any put read has a TTL.
     pub any_expiring: bool,
 }
 
@@ -108,7 +109,7 @@ enum Task {
     Rewrite(RewriteSpec),
 }
 
-/// Judges the cells of one family, row by row, in cell order.
+/// Applies the rule to the cells of one family, row by row, in cell order.
 pub struct Retention {
     versions: u32,
     min_versions: u32,
@@ -120,18 +121,18 @@ pub struct Retention {
     /// Microseconds since 1970.
     now: Timestamp,
     task: Task,
-    /// Whether a family marker may follow in the column without a name.
+    /// True if a family marker may follow in the column without a name.
     family_markers: bool,
     row: RowMarkers,
     column: Column,
-    /// Of a rewrite: what it drops of former states.
+    /// Tracker of the versions that a rewrite drops, for time travel.
     history: HistoryTracker,
 }
 
-/// Decides for a read of newest versions what needs no knowledge of other cells: a put that comes
-/// first in its column, in a row without family markers until then, and is not left out by its own
-/// time, is the newest version. What masks it would have come before it, and of the versions behind
-/// it none is wanted.
+/// Fast path of a read of newest versions that needs no knowledge of other cells: a put that is
+/// first in its column, in a row without family markers so far, and is not expired or out of
+/// range by its timestamp, is the newest version. A marker that masks it would have come before
+/// it, and the versions behind it are not needed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewestOnly {
     spec: ReadSpec,
@@ -140,19 +141,20 @@ pub(crate) struct NewestOnly {
 }
 
 impl NewestOnly {
-    /// Returns whether what is left of a column need not be looked at: no family marker is there.
+    /// Returns whether the remaining cells of a column can be skipped: no family marker is among
+    /// them.
     pub(crate) fn may_leave(&self, qualifier: &[u8]) -> bool {
         !self.family_markers || !qualifier.is_empty()
     }
 
-    /// Returns whether a cell counts for the read.
+    /// Returns whether a cell is relevant for the read.
     #[inline]
     pub(crate) fn regards(&self, cell: &KeyParts<'_>) -> bool {
         self.spec.regards(cell)
     }
 
-    /// Returns whether a cell that is seen and comes first in its column is the newest version for
-    /// sure. If not, [`Retention::judge`] must be asked.
+    /// Returns whether a visible cell that is first in its column is certainly the newest
+    /// version. If not, [`Retention::judge`] must decide.
     #[inline]
     pub(crate) fn takes(&self, cell: &KeyParts<'_>) -> bool {
         cell.cell_type == CellType::Put
@@ -170,13 +172,13 @@ struct RowMarkers {
     points: SmallVec<[PointMarker; 2]>,
 }
 
-/// What a marker does to the versions that it covers.
+/// Effect of a marker on the versions that it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// They are gone, for every reader and for good.
+    /// They are dead for every reader, permanently.
     Ends,
-    /// They go on: but this reader does not see them, and this rewrite knows that they may turn out
-    /// to have ended here.
+    /// They live on, but are invisible to this reader, or may turn out to have ended, for this
+    /// rewrite.
     Hides,
 }
 
@@ -217,7 +219,7 @@ struct RangeMarker {
     masks: Masks,
 }
 
-/// What was seen of a column.
+/// State of the current column.
 struct Column {
     begun: bool,
     qualifier: SmallVec<[u8; 32]>,
@@ -225,21 +227,21 @@ struct Column {
     ranges: Masks,
     /// Delete markers of the timestamp seen last.
     points: SmallVec<[PointMarker; 2]>,
-    /// Whether there were any.
+    /// True if there were any.
     had_points: bool,
-    /// Sequences of the puts of one timestamp, with when they are seen for the last time.
+    /// Sequences of the puts of one timestamp, with the last moment at which each is visible.
     puts: SmallVec<[(u64, Timestamp); 2]>,
     /// That timestamp.
     at: Timestamp,
     /// Lives of the versions seen that may end another's.
     lives: SmallVec<[Life; 4]>,
-    /// Lives that have no end and will always be there.
+    /// Number of lives that have no end and never expire.
     live_count: u32,
     /// Timestamp of the last of these.
     live_at: Option<Timestamp>,
-    /// Puts given to the reader.
+    /// Number of puts returned to the reader.
     returned_count: u32,
-    /// Every put that follows is dead or unwanted.
+    /// True if every put that follows is dead or not needed.
     done: bool,
 }
 
@@ -249,22 +251,22 @@ struct Life {
     birth: u64,
     /// The sequence that ended it.
     end: u64,
-    /// When it is there for the last time.
+    /// The last moment at which it is visible.
     until: Timestamp,
 }
 
 /// The end of a life that has none.
 const FOREVER: u64 = u64::MAX;
-/// The last moment of what does not expire by itself.
+/// The last moment of a version that does not expire by a cell TTL.
 const ALWAYS: Timestamp = Timestamp(i64::MAX);
 
 impl Retention {
-    /// Returns the judge of a read.
+    /// Returns the retention of a read.
     pub fn of_read(family: &FamilyDescriptor, spec: ReadSpec) -> Retention {
         Retention::new(family, Task::Read(spec), spec.expires_micros())
     }
 
-    /// Returns the judge of a flush or compaction.
+    /// Returns the retention of a flush or compaction.
     pub fn of_rewrite(family: &FamilyDescriptor, spec: RewriteSpec) -> Retention {
         Retention::new(family, Task::Rewrite(spec), spec.horizon.now_micros)
     }
@@ -288,27 +290,27 @@ impl Retention {
         }
     }
 
-    /// Returns the time from which on what a rewrite has kept shows all former states.
+    /// Returns the time from which on the cells kept by a rewrite give a complete history.
     pub(crate) fn history_begin(&self) -> Timestamp {
         self.history.begin()
     }
 
-    /// Promises that no visible cell is a family marker, so that the column without a name can be
+    /// Declares that no visible cell is a family marker, so that the column without a name can be
     /// skipped like any other.
     pub fn without_family_markers(mut self) -> Retention {
         self.family_markers = false;
         self
     }
 
-    /// Returns whether a read sees every put with these timestamps, up to this sequence, that is
-    /// the only cell of its row.
+    /// Returns whether a read sees every put that is the only cell of its row, with a timestamp
+    /// in this range and a sequence up to `last`.
     pub(crate) fn sees_all(&self, timestamps: (Timestamp, Timestamp), last: Sequence) -> bool {
         let Task::Read(spec) = &self.task else { return false };
         sees_all(spec, self.expiry, timestamps, last)
     }
 
-    /// Returns what decides about the first put of a column without a look at anything else, if a
-    /// read wants just the newest version of each.
+    /// Returns the fast path, which decides about the first put of a column without other cells,
+    /// if a read needs only the newest version of each column.
     pub(crate) fn newest_only(&self) -> Option<NewestOnly> {
         match &self.task {
             Task::Read(spec) if !spec.raw && spec.max_versions.min(self.versions) == 1 => {
@@ -319,14 +321,14 @@ impl Retention {
         }
     }
 
-    /// Goes on in a row that was just begun behind cells that [`NewestOnly`] decided about, the
-    /// last of which is of the column `taken`.
+    /// Continues in a row that was just begun, behind cells that [`NewestOnly`] decided about;
+    /// the last of them is of the column `taken`.
     pub(crate) fn go_on_behind(&mut self, taken: &[u8]) {
         self.column.begin(taken);
         self.column.done = true;
     }
 
-    /// Returns whether a family marker may come in the column without a name.
+    /// Returns whether a family marker may follow in the column without a name.
     pub fn expects_family_markers(&self) -> bool {
         self.family_markers
     }
@@ -339,8 +341,8 @@ impl Retention {
         self.history.start_row();
     }
 
-    /// Judges the next cell of the row. `stored` returns its value as it is stored; it is asked for
-    /// only if the judgement depends on it.
+    /// Decides about the next cell of the row. `stored` returns its stored value; it is called
+    /// only if the decision depends on it.
     pub fn judge<'v>(&mut self, cell: &KeyParts<'_>, stored: impl FnOnce() -> &'v [u8]) -> Verdict {
         match &self.task {
             Task::Read(spec) if !spec.regards(cell) => return Verdict::Skip,
@@ -368,13 +370,13 @@ impl Retention {
         }
     }
 
-    /// Judges a cell of a rewrite, and takes note of what is dropped.
+    /// Decides about a cell of a rewrite, and records dropped ones.
     fn judge_rewritten(&mut self, cell: &KeyParts<'_>, until: Timestamp) -> Verdict {
         self.history.meet(cell);
         if !cell.cell_type.is_put() {
             return self.judge_marker(cell);
         }
-        // Of versions with one timestamp a former state shows the last.
+        // Of versions with one timestamp, time travel shows the last.
         let was_seen = !self.column.replaces(cell, until);
         let live_at = self.column.live_at;
         let verdict = self.judge_put(cell, until);
@@ -397,7 +399,7 @@ impl Retention {
         Verdict::Keep
     }
 
-    /// Returns what a marker of this timestamp does, for this task.
+    /// Returns the effect of a marker of this timestamp, for this task.
     fn effect(&self, timestamp: Timestamp) -> Option<Effect> {
         let ends = match self.keep_deleted {
             KeepDeletedCells::False => true,
@@ -409,7 +411,7 @@ impl Retention {
         }
         match &self.task {
             Task::Read(spec) => spec.time_range.is_before_max(timestamp).then_some(Effect::Hides),
-            // Only MIN_VERSIONS can let be seen what such an old marker does.
+            // Only with MIN_VERSIONS is the effect of such an old marker visible.
             Task::Rewrite(_) => (self.keep_deleted == KeepDeletedCells::Ttl
                 && self.expiry.0 != i64::MIN
                 && self.min_versions > 0)
@@ -465,24 +467,25 @@ impl Retention {
         }
     }
 
-    /// Judges a put, which is seen for the last time at `until`.
+    /// Decides about a put, which is visible until `until` at the latest.
     fn judge_put(&mut self, put: &KeyParts<'_>, until: Timestamp) -> Verdict {
         if until < self.now {
             return Verdict::Skip;
         }
         if self.column.done {
-            // What a range ended stays ended: its marker may go.
+            // A version that a range ended stays dead: its marker may be dropped.
             let in_doubt = self.doubts_evictions() && self.range_mask(put) != Some(Effect::Ends);
             return if in_doubt { Verdict::Keep } else { self.leave_column() };
         }
         let rewrites = matches!(&self.task, Task::Rewrite(_));
-        // A reader asks for one moment.
+        // A reader reads at one moment.
         let until = if rewrites { until } else { ALWAYS };
         let birth = put.sequence.0;
         let (replaced, replaced_first) = self.column.replaced(put, until);
         let range = self.range_mask(put);
         if range == Some(Effect::Ends) {
-            // Whatever it could have evicted is masked by the same marker, or was written after it.
+            // Any version that it could have evicted is masked by the same marker, or was written
+            // after it.
             return Verdict::Skip;
         }
         let ended = self.first_point_mask(put, Effect::Ends);
@@ -490,7 +493,8 @@ impl Retention {
         if self.column.has_lives_that_end()
             && self.column.eviction(birth, until, self.versions as usize) < death
         {
-            // Its life need not be known: what it evicted before would be evicted with it.
+            // Its life is not needed: a version that it evicted would be evicted together with
+            // it.
             return if self.doubts_evictions() { Verdict::Keep } else { Verdict::Skip };
         }
         let hidden = self.first_point_mask(put, Effect::Hides);
@@ -513,7 +517,7 @@ impl Retention {
         self.judge_live(put, index, range.is_some() || hidden.is_some())
     }
 
-    /// Judges a put that is one of the newest VERSIONS; `index` of them are newer.
+    /// Decides about a put that is one of the newest VERSIONS; `index` of them are newer.
     fn judge_live(&mut self, put: &KeyParts<'_>, index: u32, hidden: bool) -> Verdict {
         let expired = put.timestamp < self.expiry && index >= self.min_versions;
         if expired {
@@ -540,7 +544,7 @@ impl Retention {
         Verdict::Keep
     }
 
-    /// Returns the verdict on a put after which no put of the column is wanted.
+    /// Returns the verdict on a put after which no put of the column is needed.
     fn leave_column(&self) -> Verdict {
         let nothing_hides = self.family_markers && self.column.qualifier.is_empty();
         match &self.task {
@@ -549,13 +553,13 @@ impl Retention {
         }
     }
 
-    /// Whether versions that this rewrite does not see, or that expire, may change who evicted
-    /// whom.
+    /// Returns whether versions that this rewrite does not see, or that expire, may change which
+    /// version evicted which.
     fn doubts_evictions(&self) -> bool {
         self.keeps_ended() && (self.column.had_points || !self.row.points.is_empty())
     }
 
-    /// Whether a version that has ended may have evicted one that is seen again.
+    /// Returns whether a version that has ended may have evicted one that becomes visible again.
     fn keeps_ended(&self) -> bool {
         matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial || spec.any_expiring)
     }
@@ -571,7 +575,7 @@ impl Retention {
         masks.on(put)
     }
 
-    /// Returns the sequence of the first marker of exactly this version that came after it.
+    /// Returns the sequence of the first later marker of exactly this version.
     fn first_point_mask(&self, put: &KeyParts<'_>, effect: Effect) -> Option<u64> {
         let points = self.column.points.iter().chain(&self.row.points);
         points
@@ -640,13 +644,13 @@ impl Column {
         self.done = false;
     }
 
-    /// Returns whether a put that was seen replaces one, for as long as that is there.
+    /// Returns whether a put seen before replaces this one during its whole life.
     fn replaces(&self, put: &KeyParts<'_>, until: Timestamp) -> bool {
         self.at == put.timestamp && self.puts.iter().any(|(_, other)| *other >= until)
     }
 
-    /// Notes a put, and returns the sequences of the first one that replaced it for good, and of
-    /// the first one that replaced it at all.
+    /// Records a put, and returns the sequences of the first put that replaced it permanently,
+    /// and of the first one that replaced it at all.
     fn replaced(&mut self, put: &KeyParts<'_>, until: Timestamp) -> (Option<u64>, Option<u64>) {
         if self.at != put.timestamp {
             self.at = put.timestamp;
@@ -664,8 +668,8 @@ impl Column {
         self.lives.len() > self.live_count as usize
     }
 
-    /// Returns the first moment from `birth` on at which `versions` of the lives seen went on that
-    /// will be there at `until`, or [`FOREVER`].
+    /// Returns the first moment from `birth` on at which `versions` of the lives seen were alive,
+    /// counting those that exist at `until`, or [`FOREVER`].
     fn eviction(&self, birth: u64, until: Timestamp, versions: usize) -> u64 {
         let mut starts: SmallVec<[u64; 8]> = SmallVec::new();
         let mut ends: SmallVec<[u64; 8]> = SmallVec::new();

@@ -1,8 +1,8 @@
-//! Reads the cells of rows of one family: what [`retention`](crate::scan::retention) lets through
-//! of a merge, of the columns asked for, past the filter, into a batch.
+//! Row reader of one family: applies [`retention`](crate::scan::retention), column selection, the
+//! filter and the limits to the cells of a merge, and appends the result to a batch.
 //!
-//! Knows neither memstores nor files nor regions; [`crate::read_view`] puts it over both, and
-//! [`crate::scanner`] joins families and regions.
+//! It depends on neither memstores nor files nor regions; [`crate::read_view`] builds the merge
+//! over both, and [`crate::scanner`] combines families and regions.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -20,20 +20,20 @@ use crate::scan::request::{CellPosition, CellWindow};
 use crate::scan::retention::{Retention, Verdict};
 use crate::scan::{FamilyRead, ReadSpec};
 
-/// What a read wants of the rows of one family.
+/// Rules of a read for one family.
 #[derive(Debug, Clone)]
 pub struct FamilyRules<'a> {
-    /// What is visible. Where a filter sees cells, `max_versions` is counted after it instead.
+    /// Visibility. Where a filter sees cells, `max_versions` is applied after it instead.
     pub spec: ReadSpec,
-    /// Versions of a column that pass the filter.
+    /// Maximal number of versions of a column that pass the filter.
     pub versions_after_filter: u32,
-    /// Only these columns, ascending.
+    /// Columns to read, ascending; `None` for all.
     pub columns: Option<Cow<'a, [Vec<u8>]>>,
-    /// Cells of a row.
+    /// Window of cells of a row.
     pub cells: CellWindow,
-    /// Whether the filter must see cells that the limits leave out, because it decides by them.
+    /// True if the filter must see cells beyond the limits, because its decision depends on them.
     pub filter_sees_rest: bool,
-    /// The sections of values that are looked at: a hint to a get; `None` for all.
+    /// The sections of values to read: a hint to a get; `None` for all.
     pub sections: Option<&'a Arc<WantedSections>>,
 }
 
@@ -86,46 +86,46 @@ impl<'a> FamilyRules<'a> {
         }
     }
 
-    /// Returns the same rules, with columns of their own, of whole values.
+    /// Returns the same rules with owned columns, reading whole values.
     pub(crate) fn into_owned(self) -> FamilyRules<'static> {
         let columns = self.columns.map(|columns| Cow::Owned(columns.into_owned()));
         FamilyRules { columns, sections: None, ..self }
     }
 }
 
-/// What a read cost.
+/// Cost of a read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadCounts {
-    /// Cells looked at, visible or not.
+    /// Number of cells read, visible or not.
     pub cells: u64,
-    /// Jumps over cells that were not looked at.
+    /// Number of seeks that skipped cells.
     pub seeks: u64,
 }
 
 impl ReadCounts {
-    /// Adds what another read cost.
+    /// Adds the cost of another read.
     pub fn add(&mut self, other: ReadCounts) {
         self.cells += other.cells;
         self.seeks += other.seeks;
     }
 }
 
-/// How the reading of a row ended.
+/// Outcome of reading a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowEnd {
-    /// The row has no more cells for the answer.
+    /// The row has no more cells for the result.
     Done,
-    /// There was no room for more; the row may have none.
+    /// The batch is full; the row may have more cells.
     Full,
 }
 
-/// The filter and the batch of a read, which its families share.
+/// Filter and batch of a read, shared by its families.
 pub struct Output<'a> {
-    /// What the cells must pass.
+    /// Filter of the cells.
     pub filter: Option<&'a mut FilterRun>,
-    /// Where they go, into the row begun last.
+    /// Batch whose last row receives the cells.
     pub batch: &'a mut CellBatch,
-    /// Cells that still fit.
+    /// Number of cells that still fit.
     pub room: u32,
 }
 
@@ -139,29 +139,31 @@ pub struct RowReader<'a, C> {
     counts: ReadCounts,
 }
 
-/// How far the present row was read.
+/// Progress of reading the present row.
 #[derive(Default)]
 struct RowState {
     /// Index of the first wanted column that was not passed.
     column: usize,
-    /// Cells that passed everything.
+    /// Number of cells that passed all conditions.
     passed_cells: u32,
-    /// The column of the cell that passed the filter last, and how many of it did.
+    /// The column of the last cell that passed the filter, and the number of its versions that
+    /// did.
     passed_column: Qualifier,
     passed_versions: u32,
-    /// The cell after which the answer goes on, and whether what stands before it can be skipped.
+    /// The cell after which the result continues, and true if the cells before it may be skipped.
     resume: Option<(CellPosition, bool)>,
-    /// The merge may stand on cells that are not wanted.
+    /// True if the merge may be on cells that are not needed.
     unfinished: bool,
-    /// The merge may stand on a source that is not open.
+    /// True if the merge may be on a source that is not open.
     unopened: bool,
-    /// A family marker may follow a put of the column without a name, so no jump leaves that.
+    /// True if a family marker may follow a put of the column without a name, so no jump may
+    /// leave that column.
     expects_family_markers: bool,
-    /// The jump that was not taken therefore.
+    /// The jump that was deferred for this reason.
     held: Option<Jump>,
 }
 
-/// What to do after a cell.
+/// Movement of the merge after a cell.
 enum Step {
     Advance,
     SkipColumn,
@@ -170,7 +172,7 @@ enum Step {
 }
 
 impl<'a, C: Cursor> RowReader<'a, C> {
-    /// Returns a reader over a merge that stands on the first cell of a row.
+    /// Returns a reader over a merge that is on the first cell of a row.
     pub fn new(
         merge: Merge<C>,
         retention: Retention,
@@ -182,7 +184,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         RowReader { merge, retention, family, rules, row, counts: ReadCounts::default() }
     }
 
-    /// Returns what was read until now.
+    /// Returns the cost so far.
     pub fn counts(&self) -> ReadCounts {
         self.counts
     }
@@ -205,10 +207,10 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         Ok(())
     }
 
-    /// Appends the next rows to the batch, as long as each cell is decided as soon as it is seen
-    /// ([`plain_rows`](crate::scan::plain_rows)). The row behind them may be one that is not, or
-    /// none that is wanted: that is for [`RowReader::read_row`]. Not in the middle of a row, and
-    /// only for reads without a filter. Returns the cells looked at.
+    /// Appends the next rows to the batch by the fast path
+    /// ([`plain_rows`](crate::scan::plain_rows)). The row behind them may need
+    /// [`RowReader::read_row`], or may not be visible. Must not be called within a row, and only
+    /// for reads without a filter. Returns the number of cells read.
     pub(crate) fn read_plain_rows(
         &mut self,
         limits: &RowLimits<'_>,
@@ -249,7 +251,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         }
     }
 
-    /// Reads on in the last row of the batch, behind the column of its last cell.
+    /// Continues in the last row of the batch, behind the column of its last cell.
     fn finish_row(&mut self, batch: &mut CellBatch) -> Result<()> {
         let Some((row, qualifier)) = batch.last_column() else { return Ok(()) };
         let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
@@ -259,9 +261,8 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         self.leave_last_row()
     }
 
-    /// Lets `take` move the source that comes first over whole rows, all of which it answers for:
-    /// none at or after the row of the next source, which it is told. Reads all columns, or
-    /// nothing.
+    /// Lets `take` consume whole rows of the first source, before the row of the next source,
+    /// which is passed to it. `take` must return all columns of these rows, or nothing.
     pub fn take_rows<T>(
         &mut self,
         take: impl FnOnce(&mut C, Option<&[u8]>, &Retention) -> Result<Option<T>>,
@@ -277,8 +278,8 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         Ok(taken.flatten())
     }
 
-    /// Begins a row; with `resume`, after that cell. `may_skip` allows not to look at the cells
-    /// before it: neither filter nor window counts them.
+    /// Begins a row; with `resume`, after that cell. The flag allows skipping the cells before
+    /// it: neither filter nor window counts them.
     pub fn start_row(&mut self, resume: Option<(&CellPosition, bool)>) {
         self.retention.start_row();
         self.row.column = 0;
@@ -288,7 +289,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         self.row.resume = resume.map(|(position, may_skip)| (position.clone(), may_skip));
     }
 
-    /// Gives up what is left of a row.
+    /// Skips the remaining cells of a row.
     pub fn leave_row(&mut self, row: &[u8]) {
         self.row.unfinished = self.merge.key().is_some_and(|key| row_of(key) == row);
     }
@@ -301,7 +302,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
     }
 
     /// Appends cells of the row that was begun to the batch. Called again after [`RowEnd::Full`],
-    /// it goes on. Another row has none.
+    /// it continues. If the merge is on another row, nothing is appended.
     pub fn read_row(&mut self, row: &[u8], output: &mut Output<'_>) -> Result<RowEnd> {
         while let Some(parts) = self.merge.key().and_then(KeyParts::decode) {
             if parts.row != row {
@@ -346,7 +347,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         Ok(RowEnd::Done)
     }
 
-    /// Leaves the column it stands on, for the next one that is wanted.
+    /// Skips the current column, up to the next one that is selected.
     fn skip_column(&mut self) -> Result<()> {
         self.counts.seeks += 1;
         let Some(columns) = &self.rules.columns else {
@@ -362,8 +363,8 @@ impl<'a, C: Cursor> RowReader<'a, C> {
 }
 
 impl RowState {
-    /// Returns the way past a cell that need not be judged, because its column is not wanted or
-    /// was returned before.
+    /// Returns the movement over a cell that needs no decision, because its column is not
+    /// selected or was returned before.
     fn before(
         &mut self,
         parts: &KeyParts<'_>,
@@ -399,8 +400,8 @@ impl RowState {
         }
     }
 
-    /// Takes a visible cell past the filter, the limits and the place where the answer goes on,
-    /// into the batch.
+    /// Applies the filter, the limits and the resume position to a visible cell, and appends it
+    /// to the batch.
     fn pass(
         &mut self,
         cell: &CellRef<'_>,
@@ -449,7 +450,8 @@ impl RowState {
         self.step(cell, jump)
     }
 
-    /// Returns the step over a cell that the filter has jumped over, though the reader has not.
+    /// Returns the movement over a cell that the filter has jumped over, though the reader has
+    /// not.
     fn over_held(&mut self, cell: &CellRef<'_>) -> Option<Step> {
         self.held.as_ref()?;
         if cell.qualifier.is_empty() {
@@ -489,7 +491,7 @@ fn push(cell: &CellRef<'_>, kept: ValueKept, batch: &mut CellBatch) {
     }
 }
 
-/// Returns whether a cell stands after a place in the same row.
+/// Returns whether a cell is after a position in the same row.
 fn is_after(cell: &CellRef<'_>, position: &CellPosition) -> bool {
     let type_code = |cell_type: CellType| cell_type as u8;
     cell.family

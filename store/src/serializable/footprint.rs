@@ -1,14 +1,15 @@
-//! What a SERIALIZABLE transaction has read and written, by table: sets that can be intersected.
+//! Read and write sets of a SERIALIZABLE transaction, by table, which can be intersected.
 //!
-//! Rows that were read one by one are kept as hashes of 64 bits: two rows with the same hash are
-//! one here, which may abort a transaction without need and never misses a conflict. Ranges of rows
-//! that were read are kept disjoint and merged where they meet. A table of which too much was read,
-//! or for which the memory of all transactions does not suffice, is read as a whole from then on.
+//! Rows that were read individually are stored as 64-bit hashes: two rows with the same hash are
+//! not distinguished, which may abort a transaction unnecessarily and never misses a conflict.
+//! Ranges of rows are kept disjoint and merged where they overlap. If too much was read of a
+//! table, or the memory limit of all transactions is reached, the table counts as read as a whole
+//! from then on.
 //!
 //! # Invariants
 //!
-//! 1. Sets only grow: a row that was read is in the set for good, whatever is coarsened.
-//! 2. The ranges of a table are disjoint and do not touch.
+//! 1. Sets only grow: a row that was read stays in the set, even if the set is coarsened.
+//! 2. The ranges of a table are disjoint and not adjacent.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -20,25 +21,25 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::descriptor::TableId;
 
-/// Rows of a table that a transaction keeps one by one.
+/// Maximal number of individual rows of a table in one set.
 const ROWS_MAX: usize = 1 << 16;
-/// Ranges of a table that a transaction keeps.
+/// Maximal number of ranges of a table in one set.
 const RANGES_MAX: usize = 1 << 12;
-/// Rows and ranges of a table that a transaction keeps even if all together have too many.
+/// Rows and ranges of a table that one set may have even if the memory limit is reached.
 const FEW: usize = 16;
-/// What a row takes in a set, about.
+/// Approximate bytes of a row in a set.
 const ROW_BYTES: u64 = 16;
-/// What a range takes, without its bounds.
+/// Bytes of a range without its bounds.
 const RANGE_BYTES: u64 = 96;
 
-/// The memory that the footprints of all transactions take.
+/// Memory accounting of the sets of all transactions.
 pub(crate) struct Account {
     bytes: AtomicU64,
     limit_bytes: u64,
 }
 
 impl Account {
-    /// Returns an account in which footprints are coarsened beyond `limit_bytes`.
+    /// Returns an account in which sets are coarsened beyond `limit_bytes`.
     pub(crate) fn new(limit_bytes: u64) -> Arc<Account> {
         Arc::new(Account { bytes: AtomicU64::new(0), limit_bytes })
     }
@@ -48,13 +49,13 @@ impl Account {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether footprints take more than they are to.
+    /// Returns whether the limit is exceeded.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes() > self.limit_bytes
     }
 }
 
-/// A part of the account.
+/// Share of one set in the account.
 struct Share {
     account: Arc<Account>,
     bytes: u64,
@@ -107,7 +108,7 @@ impl Hasher for SameHash {
 type Hashes = HashSet<u64, BuildHasherDefault<SameHash>>;
 type ByTable<T> = HashMap<TableId, T, ahash::RandomState>;
 
-/// What was read.
+/// Read set of a transaction.
 pub(crate) struct ReadSet {
     tables: ByTable<TableReads>,
     share: Share,
@@ -115,14 +116,14 @@ pub(crate) struct ReadSet {
 
 #[derive(Default)]
 struct TableReads {
-    /// All of it; the rest is empty then.
+    /// True if the whole table counts as read; the other fields are empty then.
     whole: bool,
     rows: Hashes,
-    /// Start to stop; `None` is open.
+    /// Start to stop; `None` means no stop.
     ranges: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
-/// What was written.
+/// Write set of a transaction.
 pub(crate) struct WriteSet {
     tables: ByTable<TableWrites>,
     share: Share,
@@ -130,7 +131,7 @@ pub(crate) struct WriteSet {
 
 #[derive(Default)]
 struct TableWrites {
-    /// More than is kept; the rest is empty then.
+    /// True if the whole table counts as written; the other fields are empty then.
     whole: bool,
     /// In ascending order.
     rows: Vec<Box<[u8]>>,
@@ -164,7 +165,7 @@ impl TableReads {
         before.is_some_and(|(_, stop)| stop.as_deref().is_none_or(|stop| row < stop))
     }
 
-    /// Adds a range; returns by how many bytes it grew, and shrank.
+    /// Adds a range; returns the bytes by which the set grew, and shrank.
     fn add_range(&mut self, mut start: Vec<u8>, mut stop: Option<Vec<u8>>) -> (u64, u64) {
         let mut shrunk = 0;
         if let Some((first, end)) = self.ranges.range::<[u8], _>(through(&start)).next_back() {
@@ -175,7 +176,7 @@ impl TableReads {
                 start = first.clone();
             }
         }
-        // What begins within the new range becomes a part of it.
+        // Ranges that begin within the new range are merged into it.
         while let Some((first, _)) = self.ranges.range::<[u8], _>(from(&start)).next() {
             if stop.as_ref().is_some_and(|stop| first > stop) {
                 break;
@@ -222,7 +223,7 @@ fn from(row: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Included(row), Bound::Unbounded)
 }
 
-/// Returns whether a range that ends at `end` ends no earlier than one that ends at `other`.
+/// Returns whether a range that ends at `end` reaches at least to `other`.
 fn reaches(end: &Option<Vec<u8>>, other: Option<&Vec<u8>>) -> bool {
     match (end, other) {
         (None, _) => true,
@@ -241,7 +242,7 @@ impl ReadSet {
         ReadSet { tables: ByTable::default(), share: Share::of(account) }
     }
 
-    /// Returns the set of one who has read everything.
+    /// Returns the set of a transaction that may have read everything.
     pub(crate) fn of_tables(account: &Arc<Account>, tables: &[TableId]) -> ReadSet {
         let mut set = ReadSet::new(account);
         tables.iter().for_each(|table| set.tables.entry(*table).or_default().coarsen());
@@ -257,7 +258,7 @@ impl ReadSet {
         }
     }
 
-    /// Adds the rows from `start` to before `stop`, those that are not there included.
+    /// Adds the rows from `start` to before `stop`, including absent ones.
     pub(crate) fn add_range(&mut self, table: TableId, start: Vec<u8>, stop: Option<Vec<u8>>) {
         if stop.as_ref().is_some_and(|stop| *stop <= start) {
             return;
@@ -271,7 +272,7 @@ impl ReadSet {
         }
     }
 
-    /// Takes a table as read as a whole if too much of it is kept.
+    /// Coarsens the set of a table if it is too large.
     fn limit(&mut self, table: TableId) {
         let Some(reads) = self.tables.get_mut(&table) else { return };
         if reads.is_much() || (self.share.account.is_full() && !reads.is_little()) {
@@ -281,13 +282,13 @@ impl ReadSet {
         self.check();
     }
 
-    /// Takes all tables as read as a whole.
+    /// Coarsens the sets of all tables.
     pub(crate) fn coarsen(&mut self) {
         self.tables.values_mut().for_each(TableReads::coarsen);
         self.share.set(0);
     }
 
-    /// Adds what another one has read, table by table.
+    /// Adds the set of another transaction, coarsened by table.
     pub(crate) fn absorb(&mut self, other: &ReadSet) {
         self.coarsen();
         other.tables.keys().for_each(|table| self.tables.entry(*table).or_default().coarsen());
@@ -298,7 +299,7 @@ impl ReadSet {
         self.tables.get(&table).is_some_and(|reads| reads.has(row))
     }
 
-    /// Returns whether anything that was read was written.
+    /// Returns whether a row or range of this set was written.
     pub(crate) fn meets(&self, writes: &WriteSet) -> bool {
         let shared = |table: &TableId| Some((self.tables.get(table)?, writes.tables.get(table)?));
         match self.tables.len() < writes.tables.len() {
@@ -347,7 +348,7 @@ impl WriteSet {
         }
     }
 
-    /// Puts the rows in order once all are added.
+    /// Sorts the rows once all are added.
     pub(crate) fn finish(&mut self) {
         self.tables.values_mut().for_each(|writes| writes.rows.sort_unstable());
     }
@@ -357,7 +358,7 @@ impl WriteSet {
         self.tables.is_empty()
     }
 
-    /// Takes all its tables, and those of another one, as written as a whole.
+    /// Coarsens all its tables, and adds those of another set, coarsened.
     pub(crate) fn absorb(&mut self, other: &WriteSet) {
         let tables: Vec<TableId> = self.tables.keys().chain(other.tables.keys()).copied().collect();
         for table in tables {

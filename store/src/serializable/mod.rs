@@ -1,34 +1,35 @@
 //! Serializable snapshot isolation: conflicts between SERIALIZABLE transactions, checked at commit.
 //!
-//! A SERIALIZABLE transaction reads one snapshot, as at REPEATABLE READ, and notes what it reads
-//! ([`ReadTracker`]). Two that run at the same time are in *conflict*, written `R -> W`, if R read
-//! something that W wrote and did not see it: in any serial order R comes before W. A history that
-//! no serial order explains has three transactions `T1 -> T2 -> T3` that overlap, of which T3
-//! committed first; T1 and T3 may be the same (Cahill, Röhm, Fekete; Ports and Grittner). So a
-//! transaction that would complete such a chain is aborted. If T1 wrote nothing, the chain does
-//! harm only if T3 committed before T1 took its snapshot.
+//! A SERIALIZABLE transaction reads one snapshot, as at REPEATABLE READ, and its reads are
+//! tracked ([`ReadTracker`]). Two concurrent transactions have a *conflict*, written `R -> W`, if
+//! R read an old version of something that W wrote: in any serial order R comes before W. A
+//! history that is not serializable has three transactions `T1 -> T2 -> T3` that overlap, of
+//! which T3 committed first; T1 and T3 may be the same (Cahill, Röhm, Fekete; Ports and
+//! Grittner). So a transaction that would complete such a chain is aborted. If T1 wrote nothing,
+//! the chain is harmful only if T3 committed before T1 took its snapshot.
 //!
 //! ```text
 //!   first read       begin      snapshot taken, listed as active
 //!   each read        tracker    its own mutex, nothing shared
 //!   each write       check      40001 at once if it cannot commit any more
-//!   COMMIT           validate   compared with those that committed since its snapshot; 40001 or
-//!                               listed as validated, its place in the order of commits still open
-//!                    log        gives it its place
-//!                    committed  place noted; kept while an active one has an older snapshot
+//!   COMMIT           validate   compared with the commits since its snapshot; 40001 or
+//!                               listed as validated, its commit sequence still unknown
+//!                    log        assigns the commit sequence
+//!                    committed  sequence recorded; retained while an active one has an older
+//!                               snapshot
 //! ```
 //!
 //! All conflicts of a chain are known when the last of its transactions validates, because writes
 //! are staged until then: both ends of a conflict are compared when the later one of the two
-//! validates, so whichever of the chain commits last is aborted; it may be run again at once. A
-//! transaction that would be aborted learns so from its next write.
+//! validates, so the last one of the chain to commit is aborted, and can be retried at once. The
+//! next write of a transaction that would be aborted already fails.
 //!
-//! # A place that is open
+//! # Pending transactions
 //!
-//! Between validation and its place in the log a transaction is *pending*: for an instant, or as
-//! long as it is prepared (two-phase commit), and then it can no longer be aborted. Its place is
-//! known by bounds: above all commits by then, and below infinity. Each question takes the bound
-//! that finds more chains.
+//! Between validation and its commit record a transaction is *pending*: very briefly, or as long
+//! as it is prepared (two-phase commit), and then it can no longer be aborted. Its commit
+//! sequence is only known by bounds: above all commits so far, and below infinity. Each check
+//! uses the bound that finds more chains.
 //!
 //! # Invariants
 //!
@@ -61,22 +62,22 @@ use crate::snapshot::Snapshot;
 
 pub(crate) use footprint::{Account, ReadSet, WriteSet};
 
-/// Validated transactions that are kept one by one.
+/// Maximal number of validated transactions that are listed individually.
 const LISTED_MAX: usize = 1024;
-/// How often a transaction that waits for a safe snapshot looks whether it was cancelled, or
-/// whether there is another snapshot to try.
+/// Interval at which a transaction that waits for a safe snapshot checks for cancellation, or
+/// tries another snapshot.
 const POLL: Duration = Duration::from_millis(20);
-/// A place that is not known yet.
+/// Position of a transaction that has not been logged yet.
 const OPEN: Sequence = Sequence(u64::MAX);
 
-/// What a SERIALIZABLE transaction says of itself.
+/// Access mode of a SERIALIZABLE transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SerializableMode {
     /// It may write.
     ReadWrite,
-    /// It writes nothing that others can see.
+    /// It makes no writes that others can see.
     ReadOnly,
-    /// The same, and it waits for a snapshot that no anomaly can come of.
+    /// As `ReadOnly`, and it waits for a safe snapshot.
     Deferrable,
 }
 
@@ -93,30 +94,30 @@ struct Graph {
     active: HashMap<u64, Active>,
     /// In the order of validation.
     validated: Vec<Validated>,
-    /// Those that wait for a safe snapshot.
+    /// Transactions that wait for a safe snapshot.
     deferred: HashMap<u64, Deferred>,
 }
 
 /// A transaction that has begun to read.
 struct Active {
     snapshot: Sequence,
-    /// Whether it may write.
+    /// True if it may write.
     writes: bool,
 }
 
-/// A transaction that commits, or has.
+/// A transaction that is committing or has committed.
 struct Validated {
     transaction: u64,
     snapshot: Sequence,
     reads: ReadSet,
     writes: WriteSet,
-    /// Its place in the order of commits is not below; of one that wrote nothing, its snapshot.
+    /// Lower bound of its commit sequence; if it wrote nothing, its snapshot.
     low: Sequence,
-    /// Its place is not above; [`OPEN`] while it is pending.
+    /// Upper bound of its commit sequence; [`OPEN`] while it is pending.
     high: Sequence,
-    /// A bound below the places of those that it is in conflict with: it -> them.
+    /// Lower bound of the commits T with a conflict from this one: this -> T.
     earliest_out: Option<Sequence>,
-    /// Transactions that were pending when a conflict was found: they -> it.
+    /// Transactions T that were pending when a conflict was found: T -> this.
     pending_readers: SmallVec<[u64; 2]>,
 }
 
@@ -128,33 +129,33 @@ struct Deferred {
     is_unsafe: bool,
 }
 
-/// Notes what a transaction reads.
+/// Tracker of the reads of one transaction.
 pub(crate) struct ReadTracker {
     reads: Mutex<Option<ReadSet>>,
-    /// Whether reads are noted: not of a transaction whose snapshot is safe.
+    /// True while reads are tracked; false if the snapshot is safe.
     is_on: AtomicBool,
-    /// Whether it has seen something newer than its snapshot.
+    /// True if it has read a version newer than its snapshot.
     has_seen_newer: AtomicBool,
-    /// Whether it is listed.
+    /// True if it is listed as active.
     is_listed: AtomicBool,
-    /// Of those who have read what it has staged: the latest place that T3 may have if one of them
-    /// is T1; 0 for none.
+    /// The highest commit sequence of T3 that is harmful if a transaction that has read what this
+    /// one staged is T1; 0 for none.
     harm_through: AtomicU64,
 }
 
-/// What is asked of a transaction that wants to commit.
+/// Input of a validation.
 pub(crate) struct Validation<'a> {
     /// Its number.
     pub(crate) transaction: u64,
     /// Its snapshot.
     pub(crate) snapshot: Sequence,
-    /// What it read.
+    /// Tracker of its reads.
     pub(crate) tracker: &'a ReadTracker,
-    /// What it writes.
+    /// Its write set.
     pub(crate) writes: WriteSet,
 }
 
-/// A transaction that was validated and has no place yet. Dropped without one it is forgotten.
+/// A validated transaction without a commit sequence. Dropping it removes the transaction.
 pub(crate) struct Pending<'a> {
     serializable: &'a Serializable,
     transaction: u64,
@@ -172,12 +173,12 @@ impl ReadTracker {
         }
     }
 
-    /// Returns whether reads are to be noted.
+    /// Returns whether reads are tracked.
     fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Acquire)
     }
 
-    /// Notes a row that was read, or looked for in vain.
+    /// Tracks a row that was read, or found to be absent.
     pub(crate) fn note_row(&self, table: TableId, row: &[u8]) {
         if self.is_on()
             && let Some(reads) = &mut *self.reads.lock()
@@ -186,7 +187,7 @@ impl ReadTracker {
         }
     }
 
-    /// Notes a range, from `start` to before `stop`, that is going to be read.
+    /// Tracks a range, from `start` to before `stop`, that is about to be read.
     pub(crate) fn note_range(&self, table: TableId, start: Vec<u8>, stop: Option<Vec<u8>>) {
         if self.is_on()
             && let Some(reads) = &mut *self.reads.lock()
@@ -200,16 +201,16 @@ impl ReadTracker {
         self.reads.lock().as_ref().is_some_and(|reads| reads.has(table, row))
     }
 
-    /// Notes that something newer than the snapshot was seen: the transaction comes after all that
-    /// has committed by then, so it must be in conflict with none of it.
+    /// Records that a version newer than the snapshot was read: the transaction is ordered after
+    /// all commits so far, so it must not have a conflict with any of them.
     pub(crate) fn note_newer(&self) {
         self.has_seen_newer.store(true, Ordering::Release);
     }
 }
 
 impl Serializable {
-    /// Returns the list of a store without transactions. What they note may take `limit_bytes`,
-    /// about.
+    /// Returns an empty list. `limit_bytes` is the approximate memory limit of all read and write
+    /// sets.
     pub(crate) fn new(limit_bytes: u64) -> Serializable {
         Serializable {
             graph: Mutex::default(),
@@ -228,8 +229,8 @@ impl Serializable {
         WriteSet::new(&self.account)
     }
 
-    /// Takes the snapshot of a transaction and lists it. One that only reads is not listed and
-    /// notes nothing if its snapshot is safe.
+    /// Takes the snapshot of a transaction and lists it as active. A read-only one with a safe
+    /// snapshot is neither listed nor tracked.
     pub(crate) fn begin(
         &self,
         (transaction, tracker): (u64, &ReadTracker),
@@ -249,7 +250,7 @@ impl Serializable {
         snapshot
     }
 
-    /// Waits for a safe snapshot, with which nothing needs to be noted.
+    /// Waits for a safe snapshot, with which no tracking is needed.
     ///
     /// # Errors
     ///
@@ -282,8 +283,8 @@ impl Serializable {
         }
     }
 
-    /// Returns whether the snapshot of a transaction that waits has become safe; `false` if it
-    /// cannot any more, after a pause.
+    /// Returns whether the snapshot of a waiting transaction has become safe; `false`, after a
+    /// pause, if it cannot become so.
     fn wait_until_safe(&self, transaction: u64, cancelled: &AtomicBool) -> Result<bool> {
         let mut graph = self.graph.lock();
         loop {
@@ -302,11 +303,11 @@ impl Serializable {
         }
     }
 
-    /// Checks, when a transaction has staged some writes, that it may still commit.
+    /// Checks, when a transaction has staged some writes, that it could still commit.
     ///
     /// # Errors
     ///
-    /// [`Error::Dependencies`] if it may not: as far as it has read and written now it completes a
+    /// [`Error::Dependencies`] if it could not: with its reads and writes so far it completes a
     /// chain.
     pub(crate) fn check_writes(
         &self,
@@ -337,19 +338,19 @@ impl Serializable {
         }
     }
 
-    /// Returns the transactions that one waits for which wants a safe snapshot.
+    /// Returns the transactions that a transaction waiting for a safe snapshot waits for.
     pub(crate) fn safe_snapshot_blockers(&self, transaction: u64) -> Vec<u64> {
         let graph = self.graph.lock();
         let Some(deferred) = graph.deferred.get(&transaction) else { return Vec::new() };
         deferred.waits_for.iter().copied().collect()
     }
 
-    /// Lets a transaction commit. One that writes is pending then, until it has its place.
-    /// `clock`: the last place that was given; `visible`: what new snapshots show at least.
+    /// Validates a transaction for commit. If it writes, it is pending until its commit is
+    /// logged. `clock`: the last commit sequence; `visible`: the least that new snapshots show.
     ///
     /// # Errors
     ///
-    /// [`Error::Dependencies`] if it would complete a chain. It is to be rolled back then.
+    /// [`Error::Dependencies`] if it would complete a chain. It must be rolled back then.
     pub(crate) fn validate(
         &self,
         asked: Validation<'_>,
@@ -378,7 +379,7 @@ impl Serializable {
         graph.active.remove(&transaction);
         tracker.is_listed.store(false, Ordering::Release);
         graph.note_end(transaction, this.earliest_out);
-        // One that has only read is T1 of chains alone, whose T2 has an older snapshot.
+        // A read-only transaction can only be T1 of chains whose T2 has an older snapshot.
         let older = |active: &Active| active.writes && active.snapshot < snapshot;
         if !is_read_only || graph.active.values().any(older) {
             graph.validated.push(this);
@@ -391,7 +392,7 @@ impl Serializable {
         Ok((!is_read_only).then_some(Pending { serializable: self, transaction }))
     }
 
-    /// Takes a transaction off the list that has not been validated.
+    /// Removes a transaction that has not been validated.
     pub(crate) fn end(&self, transaction: u64, tracker: &ReadTracker) {
         drop(tracker.reads.lock().take());
         if !tracker.is_listed.swap(false, Ordering::AcqRel) {
@@ -405,8 +406,8 @@ impl Serializable {
         self.ended.notify_all();
     }
 
-    /// Lists a transaction that was prepared before a restart. What it has read is not known any
-    /// more: everything, and it is in conflict with somebody who committed before.
+    /// Lists a transaction that was prepared before a restart. Its reads are unknown: it counts
+    /// as having read everything, and as having a conflict with an earlier commit.
     pub(crate) fn recover(&self, transaction: u64, tables: &[TableId], writes: WriteSet) {
         let reads = ReadSet::of_tables(&self.account, tables);
         let validated = Validated {
@@ -422,7 +423,7 @@ impl Serializable {
         self.graph.lock().validated.push(validated);
     }
 
-    /// Notes the place of a pending transaction.
+    /// Records the commit sequence of a pending transaction.
     pub(crate) fn committed(&self, transaction: u64, place: Sequence) {
         let mut graph = self.graph.lock();
         if let Some(this) = graph.pending(transaction) {
@@ -432,7 +433,7 @@ impl Serializable {
         self.ended.notify_all();
     }
 
-    /// Forgets a pending transaction, which was rolled back.
+    /// Removes a pending transaction, which was rolled back.
     pub(crate) fn abandon(&self, transaction: u64) {
         let mut graph = self.graph.lock();
         graph.validated.retain(|one| one.transaction != transaction || one.high != OPEN);
@@ -440,14 +441,14 @@ impl Serializable {
         self.ended.notify_all();
     }
 
-    /// Returns the bytes that reads and writes of transactions take here.
+    /// Returns the bytes of all read and write sets.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.account.bytes()
     }
 }
 
 impl Pending<'_> {
-    /// Notes its place in the order of commits.
+    /// Records its commit sequence.
     pub(crate) fn committed(self, place: Sequence) {
         self.serializable.committed(self.transaction, place);
         std::mem::forget(self);
@@ -455,7 +456,7 @@ impl Pending<'_> {
 }
 
 impl Pending<'_> {
-    /// Leaves it pending, as one that is prepared.
+    /// Leaves it pending, because it is prepared.
     pub(crate) fn leave(self) {
         std::mem::forget(self);
     }
@@ -472,7 +473,7 @@ impl Validated {
         self.high == OPEN
     }
 
-    /// Returns the latest place that T3 of a chain may have if this is T1.
+    /// Returns the highest commit sequence of T3 that is harmful if this is T1.
     fn harm_through(&self) -> Sequence {
         if self.writes.is_empty() { self.snapshot } else { self.high }
     }
@@ -488,11 +489,11 @@ impl Graph {
         all.find(|one| one.transaction == transaction && one.is_pending())
     }
 
-    /// Compares a transaction with those that it overlaps, and notes the conflicts.
+    /// Compares a transaction with those that it overlaps, and records the conflicts.
     ///
     /// # Errors
     ///
-    /// [`Error::Dependencies`] if it completes a chain; nothing is noted then.
+    /// [`Error::Dependencies`] if it completes a chain; nothing is recorded then.
     fn find_conflicts(&mut self, this: &mut Validated, has_seen_newer: bool) -> Result<()> {
         let is_read_only = this.writes.is_empty();
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
@@ -529,7 +530,8 @@ impl Graph {
                     "Canceled on identification as a pivot, during commit attempt.",
                 ));
             }
-            // somebody pending = T1, other = T2, this = T3: neither can be aborted any more
+            // a pending transaction = T1, other = T2, this = T3: neither T1 nor T2 can be aborted
+            // any more
             if other.is_pending() && self.is_any_pending(&other.pending_readers) {
                 return Err(conflict("Canceled on conflict with a prepared pivot."));
             }
@@ -556,8 +558,8 @@ impl Graph {
         !transactions.is_empty() && self.validated.iter().any(is_listed)
     }
 
-    /// Returns whether no anomaly can come of reading a snapshot, whatever others do from now on:
-    /// nobody who overlaps it is in conflict with a commit that it shows, or may come to be.
+    /// Returns whether a snapshot is safe for a read-only transaction: no overlapping writer has,
+    /// or can still get, a conflict with a commit that the snapshot shows.
     fn is_safe(&self, snapshot: Sequence) -> bool {
         let Deferred { waits_for, is_unsafe, .. } = self.deferred_at(snapshot);
         !is_unsafe && waits_for.is_empty()
@@ -576,8 +578,8 @@ impl Graph {
         }
     }
 
-    /// Tells those that wait for a safe snapshot that a transaction has ended, or cannot be aborted
-    /// any more, with these conflicts.
+    /// Updates the transactions that wait for a safe snapshot: `transaction` has ended, or cannot
+    /// be aborted any more, with this earliest conflict.
     fn note_end(&mut self, transaction: u64, earliest_out: Option<Sequence>) {
         for deferred in self.deferred.values_mut() {
             if deferred.waits_for.remove(&transaction) {
@@ -586,14 +588,15 @@ impl Graph {
         }
     }
 
-    /// Forgets those that all active ones see. New snapshots show all up to `visible`.
+    /// Removes transactions that all active ones see. New snapshots show all commits up to
+    /// `visible`.
     fn forget(&mut self, visible: Sequence) {
         let oldest = self.active.values().map(|active| active.snapshot).min();
         let shown = oldest.map_or(visible, |oldest| oldest.min(visible));
         self.validated.retain(|one| one.high > shown);
     }
 
-    /// Merges the oldest ones if there are too many, or if they take too much memory.
+    /// Merges the oldest transactions if there are too many, or if they take too much memory.
     fn limit(&mut self, account: &Account) {
         if self.validated.len() <= LISTED_MAX && !account.is_full() {
             return;
@@ -628,8 +631,8 @@ impl Graph {
 }
 
 impl Validated {
-    /// Makes of two transactions that have ended one that is in conflict with whoever is in
-    /// conflict with either.
+    /// Merges two ended transactions into one that conflicts with any transaction that conflicts
+    /// with either.
     fn absorb(&mut self, other: &Validated) {
         let harm_through = self.harm_through().max(other.harm_through());
         self.reads.absorb(&other.reads);

@@ -1,4 +1,4 @@
-//! Locks that are waited for without holding up others.
+//! Row locks that wait without blocking later requests for the same row.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,14 @@ use crate::lock_mode::LockMode;
 use crate::mutation::LockWait;
 use crate::transaction::{Transaction, TransactionLimits};
 
-/// How long others may be held up.
+/// Maximal time that other requests are blocked at once.
 const BRIEFLY: Duration = Duration::from_millis(50);
 
 impl Transaction {
-    /// Locks a row as [`Transaction::lock_present_row`] does, but waits for those who have it,
-    /// until they have ended, without holding up others who want it: they wait for some
-    /// milliseconds at most, again and again until nobody has the lock for longer.
+    /// Locks a row as [`Transaction::lock_present_row`] does, but waits for the end of the
+    /// present holders without a place in the lock queue, then requests the lock for some
+    /// milliseconds, and repeats both until it is granted. Later requests are thus blocked only
+    /// for these milliseconds.
     ///
     /// # Errors
     ///

@@ -1,11 +1,12 @@
-//! What a transaction leaves: its staged cells, as one commit that shows its own final state.
+//! Final state of a transaction: its staged cells reduced to those that one commit writes.
 //!
-//! All cells of a commit have one sequence, and a marker masks only what is strictly older. So a
-//! put that the transaction deleted again has to go now, and a put made after a delete stays with
-//! the marker. Of several versions with the same timestamp, the one staged last stays.
+//! All cells of a commit have one sequence, and a marker masks only cells that are strictly
+//! older. So a put that the transaction deleted again is dropped here, and a put made after a
+//! delete stays with the marker. Of several versions with the same timestamp, the one staged last
+//! stays.
 //!
-//! Cells come in cell order, so all markers that can mask a put (not older by timestamp) come
-//! before it, and versions with the same timestamp stand side by side, the newest first.
+//! Cells are visited in cell order, so all markers that can mask a put (not older by timestamp)
+//! come before it, and versions with the same timestamp are adjacent, the newest first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,12 +55,12 @@ pub(crate) fn collapse(
     Ok(())
 }
 
-/// Calls `visit` with every cell of a family, in cell order, and with whether it is the first one
-/// of its row, and whether it is part of the final state.
+/// Calls `visit` with every cell of a family, in cell order, with two flags: the cell is the
+/// first one of its row, and it is part of the final state.
 ///
 /// # Errors
 ///
-/// [`Error::Cancelled`]; those of `visit` and of reading.
+/// [`Error::Cancelled`]; errors of `visit` and of reading.
 pub(super) fn for_each_cell(
     cells: &StagedFamily,
     cancelled: &AtomicBool,
@@ -76,17 +77,17 @@ pub(super) fn for_each_cell(
     })
 }
 
-/// Where the cells of the present row go.
+/// Region of the current row, and its entry in the writes.
 struct Place<'a> {
     map: &'a Arc<RegionMap>,
-    /// Index of the region; beyond all at first.
+    /// Index of the region; past the end at first.
     region: usize,
-    /// Its index among the writes.
+    /// Index of its entry in the writes.
     slot: usize,
 }
 
 impl Place<'_> {
-    /// Moves on to the region of `row`, if the present one ends before it.
+    /// Moves on to the region of `row`, if the current one ends before it.
     fn move_to(&mut self, row: &[u8], first_of_table: usize, writes: &mut Writes) {
         if let Some(region) = self.map.all().get(self.region)
             && region.stop().is_none_or(|stop| row < stop)
@@ -98,7 +99,7 @@ impl Place<'_> {
     }
 }
 
-/// What is known of the present row and column of one family.
+/// Current row and column of one family, with the markers seen.
 #[derive(Default)]
 struct Column {
     row: Vec<u8>,
@@ -106,7 +107,7 @@ struct Column {
     started: bool,
     family_markers: SmallVec<[Marker; 2]>,
     column_markers: SmallVec<[Marker; 2]>,
-    /// The last cell of the column that was kept or dropped.
+    /// The last cell of the column, in the final state or dropped.
     last: Option<(Timestamp, CellType)>,
 }
 
@@ -114,7 +115,7 @@ struct Column {
 struct Marker {
     timestamp: Timestamp,
     sequence: Sequence,
-    /// Masks one version and not those before it.
+    /// Masks one version only, not the older ones.
     exact: bool,
 }
 
@@ -147,9 +148,9 @@ impl Column {
         new_row
     }
 
-    /// Returns whether the commit shows a cell.
+    /// Returns whether a cell is part of the final state.
     fn keeps(&mut self, parts: &KeyParts<'_>) -> bool {
-        // The same version again, with a TTL or without: what was staged earlier.
+        // The same version again, with or without a TTL: it was staged earlier.
         let cell_type = if parts.cell_type.is_put() { CellType::Put } else { parts.cell_type };
         let version = Some((parts.timestamp, cell_type));
         if std::mem::replace(&mut self.last, version) == version {

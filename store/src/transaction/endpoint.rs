@@ -1,11 +1,13 @@
-//! Calls of endpoints: over ranges of rows, page by page, regions side by side.
+//! Calls of endpoints: over ranges of rows, page by page, with regions in parallel.
 //!
-//! The ranges are cut when the call begins ([`parts`]); each part is asked
-//! for page after page, and each page of the region that holds its first row by then. So a call
-//! stays right whatever becomes of the regions meanwhile: it is a call of rows, not of regions.
+//! The ranges are cut into partitions when the call begins ([`parts`]). Each partition is
+//! processed page by page, and each page by the region that holds its first row at that time. So
+//! a call is correct even if regions split, merge or move meanwhile: it addresses rows, not
+//! regions.
 //!
-//! Pages are made by region threads and by the caller ([`read_ahead`](crate::read_ahead)), and
-//! given to the caller as they come: so few are kept at a time that their number does not matter.
+//! Region threads and the caller compute pages ([`read_ahead`](crate::read_ahead)), and the
+//! caller receives them as they are completed; so few are buffered that their number does not
+//! matter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,37 +25,37 @@ use crate::scanner::Scanner;
 use crate::transaction::parts::{self, Parts, RowRange, cut, earlier_stop, within};
 use crate::transaction::{TableReader, Transaction};
 
-/// How long a page holds its thread, about.
+/// Approximate time limit of a page.
 const PAGE_MICROS: i64 = 50_000;
-/// Answers of one part that wait for the caller.
+/// Answers of one partition that are buffered for the caller.
 const PAGES_AHEAD: usize = 2;
 
-/// What the parts of a call share.
+/// State shared by the partitions of a call.
 struct Call<'a, E: Endpoint> {
     transaction: &'a Transaction,
     reader: TableReader,
     endpoint: &'a E,
     request: &'a E::Request,
     progress: &'a Progress,
-    /// Set when a part failed.
+    /// Set when a partition failed.
     stopped: &'a Arc<AtomicBool>,
     /// Rows after which a page ends.
     page_rows: u64,
-    /// Rows of the call at which region threads join in, if they may.
+    /// Number of rows after which region threads join the call, if they may.
     rows_alone: Option<u64>,
-    /// Watches over an endpoint that is attached.
+    /// Monitor of an attached endpoint.
     watch: Option<&'a EndpointWatch>,
 }
 
-/// A call of an endpoint that is attached to a table: watched, counted, and in vain while the
-/// endpoint is suspended. All code of the endpoint's author is run by it.
+/// A call of an endpoint that is attached to a table: monitored, counted, and rejected while the
+/// endpoint is suspended. All code of the endpoint's author runs inside it.
 pub struct AttachedEndpoint<'t> {
     transaction: &'t Transaction,
     table: TableId,
     watch: EndpointWatch,
 }
 
-/// What is left of a call in one of its parts.
+/// A partition of a call, with the ranges that are still to be processed.
 struct Part<'a, E: Endpoint> {
     call: &'a Call<'a, E>,
     rest: parts::Part,
@@ -64,21 +66,22 @@ struct PageCall<'a, E: Endpoint> {
     call: &'a Call<'a, E>,
     region: &'a Region,
     ranges: Vec<RowRange>,
-    /// Rows that it has read.
+    /// Number of rows read.
     rows: AtomicU64,
     began_micros: i64,
-    /// The time that it may take.
+    /// Context with the time limit, if the endpoint is attached.
     hook: Option<&'a HookContext<'a>>,
 }
 
 impl Transaction {
-    /// Calls an endpoint for the rows of the ranges (half-open, ascending, disjoint; a `None` stop
-    /// is open) and gives every answer to `take`, in any order. Each row is in exactly one of them;
-    /// how many rows are, is the store's choice. Sees what `reader` sees.
+    /// Calls an endpoint for the rows of the ranges (half-open, ascending, disjoint; a `None`
+    /// stop means no stop) and passes every answer to `take`, in any order. Each row is in
+    /// exactly one answer; the store chooses the number of rows per answer. The call reads the
+    /// snapshot of `reader`.
     ///
     /// # Errors
     ///
-    /// The first error of any region, or of `take`; what runs elsewhere is stopped then.
+    /// The first error of any region, or of `take`; the other partitions are stopped then.
     pub fn call_endpoint<E: Endpoint, F: From<Error>>(
         &self,
         reader: &TableReader,
@@ -90,8 +93,8 @@ impl Transaction {
         self.call_watched((reader, None), ranges, endpoint, request, take)
     }
 
-    /// Begins a call of the endpoint that is attached to a table by this name, with an
-    /// [`EndpointSeat`](crate::observer::EndpointSeat) in its chain.
+    /// Begins a call of the endpoint that is attached to a table by this name, through an
+    /// [`EndpointSeat`](crate::observer::EndpointSeat) in the table's chain of observers.
     ///
     /// # Errors
     ///
@@ -148,7 +151,7 @@ impl Transaction {
         let gauge = Arc::clone(&self.engine.read_ahead);
         let shared = Shared::new(parts, bounds, Arc::clone(&stopped), gauge);
         let Some(pool) = pool else { return call.run(&shared, &mut take, &mut |_| ()) };
-        // Its end waits for the other threads, which need turns of their own.
+        // The scope's end waits for the other threads, which need execution slots.
         set_aside(|| {
             pool.in_place_scope(|scope| {
                 let shared = &shared;
@@ -160,7 +163,7 @@ impl Transaction {
 }
 
 impl<E: Endpoint> Call<'_, E> {
-    /// Takes the answers of all parts.
+    /// Passes the answers of all partitions to `take`.
     fn run<'a, F: From<Error>>(
         &self,
         parts: &Shared<Part<'a, E>>,
@@ -211,19 +214,19 @@ impl<E: Endpoint> Producer for Part<'_, E> {
     }
 
     fn byte_count(_: &E::Response) -> usize {
-        // Nobody knows; their number is bounded.
+        // The size is unknown; the number of buffered answers is bounded.
         0
     }
 }
 
 impl AttachedEndpoint<'_> {
-    /// Runs code of the endpoint's author that is not in a region: what makes the request, and what
-    /// puts the answers together.
+    /// Runs code of the endpoint's author outside of a region: building the request, or combining
+    /// the answers.
     ///
     /// # Errors
     ///
-    /// What the code returns; one with code `38000` that names the endpoint if it panics or takes
-    /// too long.
+    /// Errors of the code; one with code `38000` that names the endpoint if it panics or exceeds
+    /// its time limit.
     pub fn run<T>(&self, code: impl FnOnce() -> Result<T>) -> Result<T> {
         self.watch.run(0, |_| code())
     }
@@ -246,14 +249,14 @@ impl AttachedEndpoint<'_> {
         self.transaction.call_watched(place, ranges, endpoint, request, take)
     }
 
-    /// Takes note that the call went well: the failures of earlier ones are forgiven.
+    /// Records a successful call, which resets the count of failures.
     pub fn succeeded(self) {
         self.watch.succeeded();
     }
 }
 
 impl<E: Endpoint> Call<'_, E> {
-    /// Makes a page of what is left, in one region.
+    /// Computes a page of the remaining ranges, in one region.
     fn page(&self, region: &Region, rest: &[RowRange]) -> Result<Page<E::Response>> {
         match self.watch {
             None => guarded(self.endpoint.name(), || self.page_within(region, rest, None)),
@@ -287,7 +290,7 @@ impl<E: Endpoint> Call<'_, E> {
 }
 
 impl<E: Endpoint> PageCall<'_, E> {
-    /// Checks that a page ends where it can be gone on from: after its beginning, in the ranges.
+    /// Checks that the end of a page allows continuing: after its beginning, within the ranges.
     fn check_rest(&self, row: &[u8]) -> Result<()> {
         let begins = self.ranges.first().is_some_and(|(start, _)| row <= start.as_slice());
         let inside = self.ranges.iter().any(|(start, stop)| {
@@ -328,7 +331,8 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
         self.check_cancelled()?;
         let of_call = self.call.progress.add_rows(rows);
         let of_page = self.rows.fetch_add(rows, Ordering::Relaxed) + rows;
-        // The page at which others may join in ends early, so that the caller can let them.
+        // The page at which region threads may join ends early, so that the caller can start
+        // them.
         let join =
             self.call.rows_alone.is_some_and(|alone| of_call - rows < alone && of_call >= alone);
         Ok(join

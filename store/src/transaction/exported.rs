@@ -1,9 +1,9 @@
-//! Snapshots that transactions share: one exports what it sees, others take that over before they
-//! read anything.
+//! Export and import of snapshots: one transaction exports its snapshot, others import it before
+//! they read anything.
 //!
-//! Source: PostgreSQL's `ExportSnapshot` and `ImportSnapshot` (snapmgr.c). What the exporting
-//! transaction has written is not shown to the others. A snapshot stays open while anybody reads
-//! it; it can be taken over until its transaction ends.
+//! Source: PostgreSQL's `ExportSnapshot` and `ImportSnapshot` (snapmgr.c). Uncommitted writes of
+//! the exporting transaction are not visible to the others. A snapshot stays open while any
+//! transaction reads it; it can be imported until the exporting transaction ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::snapshot::ExportedSnapshot;
 use crate::transaction::{Isolation, Transaction};
 
 impl Transaction {
-    /// Exports what the present statement sees, until the transaction ends.
+    /// Exports the snapshot of the present statement, until the transaction ends.
     ///
     /// # Errors
     ///
@@ -35,8 +35,8 @@ impl Transaction {
         self.exported.load(Ordering::Acquire) > 0
     }
 
-    /// Reads what another transaction has exported, from now on. Returns `false` if that one has
-    /// ended.
+    /// Sets the snapshot to one that another transaction has exported. Returns `false` if that
+    /// transaction has ended.
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl Transaction {
         true
     }
 
-    /// Forgets what it has exported, at its end.
+    /// Withdraws the exported snapshots, at the end of the transaction.
     pub(super) fn end_exports(&self) {
         if self.exported.swap(0, Ordering::AcqRel) > 0 {
             self.engine.exported.end(self.owner.0);

@@ -1,4 +1,5 @@
-//! Following rows to the keys that other transactions have given them.
+//! Following a row whose key was changed by other transactions (the update chain of
+//! EvalPlanQual).
 
 use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::TableId;
@@ -14,16 +15,16 @@ use crate::table::Table;
 use crate::transaction::staging::Staging;
 use crate::transaction::{Savepoint, SeenLock, SeenRow, StatementView, Transaction};
 
-/// What has become of a row that a statement saw.
+/// Outcome of following a row that a statement saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowedRow {
-    /// It has the key that it had, unless nothing has that key.
+    /// The key is unchanged, if there is still a row with it.
     Same,
-    /// It was deleted, whatever has its key by now.
+    /// It was deleted; another row may have its key by now.
     Gone,
-    /// It has another key; the row there is locked, too.
+    /// Its key was changed; the row at the new key is locked, too.
     Moved(Vec<u8>),
-    /// It has another key, and somebody else has locked it there.
+    /// Its key was changed, and another transaction holds the lock there.
     Skipped,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct StagedDeletion {
     pub(super) key: LockKey,
 }
 
-/// Tells others of the keys that a commit has changed, whose locks are still held.
+/// Publishes the key changes of a commit, whose locks are still held.
 pub(super) fn publish(engine: &Engine, moved: Vec<NetMove>, commit: Sequence) {
     if !moved.is_empty() {
         engine.moves.add(moved, commit, || engine.horizon().snapshot);
@@ -43,29 +44,29 @@ pub(super) fn publish(engine: &Engine, moved: Vec<NetMove>, commit: Sequence) {
 }
 
 impl Transaction {
-    /// Notes that a row got another key by what was staged since `before`: who waits for it is to
-    /// go on with it.
+    /// Records that the edits staged since `before` changed the key of a row: transactions that
+    /// wait for the row continue at the new key.
     pub fn note_move(&self, before: Savepoint, table: TableId, (from, to): (Vec<u8>, Vec<u8>)) {
         let (before, place) = (before.0, self.staging.lock().count());
         self.moved.lock().push(StagedMove { before, place, table, from, to });
     }
 
-    /// Forgets moves that were staged after a place.
+    /// Removes the key changes that were staged after the first `count` edits.
     pub(super) fn unmove(&self, count: u64) {
         self.moved.lock().retain(|one| one.place <= count);
     }
 
-    /// Takes what others are to know of the keys that were changed by what is staged.
+    /// Takes the net key changes of the staged edits, for publication.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled cells.
     pub(super) fn net_moves(&self, staging: &Staging) -> Result<Vec<NetMove>> {
         let moved = std::mem::take(&mut *self.moved.lock());
         net(moved, |table, row, after| staging.deletion_after(table, row, after))
     }
 
-    /// Notes that the row is about to be deleted whose lock was taken for that.
+    /// Marks a row as about to be deleted; its lock was taken for that.
     pub(super) fn note_deleted(&self, table: &Table, row: &[u8]) {
         if table.is_private_to(self.owner) {
             return;
@@ -80,7 +81,7 @@ impl Transaction {
         }
     }
 
-    /// Forgets deletions that were staged after a place, of so many edits.
+    /// Removes the marks of deletions staged after the first `count` edits, up to `through`.
     pub(super) fn undelete(&self, count: u64, through: u64) {
         let held = self.held.lock();
         if let Some(spilled) = &held.spilled {
@@ -99,19 +100,19 @@ impl Transaction {
         }
     }
 
-    /// Returns whether a row has got another key since a snapshot.
+    /// Returns whether the key of a row was changed since a snapshot.
     pub(super) fn has_moved(&self, table: TableId, row: &[u8], since: Sequence) -> bool {
         let moves = &self.engine.moves;
         !moves.is_empty() && moves.next(LockKey::new(table, row), since).is_some()
     }
 
-    /// Follows a row that a statement saw and that is locked, with what came of that, to the key
-    /// that it has by now. The lock of a key that the row does not have any more is given back.
+    /// Follows a row that a statement saw and locked, with the outcome of the lock request, to
+    /// its present key. The lock of a former key is released.
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::lock_row`]; [`Error::Serialization`] if the row is gone, and so many
-    /// rows got other keys since that it may be one of them.
+    /// Those of [`Transaction::lock_row`]; [`Error::Serialization`] if there is no such row any
+    /// more, and so many key changes were published since that some of them were discarded.
     pub fn follow_row(
         &self,
         (table, row, mut lock): (TableId, &[u8], SeenLock),

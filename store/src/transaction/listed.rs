@@ -1,5 +1,4 @@
-//! The row locks that a transaction has, and those of them that are in lists: see
-//! [`crate::lock`].
+//! Row locks of a transaction, and its ordered lists of row locks: see [`crate::lock`].
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -11,9 +10,9 @@ use crate::lock_mode::LockMode;
 use crate::table::Table;
 use crate::transaction::{LockPlace, Transaction};
 
-/// Row locks from which on further ones of their table may be listed.
+/// Number of locks from which further ones of a table may go to a list.
 const LISTED_FROM: usize = 1024;
-/// Lists of one transaction.
+/// Maximal number of lists of one transaction.
 const LISTS_MAX: usize = 4;
 
 impl Transaction {
@@ -23,7 +22,8 @@ impl Transaction {
         held.is_some_and(|(_, modes, _)| modes.covers(mode)) || self.has_listed(table, row, mode)
     }
 
-    /// Returns which locks it has: a place to give locks back to.
+    /// Returns the current position in the list of its locks, to which they can be released
+    /// later.
     pub fn lock_place(&self) -> LockPlace {
         let strengthened = self.strengthened.lock().len();
         let reads = self.read_count();
@@ -33,7 +33,7 @@ impl Transaction {
         LockPlace { held: held.mark(), listed, strengthened, reads }
     }
 
-    /// Takes a row lock that can be one of a list.
+    /// Takes a row lock that may be added to a list.
     pub(super) fn take_listed(
         &self,
         table: &Table,
@@ -48,7 +48,8 @@ impl Transaction {
         list.take(row, (mode, held.lock_places), &self.engine.locks)
     }
 
-    /// Takes a lock out of its list if it was added last. Returns whether it has an entry.
+    /// Removes a lock from its list if it was added last. Returns whether it has an entry in the
+    /// lock table.
     pub(super) fn take_back_listed(
         &self,
         held: &HeldLocks,
@@ -58,10 +59,10 @@ impl Transaction {
         held.list_of(table).map_or(Ok(false), |list| list.take_back(row))
     }
 
-    /// Begins a list of the row locks of a table once the transaction has taken many.
+    /// Starts a list of the row locks of a table once the transaction has taken many.
     pub(super) fn list_locks(&self, table: &Table, mode: LockMode, held: &mut HeldLocks) {
         let is_strong = matches!(mode, LockMode::NoKeyExclusive | LockMode::Exclusive);
-        // To look for the locks of others takes as long as there are locks.
+        // The search for locks of others takes time proportional to their number.
         let is_time = held.count() >= LISTED_FROM && held.count().is_power_of_two();
         let has_room = held.lists.len() < LISTS_MAX && held.list_of(table.id()).is_none();
         if !is_strong || !is_time || !has_room {
@@ -74,14 +75,14 @@ impl Transaction {
         }
     }
 
-    /// Returns whether a list says that the transaction has locked a row in a mode.
+    /// Returns whether a list has the lock of a row in a mode.
     pub(super) fn has_listed(&self, table: TableId, row: &[u8], mode: LockMode) -> bool {
         let held = self.held.lock();
-        // One that cannot be read is none: who asks takes it again.
+        // A list that cannot be read counts as lacking the lock: the caller takes it again.
         held.list_of(table).is_some_and(|list| list.has(row, mode).unwrap_or(false))
     }
 
-    /// Notes that a row was deleted whose lock is listed. Returns whether it is.
+    /// Marks a row whose lock is in a list as deleted. Returns whether it is in one.
     pub(super) fn note_listed_deleted(&self, table: &Table, row: &[u8]) -> bool {
         if !self.has_lists.load(Ordering::Relaxed) {
             return false;
@@ -95,7 +96,7 @@ impl Transaction {
         })
     }
 
-    /// Ends all lists; their locks are in the table of locks then.
+    /// Dissolves all lists; their locks move to the lock table.
     pub(super) fn dissolve_lists(&self) -> Result<()> {
         let mut held = self.held.lock();
         for list in std::mem::take(&mut held.lists) {
@@ -114,8 +115,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives back the locks of lists that were taken after a place. Returns those that have
-    /// entries.
+    /// Releases the locks of lists that were taken after a position. Returns those that have
+    /// entries in the lock table.
     pub(super) fn release_listed(&self, held: &HeldLocks, place: u64) -> Vec<LockKey> {
         let (locks, seen) = (&self.engine.locks, self.floor());
         let mut released: Vec<LockKey> = Vec::new();
@@ -123,14 +124,14 @@ impl Transaction {
             released.extend(locks.release_listed(list, place, seen));
         }
         if !released.is_empty() {
-            // One that it had beside, since before.
+            // Locks that it also held outside of the list before.
             let before: HashSet<LockKey> = held.keys().collect();
             released.retain(|key| !before.contains(key));
         }
         released
     }
 
-    /// Writes lists to disk if they take more than so many bytes.
+    /// Writes lists to disk if they take more than `most` bytes.
     pub(super) fn spill_lists(&self, held: &HeldLocks, most: u64) -> Result<()> {
         held.lists.iter().try_for_each(|list| list.spill(most, &self.engine.spill))
     }

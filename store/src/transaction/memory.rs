@@ -1,4 +1,4 @@
-//! The memory of a transaction: what it holds is counted, and what is too much for it is spilled.
+//! Memory accounting of a transaction, and spilling of staged cells and row locks.
 
 use std::collections::HashSet;
 
@@ -9,22 +9,23 @@ use crate::transaction::Transaction;
 use crate::transaction::followed::StagedDeletion;
 use crate::transaction::staging::Staging;
 
-/// What a held lock takes in the lock table and in the list of the transaction.
+/// Bytes of one lock in the lock table and in the transaction's list.
 const LOCK_BYTES: u64 = 80;
-/// Bytes by which a transaction changes before that is counted: what is smaller spares itself a
-/// look at what all share.
+/// Change of a transaction's bytes from which the shared memory accounting is updated: smaller
+/// changes avoid the contention.
 const CHARGE_STEP_BYTES: u64 = 16 << 10;
-/// Locks that are spilled at once: to sort and write them is not cut short.
+/// Maximal number of locks per spill, because sorting and writing them cannot be interrupted.
 const SPILLED_LOCKS_MAX: u64 = 1 << 18;
-/// The part of the bytes that stay in memory for which a transaction spills when others need them.
+/// Fraction (one in so many) of the byte limit from which a transaction spills when memory is
+/// short.
 const SPILLS_LEAST: u64 = 4;
 
 impl Transaction {
-    /// Counts the memory of the transaction, if it is not about what was counted before.
+    /// Updates the memory accounting of the transaction, if its bytes have changed considerably.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it is too much.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the limit is exceeded.
     pub(super) fn charge(&self, staging: &mut Staging) -> Result<()> {
         let held = self.held.lock();
         let (locks, listed) = (held.count() as u64, held.listed_bytes());
@@ -45,20 +46,20 @@ impl Transaction {
         if held.is_ok() || staging.memstore_bytes() < self.spill_bytes() / SPILLS_LEAST {
             return held;
         }
-        // Others have what it might have.
+        // Memory is short: spill and account again.
         self.spill(staging)?;
         let bytes = staging.held_bytes() + others;
         staging.charge.as_mut().map_or(Ok(()), |charge| charge.hold(bytes))
     }
 
-    /// Returns how many bytes of staged cells stay in memory.
+    /// Returns the limit of bytes of staged cells in memory.
     fn spill_bytes(&self) -> u64 {
         let chosen = self.engine.options().staged_bytes_max;
         chosen.unwrap_or_else(|| self.engine.pressure.staged_bytes_max())
     }
 
-    /// Writes the locks of rows to a sorted run once they are many. Not between the lock of a row
-    /// and the look at whether it came before in its batch.
+    /// Writes the row locks to a sorted run if there are many. Must not be called between locking
+    /// a row and the check whether the row occurred before in its batch.
     pub(super) fn spill_locks(&self) -> Result<()> {
         let most = match self.engine.options().staged_bytes_max {
             Some(bytes) => bytes / LOCK_BYTES,
@@ -81,8 +82,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes what is staged to sorted runs, unless observers of the log want to see all of a
-    /// commit.
+    /// Writes the staged cells to sorted runs, unless observers of the log need to see complete
+    /// commits.
     #[cold]
     fn spill(&self, staging: &mut Staging) -> Result<()> {
         match self.engine.observers.of_commits() {

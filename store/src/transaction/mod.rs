@@ -1,10 +1,10 @@
-//! Transactions: a snapshot to read, a place to stage writes, row locks, one record at commit.
+//! Transactions: a snapshot for reads, staged writes, row locks, and one log record at commit.
 //!
-//! Methods take `&self`, so that a scan can go on while rows are staged and endpoints of several
-//! regions can read at once; a transaction still belongs to one client at a time.
+//! Methods take `&self`, so that a scan can continue while rows are staged and endpoints of
+//! several regions can read in parallel; a transaction still belongs to one client at a time.
 //!
-//! What is staged stands in `staging`; how a batch gets there, in `write`, and a row mutation in
-//! `row`; what is left of it at the commit, in `collapse`; calls of endpoints in `endpoint`.
+//! Staged writes are in `staging`. `write` stages a batch, `row` a row mutation; `collapse`
+//! computes the final state that a commit writes; `endpoint` calls endpoints.
 
 mod request;
 mod serial;
@@ -69,14 +69,14 @@ pub use prepared::PreparedTransaction;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
 pub use row_lock::{SeenLock, SeenRow};
 
-/// Which snapshot statements read.
+/// Isolation level: the snapshot that statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
     /// A snapshot for each statement.
     ReadCommitted,
-    /// One snapshot, taken by the first statement; a row changed since cannot be written.
+    /// One snapshot, taken by the first statement; a row changed after it cannot be written.
     RepeatableRead,
-    /// The same, and what is committed has an order that explains all that was read.
+    /// As `RepeatableRead`, and aborts transactions whose reads fit no serial order.
     Serializable(SerializableMode),
 }
 
@@ -87,30 +87,30 @@ impl Isolation {
     }
 }
 
-/// How a transaction behaves.
+/// Options of a transaction.
 #[derive(Clone)]
 pub struct TransactionOptions {
-    /// Which snapshot statements read.
+    /// Isolation level.
     pub isolation: Isolation,
-    /// Refuse writes.
+    /// Rejects writes.
     pub read_only: bool,
-    /// What the commit waits for; `None`: what each table says, the strongest of them.
+    /// Durability of the commit; `None`: the strongest one among the tables written.
     pub durability: Option<Durability>,
-    /// Where reads may go.
+    /// Copies of a region that reads may use.
     pub consistency: Consistency,
-    /// How long to wait for a row lock; `None`: for ever.
+    /// Maximal wait for a row lock; `None`: no limit.
     pub lock_timeout: Option<Duration>,
-    /// How long to wait for a row lock before a deadlock is looked for.
+    /// Wait for a row lock before the deadlock check.
     pub deadlock_timeout: Duration,
     /// Set by another thread to stop the running statement with
     /// [`Error::Cancelled`].
     pub cancelled: Arc<AtomicBool>,
-    /// Who writes, as observers are told; empty if nobody said.
+    /// Name of the writing user, for observers; empty if unknown.
     pub user: Arc<str>,
-    /// What requests are held to beside the quotas of tables: that of a role.
+    /// Quota of the role, which applies in addition to those of tables.
     pub quota: Option<Arc<Quota>>,
-    /// Where its session notes what it reads ([`Transaction::lock_to_read`]); `None`: in the table
-    /// of locks.
+    /// List in which the session notes its read locks ([`Transaction::lock_to_read`]); `None`:
+    /// they are taken in the lock table.
     pub reads: Option<Arc<ReadLocks>>,
 }
 
@@ -131,10 +131,10 @@ impl Default for TransactionOptions {
     }
 }
 
-/// Most waits end before: looking for a deadlock stops all who take locks for some microseconds.
+/// Most waits end before that; a deadlock check blocks all lock requests for some microseconds.
 const DEADLOCK_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// What of [`TransactionOptions`] may change while the transaction is open.
+/// The [`TransactionOptions`] that may change while the transaction is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionLimits {
     /// [`TransactionOptions::lock_timeout`], of waits that begin from now on.
@@ -147,11 +147,11 @@ pub struct TransactionLimits {
     pub consistency: Consistency,
 }
 
-/// A place to roll back to.
+/// A savepoint: the number of edits staged before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Savepoint(pub(crate) u64);
 
-/// A place among the locks of a transaction.
+/// A position in the list of a transaction's locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockPlace {
     held: u64,
@@ -162,12 +162,12 @@ pub struct LockPlace {
 
 /// A commit that was applied.
 pub struct Commit {
-    /// Its place in the order of commits; `None` if nothing was written.
+    /// Its sequence; `None` if nothing was written.
     pub sequence: Option<Sequence>,
     /// Its time.
     pub timestamp: Timestamp,
-    /// Ready when it is durable and visible to new snapshots, and all that the transaction has
-    /// seen.
+    /// Ready when the commit, and every commit that the transaction has seen, is durable and
+    /// visible to new snapshots.
     pub durable: DurableTicket,
 }
 
@@ -180,34 +180,34 @@ pub struct Transaction {
     owner: Owner,
     statement: Mutex<Statement>,
     staging: Mutex<Staging>,
-    /// Whether anything was ever staged: spares reads a look into `staging`.
+    /// True once anything was staged: lets reads skip `staging` before.
     staged: AtomicBool,
-    /// Statements that were begun within others.
+    /// Number of nested statements so far.
     inner_statements: AtomicU64,
-    /// What the present statement has done in its turns.
+    /// Execution slots and work of the present statement.
     work: Arc<StatementWork>,
     request: Request,
     held: Mutex<HeldLocks>,
-    /// Whether there are lists among them.
+    /// True if `held` has lock lists.
     has_lists: AtomicBool,
-    /// Locks that it had before it took them in another mode, too.
+    /// Locks that it already had when it took them in a further mode.
     strengthened: Mutex<Vec<(LockKey, ModeSet)>>,
-    /// Up to which commit its next snapshot has to show, because of the locks that it took.
+    /// The commit that its next snapshot must include, because of the locks that it took.
     floor: AtomicU64,
-    /// How many snapshots it has exported.
+    /// Number of snapshots that it has exported.
     exported: AtomicU32,
-    /// What it reads, at SERIALIZABLE.
+    /// Tracker of its reads, at SERIALIZABLE.
     tracker: Option<Arc<ReadTracker>>,
     limits: Mutex<TransactionLimits>,
-    /// Keys of rows that it has changed.
+    /// Rows whose key it has changed.
     moved: Mutex<Vec<StagedMove>>,
-    /// The rows that it has deleted, as the lock table knows.
+    /// Rows that it has deleted and marked so in the lock table.
     deleted: Mutex<Vec<StagedDeletion>>,
-    /// Whether the lock table knows its session.
+    /// True if the lock table knows its session.
     has_session: AtomicBool,
 }
 
-/// What the reads of the present statement see.
+/// Snapshot and staged writes that reads of the present statement see.
 struct Statement {
     snapshot: Option<Arc<Snapshot>>,
     staged_through: Sequence,
@@ -215,7 +215,7 @@ struct Statement {
 }
 
 impl Statement {
-    /// Returns what a read of the newest versions sees.
+    /// Returns the read specification for the newest versions.
     fn spec(&self, snapshot: Sequence) -> ReadSpec {
         ReadSpec {
             snapshot,
@@ -274,22 +274,23 @@ impl Transaction {
         }
     }
 
-    /// Returns which snapshots its statements read.
+    /// Returns the isolation level.
     pub fn isolation(&self) -> Isolation {
         self.options.isolation
     }
 
-    /// Returns the number of the transaction, which no other has while the store is open.
+    /// Returns the number of the transaction, unique while the store is open.
     pub fn id(&self) -> u64 {
         self.owner.0
     }
 
-    /// Changes limits, from the next wait on.
+    /// Changes limits, effective from the next wait.
     pub fn set_limits(&self, limits: TransactionLimits) {
         *self.limits.lock() = limits;
     }
 
-    /// Returns where reads may go now. A SERIALIZABLE transaction notes what the primary shows.
+    /// Returns the consistency of reads. A SERIALIZABLE transaction must read the primary, which
+    /// it tracks.
     fn consistency(&self) -> Consistency {
         match self.tracker {
             Some(_) => Consistency::Strong,
@@ -297,16 +298,16 @@ impl Transaction {
         }
     }
 
-    /// Says that it belongs to a session that may hold locks of its own
-    /// ([`Store::lock_for_session`](crate::Store::lock_for_session)): who waits for one of them
-    /// waits for the other.
+    /// Joins the transaction to a session that may hold session-level locks
+    /// ([`Store::lock_for_session`](crate::Store::lock_for_session)): for deadlock detection,
+    /// waiting for a lock of one is waiting for both.
     pub fn join_session(&self, session: u32) {
         if !self.has_session.swap(true, Ordering::Relaxed) {
             self.engine.locks.join(self.owner, Owner::session(session));
         }
     }
 
-    /// Takes over a lock that its session has ([`Store::lock_for_session`]), in all modes.
+    /// Takes over a lock of its session ([`Store::lock_for_session`]), in all modes.
     ///
     /// [`Store::lock_for_session`]: crate::Store::lock_for_session
     pub fn take_from_session(&self, session: u32, key: &[u8]) {
@@ -320,15 +321,16 @@ impl Transaction {
     /// become visible to the reads that follow; writes staged from now on are not visible to them
     /// until the next call (a statement does not see its own effects).
     ///
-    /// A snapshot shows what the last holders of the transaction's locks have committed, and waits
-    /// for that to be durable. If that fails, the first read of the statement returns the error.
+    /// The snapshot includes the commits of the previous holders of the transaction's locks, and
+    /// waits until they are durable. If that fails, the first read of the statement returns the
+    /// error.
     pub fn begin_statement(&self) {
         self.begin_without_snapshot();
         self.see_what_is_there();
     }
 
-    /// Begins a statement that may read nothing, such as one that only takes locks: a snapshot is
-    /// taken by the first read, if there is one.
+    /// Begins a statement that may read nothing, such as one that only takes locks: the first
+    /// read takes the snapshot, if there is one.
     pub fn begin_without_snapshot(&self) {
         self.work.end_statement();
         self.request.clear();
@@ -339,8 +341,8 @@ impl Transaction {
         }
     }
 
-    /// Takes another snapshot for the present statement, at READ COMMITTED, if it has to see what
-    /// the last holders of locks have committed that the transaction took since the statement
+    /// At READ COMMITTED, takes another snapshot for the present statement if it does not include
+    /// the commits of the previous holders of locks that the transaction took since the statement
     /// began.
     pub fn refresh_statement(&self) {
         let floor = self.floor();
@@ -350,19 +352,19 @@ impl Transaction {
         {
             let mut statement = self.statement.lock();
             statement.snapshot = None;
-            // Tried again by who reads.
+            // A failure is retried by the next read.
             drop(self.take_snapshot(&mut statement));
         }
     }
 
-    /// Begins a statement within the present one, part of the same request: see
+    /// Begins a nested statement, part of the same request: see
     /// [`Transaction::begin_statement`]. [`Transaction::resume_statement`] ends it.
     pub fn begin_inner_statement(&self) {
         self.inner_statements.fetch_add(1, Ordering::Relaxed);
         self.see_what_is_there();
     }
 
-    /// Returns how many statements were begun within others so far.
+    /// Returns the number of nested statements so far.
     pub fn inner_statements(&self) -> u64 {
         self.inner_statements.load(Ordering::Relaxed)
     }
@@ -373,7 +375,7 @@ impl Transaction {
         statement.staged_through = staged_through;
         if self.options.isolation == Isolation::ReadCommitted || statement.snapshot.is_none() {
             statement.snapshot = None;
-            // Tried again by who reads.
+            // A failure is retried by the next read.
             drop(self.take_snapshot(&mut statement));
         }
     }
@@ -385,31 +387,32 @@ impl Transaction {
         }
     }
 
-    /// Returns up to which commit the next snapshot has to show.
+    /// Returns the commit that the next snapshot must include.
     pub fn floor(&self) -> Sequence {
         Sequence(self.floor.load(Ordering::Acquire))
     }
 
-    /// Has the next snapshot show the commits up to `sequence`: what was granted or read outside of
-    /// the store's locks depends on them.
+    /// Requires the next snapshot to include the commits up to `sequence`: something that was
+    /// granted or read outside of the store's locks depends on them.
     pub fn raise_floor(&self, sequence: Sequence) {
         self.floor.fetch_max(sequence.0, Ordering::AcqRel);
     }
 
-    /// Returns a ticket for what the transaction may have seen that is not durable yet, because it
-    /// holds the locks of those who wrote it. The client is told nothing before. `None` if all is.
+    /// Returns a ticket for commits that the transaction may have seen and that are not durable
+    /// yet, because it holds the locks of their transactions. No answer may reach the client
+    /// before it is ready. `None` if all are durable.
     pub fn seen(&self) -> Option<DurableTicket> {
         let floor = self.floor();
         (self.engine.wal.durable() < floor).then(|| self.engine.wal.wait_for(floor))
     }
 
-    /// Begins a turn, to work on a piece of the present statement: see [`crate::admission`].
+    /// Requests an execution slot for work on the present statement: see [`crate::admission`].
     pub fn turn(&self) -> Turn {
         let stop = StopFlags::from_iter([Arc::clone(&self.options.cancelled)]);
         self.engine.admission.turn(&self.work, stop)
     }
 
-    /// Fails once the present statement is not wanted any more.
+    /// Returns an error once the present statement is cancelled.
     ///
     /// # Errors
     ///
@@ -433,7 +436,7 @@ impl Transaction {
         Ok(snapshot)
     }
 
-    /// Returns what the present statement sees.
+    /// Returns the read specification of the present statement.
     fn spec(&self, time_range: TimeRange, max_versions: u32, raw: bool) -> Result<ReadSpec> {
         let mut statement = self.statement.lock();
         let snapshot = match &statement.snapshot {
@@ -465,7 +468,7 @@ impl Transaction {
         found
     }
 
-    /// Reads a row without its observers.
+    /// Reads a row without calling observers.
     fn read_row(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let spec = self.spec(get.time_range, get.max_versions, false)?;
         self.note_row(table.id(), &get.row);
@@ -477,13 +480,13 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Checks, after a read, that the statement's snapshot was open all the time.
+    /// Checks, after a read, that the statement's snapshot was open throughout.
     fn check_snapshot(&self) -> Result<()> {
         self.statement.lock().snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.check())
     }
 
-    /// Returns whether a row exists, as far as `get` looks at it. Reads no more than the first cell
-    /// of each family, unless a filter or an offset must see more.
+    /// Returns whether a row exists, within the limits of `get`. Reads no more than the first
+    /// cell of each family, unless a filter or an offset requires more.
     pub fn exists(&self, table: TableId, get: &Get) -> Result<bool> {
         let table = self.engine.table(table)?;
         match table.observers().chain_for(Hooks::EXISTS) {
@@ -503,7 +506,7 @@ impl Transaction {
         }
     }
 
-    /// Appends those of the rows that exist to `out`, in the order of `gets`.
+    /// Appends the existing rows to `out`, in the order of `gets`.
     pub fn multi_get(&self, table: TableId, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         self.reader(table)?.multi_get(gets, out)
     }
@@ -526,8 +529,8 @@ impl Transaction {
         self.reader(table)?.scan(scan)
     }
 
-    /// Says that nobody else knows of a table before the transaction ends, which has created it:
-    /// its rows need no locks.
+    /// Marks a table as private to the transaction, which has created it: its rows need no locks
+    /// until the transaction ends.
     ///
     /// # Errors
     ///
@@ -537,8 +540,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns whether a row that this transaction has locked was changed by another one since what
-    /// a statement sees.
+    /// Returns whether another transaction has changed a row, which this one has locked, after
+    /// the snapshot of a statement.
     ///
     /// # Errors
     ///
@@ -549,8 +552,8 @@ impl Transaction {
         Ok(newer)
     }
 
-    /// Appends the current state of a row that this transaction has locked: its own writes, all of
-    /// them, over the newest applied commit. Returns whether the row exists.
+    /// Appends the current state of a row that this transaction has locked: all its own writes
+    /// over the newest applied commit. Returns whether the row exists.
     pub fn get_locked(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let table = self.engine.table(table)?;
         self.get_newest(&table, get, out)
@@ -563,7 +566,7 @@ impl Transaction {
         self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
     }
 
-    /// Returns what a get of the current state of a locked row sees.
+    /// Returns the read specification for the current state of a locked row.
     fn newest_spec(&self, get: &Get) -> ReadSpec {
         ReadSpec {
             snapshot: NEWEST_COMMIT,
@@ -575,25 +578,25 @@ impl Transaction {
         }
     }
 
-    /// Marks a place to roll back to.
+    /// Creates a savepoint.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.staging.lock().count())
     }
 
-    /// Returns whether the transaction has changed a row after a place.
+    /// Returns whether the transaction has changed a row after a savepoint.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled cells.
     pub fn has_changed(&self, table: TableId, row: &[u8], since: Savepoint) -> Result<bool> {
         self.staging.lock().has_changed(table, row, since.0)
     }
 
-    /// Returns the place of the first deletion of a row that was staged after a place.
+    /// Returns the number of the first deletion of a row that was staged after a savepoint.
     ///
     /// # Errors
     ///
-    /// Those of reading what was spilled.
+    /// Errors of reading spilled cells.
     pub fn deletion_after(
         &self,
         table: TableId,
@@ -604,8 +607,8 @@ impl Transaction {
         Ok(deletion.map(Savepoint))
     }
 
-    /// Gives back the locks, and the modes of locks, that it took after a place. What was staged
-    /// under them is to be forgotten before.
+    /// Releases the locks, and the modes of locks, that it took after a position. Writes staged
+    /// under them must have been undone before.
     pub fn release_locks_after(&self, place: LockPlace) {
         let mut strengthened = self.strengthened.lock();
         let kept = place.strengthened.min(strengthened.len());
@@ -620,7 +623,7 @@ impl Transaction {
         released.extend(self.release_listed(&held, place.listed));
         drop(held);
         self.forget_reads_after(place.reads, |kept, forgotten| {
-            // As it was before the first of them.
+            // In the mode before the first strengthening.
             for (key, mut before) in weaker.into_iter().rev() {
                 match () {
                     () if kept.contains(&key) => before.add(READ),
@@ -646,18 +649,18 @@ impl Transaction {
         });
     }
 
-    /// Forgets what was staged after the savepoint. Locks stay.
+    /// Undoes the writes staged after the savepoint. Locks stay.
     pub fn rollback_to(&self, savepoint: Savepoint) {
         self.unstage(savepoint.0);
     }
 
-    /// Forgets all but the first `count` edits.
+    /// Undoes all but the first `count` edits.
     fn unstage(&self, count: u64) {
         let mut staging = self.staging.lock();
         let undone = staging.roll_back_to(count, &self.engine.spill);
-        // Less than before is never refused.
+        // A decrease is never rejected.
         drop(self.charge(&mut staging));
-        // What is deleted from now on is not among what is undone.
+        // Later deletions get higher numbers than the undone ones.
         let through = staging.skip();
         drop(staging);
         self.unmove(count);
@@ -665,15 +668,15 @@ impl Transaction {
         tell(&undone, Fate::Undone);
     }
 
-    /// Commits: one record, applied to the memstores on return; durable when the ticket says so.
+    /// Commits: one record, applied to the memstores on return; durable once the ticket is ready.
     ///
     /// # Errors
     ///
     /// Nothing is committed then: [`Error::NoSuchTable`] if a table was dropped meanwhile,
-    /// [`Error::Cancelled`] before it had its place in the log, [`Error::ShutDown`],
-    /// [`Error::Io`] if a table's drop failed before and its fate could not be made sure,
-    /// [`Error::Corrupt`] if a region that is written lacks a file.
-    /// The transaction is to be rolled back then. After a commit it is empty and used no more.
+    /// [`Error::Cancelled`] before the commit had its sequence, [`Error::ShutDown`],
+    /// [`Error::Io`] if an earlier drop of a table failed and its outcome is still unknown,
+    /// [`Error::Corrupt`] if a region that is written lacks a file. The transaction must be
+    /// rolled back then. After a commit it is empty and must not be used.
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         let kept = staging.take_kept();
@@ -691,13 +694,13 @@ impl Transaction {
             let durable = self.engine.wal.wait_for(self.floor());
             return Ok(Commit { sequence: None, timestamp, durable });
         };
-        // Other threads may still be applying earlier commits; new snapshots are up to those.
+        // Other threads may still be applying earlier commits, which new snapshots include.
         self.engine.wait_applied(place.sequence);
         let durable = self.engine.wal.wait_for(place.sequence);
         Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
     }
 
-    /// Writes what is staged; returns its place, `None` if it is nothing.
+    /// Writes the staged edits; returns the commit's clock, `None` if there are none.
     fn write(&self, mut staging: Staging) -> Result<Option<CommitClock>> {
         if staging.is_empty() {
             return self.validate(&Writes::default()).map(|_| None);
@@ -731,7 +734,8 @@ impl Transaction {
         let of_tables = tables.iter().map(|staged| staged.table.descriptor().durability);
         let strongest = of_tables.max_by_key(rank).unwrap_or(Durability::SyncWal);
         match self.limits.lock().durability.unwrap_or(strongest) {
-            // What depends on each other in several tables is lost together, or not at all.
+            // Writes to several tables that depend on each other are lost together, or not at
+            // all.
             Durability::SkipWal if tables.iter().any(|staged| staged.table.is_logged()) => {
                 Durability::AsyncWal
             }
@@ -739,7 +743,7 @@ impl Transaction {
         }
     }
 
-    /// Gives the locks back; the present statement is over, too.
+    /// Releases the locks; the present statement ends too.
     fn release(&self, end: End) {
         self.work.end_statement();
         self.end_tracking();
@@ -763,7 +767,7 @@ impl Transaction {
         }
     }
 
-    /// Forgets all that was staged and gives the locks back.
+    /// Discards all staged writes and releases the locks.
     pub fn rollback(&self) {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         tell(&staging.take_kept(), Fate::Undone);
@@ -771,8 +775,8 @@ impl Transaction {
         self.release(End::Undone);
     }
 
-    /// Returns the snapshot that is open, that of the current statement or the last one; `None` if
-    /// nothing was read yet.
+    /// Returns the open snapshot, of the current or the last statement; `None` if nothing was
+    /// read yet.
     pub fn present_snapshot(&self) -> Option<Sequence> {
         self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence())
     }
@@ -781,7 +785,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`] or [`Error::LogFailed`] if there could be none.
+    /// [`Error::Cancelled`] or [`Error::LogFailed`] if none could be taken.
     pub fn snapshot(&self) -> Result<Sequence> {
         Ok(self.spec(TimeRange::ALL, 1, false)?.snapshot)
     }
@@ -792,14 +796,15 @@ impl Transaction {
     }
 }
 
-/// Returns what is to be written, once memory and all regions are there for it.
+/// Returns the cells to write, after waiting for memory and for the outcome of failed table
+/// drops.
 fn prepare_writes(engine: &Engine, staging: &Staging, cancelled: &AtomicBool) -> Result<Writes> {
     let blocking = &*engine.options().blocking;
     engine.pressure.wait_for_memory(cancelled, blocking)?;
     engine.settle_tables()?;
     let mut writes = Writes::default();
     for staged in staging.tables() {
-        // It may have been dropped and even created again since.
+        // It may have been dropped and even re-created meanwhile.
         let present = engine.table(staged.table.id())?;
         if !Arc::ptr_eq(&present, &staged.table) {
             return Err(Error::NoSuchTable(staged.table.id()));
@@ -834,15 +839,15 @@ impl Drop for Transaction {
     }
 }
 
-/// Shows a scan to the observers of its table, who may change it; returns them if they want to see
-/// more of it.
+/// Calls the observers of a table before a scan, which they may change; returns them if they also
+/// observe its rows.
 fn show_scan(table: &Table, scan: &mut Scan) -> Result<Option<Arc<RegionChain>>> {
     let observers = table.observers().chain_for(Hooks::SCAN);
     observers.iter().try_for_each(|chain| chain.pre_scanner_open(scan))?;
     Ok(observers)
 }
 
-/// Tells the observers of batches what became of them.
+/// Reports the outcome of batches to their observers.
 fn tell(kept: &[KeptBatch], fate: Fate) {
     kept.iter().for_each(|kept| kept.ended(fate));
 }

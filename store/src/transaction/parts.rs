@@ -1,10 +1,11 @@
-//! How ranges of rows are shared out among threads.
+//! Scan partitions: ranges of rows divided among threads.
 //!
-//! They are cut at the regions, and a region with large files at rows about
+//! Ranges are cut at region boundaries, and a region with large files at rows about
 //! [`Options::parallel_piece_bytes`](crate::Options::parallel_piece_bytes) apart, so that a table
 //! of one region keeps all cores busy too. (Phoenix cuts regions at guide posts that it gathers
-//! with its statistics; here the index of the files says where blocks begin.) All of this is a hint
-//! for sharing work: who reads a part is right whatever becomes of the regions meanwhile.
+//! with its statistics; here the block index of the files provides the rows.) The partitions are
+//! only a hint for sharing work: reading one is correct even if regions split, merge or move
+//! meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,28 +15,28 @@ use crate::region::{Region, RegionMap};
 /// A half-open range of rows; `None` at the end means open.
 pub type RowRange = (Vec<u8>, Option<Vec<u8>>);
 
-/// Some of the ranges, all of them in what was one region.
+/// A scan partition: ranges within what was one region.
 pub(super) struct Part {
     pub ranges: Vec<RowRange>,
-    /// How many parts of the region are not done.
+    /// Number of partitions of the region that are not finished.
     open: Arc<AtomicUsize>,
 }
 
 impl Part {
-    /// Takes note that it is done; returns whether the region is.
+    /// Records that the partition is finished; returns whether the region is.
     pub(super) fn is_last(&self) -> bool {
         self.open.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 
-/// What ranges are cut into.
+/// The partitions of some ranges.
 pub(super) struct Parts {
     pub parts: Vec<Part>,
-    /// Regions that have some of them.
+    /// Number of regions that have partitions.
     pub region_count: usize,
 }
 
-/// Returns the parts of ranges, which are half-open, ascending and disjoint; parts ascend.
+/// Cuts ranges, which are half-open, ascending and disjoint, into partitions in ascending order.
 /// `piece_bytes`: `None` cuts at the regions only.
 pub(super) fn cut(ranges: &[RowRange], map: &RegionMap, piece_bytes: Option<u64>) -> Parts {
     let mut cut = Parts { parts: Vec::new(), region_count: 0 };
@@ -56,8 +57,8 @@ pub(super) fn cut(ranges: &[RowRange], map: &RegionMap, piece_bytes: Option<u64>
     cut
 }
 
-/// Returns rows to cut a region at. An index that cannot be read cuts nothing: who reads the rows
-/// comes upon it too, and says so.
+/// Returns rows to cut a region at; none if an index cannot be read: the read of those rows will
+/// report that error.
 fn piece_starts(region: &Region, ranges: &[RowRange], piece_bytes: u64) -> Vec<Vec<u8>> {
     let (Some((start, _)), Some((_, stop))) = (ranges.first(), ranges.last()) else {
         return Vec::new();
@@ -65,7 +66,7 @@ fn piece_starts(region: &Region, ranges: &[RowRange], piece_bytes: u64) -> Vec<V
     region.piece_starts(start, stop.as_deref(), piece_bytes).unwrap_or_default()
 }
 
-/// Returns what of the ranges lies from `start` to before `stop`.
+/// Clips the ranges to `start..stop`.
 pub(super) fn within(ranges: &[RowRange], start: &[u8], stop: Option<&[u8]>) -> Vec<RowRange> {
     let mut clipped = Vec::new();
     for (first, end) in ranges {
@@ -78,7 +79,7 @@ pub(super) fn within(ranges: &[RowRange], start: &[u8], stop: Option<&[u8]>) -> 
     clipped
 }
 
-/// Returns the earlier of two stops, `None` being the latest of all.
+/// Returns the earlier of two stops; `None` means no stop.
 pub(super) fn earlier_stop(stop: Option<Vec<u8>>, limit: Option<&[u8]>) -> Option<Vec<u8>> {
     match (stop, limit) {
         (Some(stop), Some(limit)) if limit < stop.as_slice() => Some(limit.to_vec()),

@@ -1,17 +1,17 @@
 //! Prepared transactions: the first half of two-phase commit.
 //!
-//! [`Transaction::prepare`] checks all that a commit checks and leaves a [`PreparedTransaction`],
-//! which belongs to no client: staged cells and row locks, and nothing that could still fail but
-//! the log. Its bytes ([`PreparedTransaction::encode`]) are for the caller to keep, as rows of a
-//! table, before it tells the client; [`Store::recover_prepared`](crate::Store::recover_prepared)
-//! makes it again of them after a restart, with its locks. Its commit deletes these rows in the
-//! same record of the log. So the log, flushes and checkpoints need to know nothing of it: prepared
-//! transactions are rows like others until they end. Byte by byte:
+//! [`Transaction::prepare`] makes all checks of a commit and returns a [`PreparedTransaction`],
+//! which belongs to no client: staged cells and row locks. Only a write to the log can still
+//! fail. The caller stores its encoded form ([`PreparedTransaction::encode`]) as rows of a table
+//! before it answers the client; [`Store::recover_prepared`](crate::Store::recover_prepared)
+//! re-creates the transaction with its locks after a restart. Its commit deletes these rows in
+//! the same log record. So the log, flushes and checkpoints need no special handling: prepared
+//! transactions are ordinary rows until they end. The byte format is in
 //! `docs/formats/prepared-transaction.md`.
 //!
 //! # Invariants
 //!
-//! 1. It is in one of two states: prepared, with all cells and locks, or ended, with none.
+//! 1. It is either prepared, with all cells and locks, or ended, with none.
 //! 2. A commit that fails leaves it prepared.
 //! 3. A SERIALIZABLE one stays listed as pending until it ends: see [`crate::serializable`].
 
@@ -35,7 +35,7 @@ use crate::transaction::staging::{KeptBatch, Staging};
 use crate::transaction::{Commit, Transaction, prepare_writes, serial, tell};
 use crate::wal::{Cells, Input, push_varint};
 
-/// The version of the bytes.
+/// The version of the encoding.
 const VERSION: u8 = 2;
 /// The oldest version that is read.
 const OLDEST_VERSION: u8 = 1;
@@ -43,11 +43,11 @@ const OLDEST_VERSION: u8 = 1;
 const DELETED: u8 = 0x80;
 /// Flag of a transaction that is SERIALIZABLE.
 const SERIALIZABLE: u8 = 1;
-/// Nobody stops a prepared transaction.
+/// A prepared transaction cannot be cancelled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A transaction that is to be committed or rolled back by anybody, at any time. Dropping it ends
-/// nothing: its locks stay until the store is closed.
+/// A transaction that any session may commit or roll back, at any time. Dropping it does not end
+/// it: its locks stay until the store is closed.
 pub struct PreparedTransaction {
     engine: Arc<Engine>,
     /// Keeps the store from stopping.
@@ -61,17 +61,17 @@ pub struct PreparedTransaction {
 struct PreparedWork {
     staging: Staging,
     held: Vec<LockKey>,
-    /// Keys of rows that it has changed.
+    /// Rows whose key it has changed.
     moved: Vec<NetMove>,
 }
 
 impl Transaction {
-    /// Prepares the transaction. What it has staged and locked is that of the prepared one; this
-    /// one is empty and used no more.
+    /// Prepares the transaction. Its staged writes and locks move to the prepared one; this one
+    /// is empty and must not be used.
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::commit`]; the transaction is to be rolled back then.
+    /// Those of [`Transaction::commit`]; the transaction must be rolled back then.
     pub fn prepare(&self) -> Result<PreparedTransaction> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         if staging.is_spilled() || self.held.lock().spilled.is_some() {
@@ -115,7 +115,7 @@ impl Transaction {
 }
 
 impl PreparedTransaction {
-    /// Returns the number of the transaction, which no other has while the store is open.
+    /// Returns the number of the transaction, unique while the store is open.
     pub fn id(&self) -> u64 {
         self.owner.0
     }
@@ -127,7 +127,7 @@ impl PreparedTransaction {
         staged.map(|staged| staged.table.id()).collect()
     }
 
-    /// Returns what it is made of after a restart.
+    /// Encodes the transaction for recovery after a restart.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl PreparedTransaction {
         push_varint(&mut bytes, moved.len() as u64);
         for NetMove { table, from, to } in moved {
             push_varint(&mut bytes, u64::from(table.0));
-            // No key is empty.
+            // Keys are never empty.
             for key in [from.as_slice(), to.as_deref().unwrap_or_default()] {
                 push_varint(&mut bytes, key.len() as u64);
                 bytes.extend_from_slice(key);
@@ -167,12 +167,12 @@ impl PreparedTransaction {
         Ok(bytes)
     }
 
-    /// Makes a prepared transaction of its bytes, with its locks.
+    /// Re-creates a prepared transaction from its encoding, with its locks.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the bytes are none; [`Error::NoSuchTable`];
-    /// [`Error::LockNotAvailable`] if somebody else has one of its locks.
+    /// [`Error::InvalidRequest`] if the bytes are malformed; [`Error::NoSuchTable`];
+    /// [`Error::LockNotAvailable`] if another transaction has one of its locks.
     pub(crate) fn recover(
         engine: &Arc<Engine>,
         store: Arc<dyn Any + Send + Sync>,
@@ -194,11 +194,11 @@ impl PreparedTransaction {
         Ok(PreparedTransaction { engine, _store: store, owner, is_serializable, work })
     }
 
-    /// Commits, and deletes rows of a table with it: those that keep its bytes.
+    /// Commits, and deletes the rows of a table that store its encoding in the same commit.
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::commit`]: it is still prepared then.
+    /// Those of [`Transaction::commit`]: it stays prepared then.
     pub fn commit(&self, (table, rows): (TableId, Vec<Vec<u8>>)) -> Result<Commit> {
         let mut slot = self.work.lock();
         let Some(work) = slot.as_mut() else { return Err(ended()) };
@@ -234,8 +234,8 @@ impl PreparedTransaction {
         Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
     }
 
-    /// Forgets what it has staged and gives its locks back. The rows that keep its bytes are to be
-    /// gone by then.
+    /// Discards its staged writes and releases its locks. The rows that store its encoding must
+    /// have been deleted before.
     pub fn rollback(&self) {
         let Some(PreparedWork { mut staging, held, .. }) = self.work.lock().take() else { return };
         tell(&staging.take_kept(), Fate::Undone);
@@ -252,7 +252,8 @@ fn ended() -> Error {
     Error::InvalidRequest("the prepared transaction has ended".into())
 }
 
-/// Reads what [`PreparedTransaction::encode`] wrote, and takes the locks; `None` if it is not that.
+/// Decodes the output of [`PreparedTransaction::encode`], and takes the locks; `None` if it is
+/// malformed.
 fn read_prepared(
     engine: &Engine,
     owner: Owner,

@@ -1,5 +1,5 @@
-//! Ascending numbers that mostly lie the same distance apart, such as those of the edits that a
-//! statement makes for each of its rows.
+//! Compressed set of ascending numbers that mostly have equal distances, such as the numbers of
+//! the edits that a statement stages for each of its rows.
 
 /// A set of numbers, added in ascending order.
 #[derive(Default)]
@@ -7,7 +7,7 @@ pub(crate) struct Progressions {
     runs: Vec<Progression>,
 }
 
-/// `first`, `first + step`, … : so many of them.
+/// The numbers `first`, `first + step`, …, `count` of them.
 struct Progression {
     first: u64,
     step: u64,
@@ -34,7 +34,7 @@ impl Progressions {
         self.runs.push(Progression { first: number, step: 1, count: 1 });
     }
 
-    /// Returns whether a number is among them.
+    /// Returns whether the set contains a number.
     pub(crate) fn contains(&self, number: u64) -> bool {
         let index = self.runs.partition_point(|run| run.last() < number);
         let Some(run) = self.runs.get(index) else { return false };
@@ -49,7 +49,7 @@ impl Progressions {
         }
     }
 
-    /// Returns the bytes of memory that they take.
+    /// Returns the bytes of memory that the set takes.
     pub(crate) fn held_bytes(&self) -> u64 {
         size_of_val(&*self.runs) as u64
     }

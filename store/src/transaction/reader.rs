@@ -1,4 +1,5 @@
-//! What a statement sees of one table, for scans that are opened later, or by other threads.
+//! Readers of one table with a statement's snapshot, for scans that are opened later or by other
+//! threads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,8 +31,8 @@ use crate::transaction::{Savepoint, Transaction, show_scan};
 /// Flags that end a read.
 type StopRefs<'a> = SmallVec<[&'a AtomicBool; 2]>;
 
-/// Opens scans of one table, and gets its rows, which all see what the statement saw that the
-/// reader was made in: one snapshot, and what the transaction had staged before. Keeps the snapshot
+/// A reader of one table: opens scans and gets rows, all with the snapshot of the statement in
+/// which it was made, and the writes that the transaction had staged before. Keeps the snapshot
 /// open.
 #[derive(Clone)]
 pub struct TableReader {
@@ -43,24 +44,24 @@ pub struct TableReader {
     consistency: Consistency,
     cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
     admission: Arc<Admission>,
-    /// Rows that the statement has read in its turns.
+    /// Execution slots and rows read of the statement.
     work: Arc<StatementWork>,
-    /// What its reading is charged to.
+    /// Quotas that its reads are charged to.
     charged: Charged,
-    /// What the transaction reads, at SERIALIZABLE.
+    /// Tracker of the transaction's reads, at SERIALIZABLE.
     tracker: Option<Arc<ReadTracker>>,
 }
 
-/// A region that gets are answered from.
+/// An opened region for gets.
 struct OpenRegion<'a> {
     region: &'a Arc<Region>,
     source: Source,
     views: Views,
-    /// Those that the gets want.
+    /// Families that the gets read; `None` for all.
     families: Option<&'a [u8]>,
 }
 
-/// What a statement sees. Keeps its snapshot open.
+/// Snapshot and staged writes that a statement sees. Keeps its snapshot open.
 #[derive(Clone)]
 pub struct StatementView {
     snapshot: Arc<Snapshot>,
@@ -68,36 +69,36 @@ pub struct StatementView {
 }
 
 impl StatementView {
-    /// Returns the place before what the transaction has staged since the statement began.
+    /// Returns the savepoint at the beginning of the statement.
     pub fn place(&self) -> Savepoint {
         Savepoint(self.spec.staged_through.0 & !Sequence::STAGED)
     }
 
-    /// Returns the newest commit that it sees.
+    /// Returns the newest commit that is visible.
     pub(super) fn sequence(&self) -> Sequence {
         self.spec.snapshot
     }
 
-    /// Checks that its snapshot was open all the time.
+    /// Checks that its snapshot was open throughout.
     pub(super) fn check(&self) -> Result<()> {
         self.snapshot.check()
     }
 }
 
-/// How a transaction may read regions side by side.
+/// Limits for reading regions in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parallelism {
     /// Region threads, which all statements share.
     pub threads: usize,
-    /// Rows that a statement is to read by itself first.
+    /// Rows that a statement reads alone first.
     pub after_rows: u64,
-    /// Bytes of files that one thread takes at a time.
+    /// Bytes of files per scan partition.
     pub piece_bytes: u64,
 }
 
-/// Parts of a statement's work that region threads do ahead of it; see
-/// [`read_ahead`](crate::read_ahead). Dropping it ends the work: what runs sees its flag and reads
-/// no more, nothing else is begun.
+/// Partitions of a statement's work that region threads process ahead of it; see
+/// [`read_ahead`](crate::read_ahead). Dropping it stops the work: running producers see the flag
+/// and end, and no others are started.
 pub struct ReadAhead<P: Producer + 'static> {
     parts: Arc<Shared<P>>,
     engine: Arc<Engine>,
@@ -110,7 +111,7 @@ impl TableReader {
         self
     }
 
-    /// Begins a turn, to read a piece of what the statement reads: see [`crate::admission`].
+    /// Requests an execution slot for reading: see [`crate::admission`].
     pub fn turn(&self) -> Turn {
         self.admission.turn(&self.work, self.cancelled.clone())
     }
@@ -119,25 +120,25 @@ impl TableReader {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if it asks for what there is not;
-    /// what observers refuse.
+    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if it names an unknown family;
+    /// errors of observers.
     pub fn scan(&self, mut scan: Scan) -> Result<Scanner> {
         let observers = self.show(&mut scan)?;
         self.open(scan, observers)
     }
 
-    /// Appends those of the rows that exist to `out`, in the order of `gets`.
+    /// Appends the existing rows to `out`, in the order of `gets`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if a get asks for what there is not;
-    /// what observers refuse.
+    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if a get names an unknown family;
+    /// errors of observers.
     pub fn multi_get(&self, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         self.multi_get_some(gets, usize::MAX, out).map(drop)
     }
 
-    /// As [`TableReader::multi_get`], until about so many bytes were read; returns how many of the
-    /// gets were made, at least one if there are any.
+    /// As [`TableReader::multi_get`], until about `bytes_max` bytes were read; returns the number
+    /// of gets that were executed, at least one if there are any.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl TableReader {
         Ok(count)
     }
 
-    /// Reads rows, each with its observers around it.
+    /// Reads rows one by one with their observers.
     fn read_watched(
         &self,
         gets: &[Get],
@@ -179,8 +180,8 @@ impl TableReader {
         Ok(gets.len())
     }
 
-    /// Reads rows without their observers. Those of one region that follow each other are read from
-    /// the same views of it.
+    /// Reads rows without their observers. Consecutive gets of one region are read from the same
+    /// views.
     fn read_rows(&self, gets: &[Get], bytes_max: usize, out: &mut CellBatch) -> Result<usize> {
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
         let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
@@ -215,7 +216,7 @@ impl TableReader {
         Ok(gets.len() - rest.len())
     }
 
-    /// Reads a few rows of one region.
+    /// Reads consecutive rows of one region.
     fn read_together(
         &self,
         at: &OpenRegion<'_>,
@@ -241,7 +242,7 @@ impl TableReader {
         Ok(())
     }
 
-    /// Returns what a get sees.
+    /// Returns the read specification of a get.
     fn spec_of(&self, get: &Get) -> ReadSpec {
         let (time_range, max_versions) = (get.time_range, get.max_versions);
         ReadSpec { time_range, max_versions, raw: false, ..self.spec }
@@ -261,13 +262,13 @@ impl TableReader {
         Ok(found)
     }
 
-    /// Shows a scan to the observers of the table, who may change it. Returns them if they are to
-    /// see its rows, too.
+    /// Calls the observers of the table before a scan, which they may change. Returns them if
+    /// they also observe its rows.
     pub(super) fn show(&self, scan: &mut Scan) -> Result<Option<Arc<RegionChain>>> {
         show_scan(&self.table, scan)
     }
 
-    /// Opens a scan that these observers were shown.
+    /// Opens a scan after its observers were called.
     pub(super) fn open(&self, scan: Scan, observers: Option<Arc<RegionChain>>) -> Result<Scanner> {
         let rules = ScanRules {
             table: self.table.id(),
@@ -295,20 +296,20 @@ impl TableReader {
         self.table.id()
     }
 
-    /// Returns the regions of the table now.
+    /// Returns the current regions of the table.
     pub(super) fn regions(&self) -> Arc<RegionMap> {
         Arc::clone(&self.table.regions())
     }
 
-    /// Returns the region that holds a row now.
+    /// Returns the region that holds a row at present.
     pub(super) fn region_of(&self, row: &[u8]) -> Arc<Region> {
         Arc::clone(self.table.regions().of_row(row))
     }
 
-    /// Returns the ranges (half-open, ascending, disjoint) in parts that can be read side by side:
-    /// by the regions in which they lie now, large regions in several. A hint for sharing work: a
-    /// scan of a part is right whatever becomes of the regions. One part if observers of the table
-    /// see scans: what they see as one stays one.
+    /// Cuts ranges (half-open, ascending, disjoint) into scan partitions that can be read in
+    /// parallel: at the present region boundaries, with large regions in several partitions. A
+    /// hint for sharing work: a scan of a partition is correct even if regions change. Returns
+    /// one partition if observers of the table observe scans, because they must see one scan.
     pub fn cut(&self, ranges: &[RowRange], parallelism: Parallelism) -> Vec<Vec<RowRange>> {
         if self.table.observers().chain_for(Hooks::SCAN).is_some() {
             return vec![ranges.to_vec()];
@@ -318,7 +319,7 @@ impl TableReader {
     }
 }
 
-/// Reads a row of a table for somebody.
+/// Reads a row of a table on behalf of a caller.
 pub(super) fn get_in(
     path: &ReadPath,
     (table, caller): (&Table, &Caller<'_>),
@@ -338,13 +339,13 @@ pub(super) fn get_in(
 }
 
 impl Transaction {
-    /// Returns what the present statement sees, for readers that are made later, when perhaps
-    /// another statement has begun.
+    /// Returns the snapshot and visibility of the present statement, for readers that are made
+    /// later, possibly during another statement.
     ///
     /// # Errors
     ///
     /// [`Error::Cancelled`](crate::Error::Cancelled) or
-    /// [`Error::LogFailed`](crate::Error::LogFailed) if there could be no snapshot.
+    /// [`Error::LogFailed`](crate::Error::LogFailed) if no snapshot could be taken.
     pub fn view(&self) -> Result<StatementView> {
         let mut statement = self.statement.lock();
         let snapshot = match &statement.snapshot {
@@ -355,7 +356,7 @@ impl Transaction {
         Ok(StatementView { snapshot, spec })
     }
 
-    /// Goes on with a statement, after others within it: what it sees is what it saw.
+    /// Resumes a statement after nested ones, with its former snapshot and visibility.
     pub fn resume_statement(&self, view: &StatementView) {
         let mut statement = self.statement.lock();
         statement.staged_through = view.spec.staged_through;
@@ -363,7 +364,7 @@ impl Transaction {
         statement.snapshot = Some(Arc::clone(&view.snapshot));
     }
 
-    /// Returns a reader of a table that sees what the present statement sees.
+    /// Returns a reader of a table with the snapshot of the present statement.
     ///
     /// # Errors
     ///
@@ -373,7 +374,7 @@ impl Transaction {
         self.reader_of(&self.view()?, table)
     }
 
-    /// Returns a reader of a table that sees what a statement of the transaction saw.
+    /// Returns a reader of a table with the snapshot of a given statement of the transaction.
     ///
     /// # Errors
     ///
@@ -396,8 +397,9 @@ impl Transaction {
         })
     }
 
-    /// Returns how regions may be read side by side; `None` if they may not: there are no threads
-    /// for it, or a replica may answer, and rows are to be a prefix of the history all the same.
+    /// Returns the limits for reading regions in parallel; `None` if that is not allowed: there
+    /// are no region threads, or a replica may answer, and the rows must be a prefix of the
+    /// history all the same.
     pub fn parallelism(&self) -> Option<Parallelism> {
         let options = self.engine.options();
         let (threads, after_rows) = (options.region_threads, options.parallel_after_rows);
@@ -406,8 +408,8 @@ impl Transaction {
         allowed.then_some(Parallelism { threads, after_rows, piece_bytes })
     }
 
-    /// Has region threads work on these parts from now on, ahead of the caller, who takes what they
-    /// make. The producers are to end when `stopped` is set.
+    /// Starts region threads on these partitions, ahead of the caller, who takes the items. The
+    /// producers must end when `stopped` is set.
     pub fn read_ahead<P: Producer + 'static>(
         &self,
         parts: impl IntoIterator<Item = P>,
@@ -424,16 +426,17 @@ impl Transaction {
 }
 
 impl<P: Producer + 'static> ReadAhead<P> {
-    /// Returns the next item, with the part it is of; `None` if there is none any more.
+    /// Returns the next item, with its partition; `None` at the end.
     ///
     /// # Errors
     ///
-    /// The first of any part; it is not to be used after that.
+    /// The first one of any partition; the object must not be used after that.
     pub fn next(&mut self, take: Take) -> std::result::Result<Option<(usize, P::Item)>, P::Error> {
         let pool = self.engine.pool();
         let queue = &mut |part| {
             let Some(pool) = pool else { return };
-            // No more than the parts: the engine must not end on one of its own threads.
+            // Only the partitions are shared: the engine must not be dropped on one of its own
+            // threads.
             let parts = Arc::clone(&self.parts);
             pool.spawn(move || parts.work(part));
         };

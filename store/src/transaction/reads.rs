@@ -1,4 +1,4 @@
-//! Locks of tables under which a transaction reads.
+//! Table locks under which a transaction reads.
 
 use smallvec::SmallVec;
 
@@ -8,8 +8,8 @@ use crate::mutation::LockWait;
 use crate::transaction::Transaction;
 
 impl Transaction {
-    /// Locks tables, by the names of their locks, against whoever wants them alone, until the
-    /// transaction ends. Returns whether somebody may have kept it from one.
+    /// Locks tables, by the names of their locks, against exclusive locks, until the transaction
+    /// ends. Returns whether another transaction may have delayed one of them.
     ///
     /// # Errors
     ///
@@ -28,7 +28,8 @@ impl Transaction {
         Ok(had_to_ask)
     }
 
-    /// Returns whether it has locked this, if only [to read](Transaction::lock_to_read).
+    /// Returns whether the transaction holds a lock, even if only
+    /// [to read](Transaction::lock_to_read).
     pub fn holds(&self, lock: LockName) -> bool {
         self.engine.locks.held(self.owner, lock.key).is_some()
             || self.options.reads.as_ref().is_some_and(|list| list.reads(self.owner, lock))
@@ -57,13 +58,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns how many locks it reads under.
+    /// Returns the number of locks that it reads under.
     pub(super) fn read_count(&self) -> usize {
         self.options.reads.as_ref().map_or(0, |list| list.count(self.owner))
     }
 
-    /// Forgets all but the first locks under which it reads, and calls `act` with those in the
-    /// table of locks, kept and forgotten, which stay as they are meanwhile.
+    /// Removes all but the first `kept_count` read locks, and calls `act` with the retained and
+    /// the removed locks that are in the lock table; both stay unchanged during the call.
     pub(super) fn forget_reads_after(
         &self,
         kept_count: usize,
@@ -75,12 +76,12 @@ impl Transaction {
         }
     }
 
-    /// Forgets what it reads; returns the locks that are in the table of locks.
+    /// Removes all read locks; returns those that are in the lock table.
     pub(super) fn end_reads(&self) -> SmallVec<[LockKey; 4]> {
         self.options.reads.as_ref().map(|list| list.end(self.owner)).unwrap_or_default()
     }
 
-    /// Moves the locks under which it reads to the table of locks, and returns them.
+    /// Moves the read locks to the lock table, and returns them.
     pub(super) fn take_reads(&self) -> SmallVec<[LockKey; 4]> {
         if let Some(list) = &self.options.reads {
             self.engine.locks.hold_reads(list, self.owner);

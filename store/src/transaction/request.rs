@@ -1,4 +1,4 @@
-//! Requests: statements that are held to the quotas of the tables that they touch and of their
+//! Requests: statements that are subject to the quotas of the tables that they touch and of their
 //! role ([`crate::quota`]).
 
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::quota::{Access, Charged, Quota, charge};
 use crate::table::Table;
 use crate::transaction::Transaction;
 
-/// What the present statement of a transaction is held to.
+/// Quota state of the present statement.
 #[derive(Default)]
 pub(super) struct Request {
-    /// Whether it is held to anything.
+    /// True if the statement is subject to quotas.
     is_metered: AtomicBool,
-    /// The quotas that have let it in, and for what.
+    /// The quotas that have admitted it, and for which access.
     admitted: Mutex<SmallVec<[Admitted; 2]>>,
 }
 
@@ -30,7 +30,7 @@ struct Admitted {
 }
 
 impl Request {
-    /// Begins a statement that is held to no quota.
+    /// Begins a statement that is not subject to quotas.
     pub(super) fn clear(&self) {
         if self.is_metered.swap(false, Ordering::Relaxed) {
             self.admitted.lock().clear();
@@ -39,14 +39,14 @@ impl Request {
 }
 
 impl Transaction {
-    /// Makes the present statement a request: it is held to quotas, until the next statement
+    /// Makes the present statement a request: it is subject to quotas until the next statement
     /// begins.
     pub fn begin_request(&self) {
         self.request.clear();
         self.request.is_metered.store(true, Ordering::Relaxed);
     }
 
-    /// Lets the request go on to read or write a table; returns what it is charged to.
+    /// Admits the request to read or write a table; returns the quotas to charge.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Transaction {
         Ok(charged)
     }
 
-    /// Lets the request write these mutations, and charges it for them.
+    /// Admits the request to write these mutations, and charges it for them.
     pub(super) fn touch_for(&self, table: &Table, mutations: &[Mutation]) -> Result<()> {
         let charged = self.touch(table, Access::Write)?;
         if !charged.is_empty() {
@@ -95,7 +95,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Charges a request for what a batch has more of than before.
+    /// Charges a request for the bytes by which a batch has grown.
     pub(super) fn charge_read(&self, charged: &Charged, out: &CellBatch, bytes_before: usize) {
         let bytes = out.byte_count().saturating_sub(bytes_before);
         charge(charged, Access::Read, bytes as u64, &*self.engine.options().env);

@@ -1,12 +1,12 @@
-//! How a row mutation is carried out: what depends on the row is read under its lock and becomes
-//! puts and markers, which go the way of every mutation, through the observers.
+//! Row mutations: increments, appends and conditional changes, evaluated under the row lock and
+//! turned into puts and markers, which are staged like any other mutation, through the observers.
 //!
 //! # Timestamps
 //!
-//! What increments and appends write, and what a condition on a column lets be written, must not
-//! lie below what they have read. Mostly the commit time is above it. Where the version read lies
-//! in the future, an increment or append is written one microsecond above it, and edits under a
-//! condition at it, if they have no timestamp of their own.
+//! A result of an increment or append, and an edit under a condition on a column, must not lie
+//! below the version that was read. Usually the commit time is above it. If the version read lies
+//! in the future, an increment or append is written one microsecond above it, and an edit under a
+//! condition at its timestamp, unless it has an explicit one.
 
 use crate::cell::{CellBatch, CellRef, Timestamp};
 use crate::descriptor::TableId;
@@ -21,24 +21,24 @@ use crate::transaction::Transaction;
 use crate::transaction::row_lock::RowLockRequest;
 use crate::transaction::write::Origin;
 
-/// A row mutation that is being carried out.
+/// A row mutation in execution.
 struct Work<'a> {
     transaction: &'a Transaction,
     table: &'a Table,
-    /// The versions to look at.
+    /// Time range of the versions to read.
     time_range: TimeRange,
-    /// The version of edits without one; `None` for the commit time.
+    /// Timestamp of edits without one; `None` for the commit time.
     timestamp: Option<Timestamp>,
-    /// Whether observers have seen the changes as what they are.
+    /// True if observers have seen the original changes.
     is_seen: bool,
-    /// What is not staged yet.
+    /// Edits that are not staged yet.
     pending: Mutation,
     written: Vec<Written>,
 }
 
 impl Transaction {
-    /// Changes one row, in the order of the changes, under its lock; returns what increments and
-    /// appends have written.
+    /// Applies changes to one row, in their order, under its lock; returns the values that
+    /// increments and appends have written.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Transaction {
     }
 
     /// Changes one row as [`Transaction::mutate_row`] does, if a condition holds for it under its
-    /// lock; returns `None` if it does not.
+    /// lock; otherwise returns `None`.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Transaction {
         self.change_row(table, Some(condition), mutation)
     }
 
-    /// Adds to a number of 64 bits, big endian; returns the sum.
+    /// Adds to a 64-bit big-endian integer; returns the sum.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Transaction {
         })
     }
 
-    /// Adds bytes to the end of a value; returns the new value.
+    /// Appends bytes to a value; returns the new value.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Transaction {
         done
     }
 
-    /// Changes a row, with the hooks around the look at a condition.
+    /// Changes a row, with the hooks around the check of a condition.
     fn change_observed(
         &self,
         table: &Table,
@@ -181,7 +181,7 @@ impl Transaction {
     }
 }
 
-/// Checks that observers have not put another row in the place of the one that is locked.
+/// Checks that observers have not replaced the locked row by another one.
 fn check_row(locked: &[u8], mutation: &RowMutation) -> Result<()> {
     match mutation.row == locked {
         true => Ok(()),
@@ -210,7 +210,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns a get of the row.
+    /// Returns a get for the row.
     fn get(&self) -> Get {
         Get { time_range: self.time_range, ..Get::new(self.pending.row.as_slice()) }
     }
@@ -238,7 +238,7 @@ impl Work<'_> {
         self.stage()
     }
 
-    /// Reads a column as the changes so far leave it.
+    /// Reads a column, including the effects of the changes so far.
     fn read<'b>(
         &mut self,
         column: &ColumnName,
@@ -256,7 +256,7 @@ impl Work<'_> {
         Ok(row.row(0).cells().next())
     }
 
-    /// Puts what `change` makes of the newest value of a column.
+    /// Puts the value that `change` computes from the newest value of a column.
     fn replace(
         &mut self,
         column: ColumnName,
@@ -270,7 +270,7 @@ impl Work<'_> {
         self.pending.edits.push(Edit::Put {
             family: column.family,
             qualifier: column.qualifier.clone(),
-            // Too high to be written is refused like any other timestamp.
+            // A timestamp that is too high is rejected like any other.
             timestamp: ahead.map(|at| Timestamp(at.0.saturating_add(1))).or(self.timestamp),
             value: value.clone(),
             ttl: ttl.or(old.and_then(|cell| cell.ttl)),
@@ -287,7 +287,7 @@ impl Work<'_> {
         let versions = self.table.descriptor().families[usize::from(family)].versions;
         self.pending.edits.push(if staged && versions == 1 {
             // A put that its own transaction deletes is not part of the commit, so it would not
-            // have pushed out the version before it.
+            // have evicted the version before it.
             let own = (timestamp != Timestamp::LATEST).then_some(timestamp);
             Edit::DeleteColumn { family, qualifier, timestamp: own }
         } else {
@@ -296,12 +296,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns whether a committed version may lie above the time of the commit to come.
+    /// Returns whether a committed version may be above the timestamp of the coming commit.
     fn is_ahead(&self, timestamp: Timestamp) -> bool {
         timestamp != Timestamp::LATEST && timestamp > self.transaction.engine.last_timestamp()
     }
 
-    /// Gives an edit without a timestamp that of the version that the condition has seen.
+    /// Gives an edit without a timestamp that of the version that the condition has read.
     fn timed(&self, mut edit: Edit) -> Edit {
         match &mut edit {
             Edit::Put { timestamp, .. }
@@ -337,7 +337,7 @@ fn incremented(old: Option<&[u8]>, amount: i64) -> Result<Vec<u8>> {
     Ok(number.wrapping_add(amount).to_be_bytes().to_vec())
 }
 
-/// Returns whether an edit may change what is read of a column.
+/// Returns whether an edit may change the value of a column.
 fn touches(edit: &Edit, column: &ColumnName) -> bool {
     match edit {
         Edit::DeleteRow { .. } => true,

@@ -1,12 +1,13 @@
-//! Row locks of a transaction: locking rows that a statement has seen, keys of rows that are to be
-//! new, and giving back a lock that turns out to be of nothing.
+//! Row locks of a transaction: locks of rows that a statement has seen, locks of keys to be
+//! inserted, and release of locks that turn out to be unnecessary.
 //!
-//! A lock is of a key, whether there is a row or not. A lock that was granted for a row which is
-//! deleted by then protects nothing, and would make an insert of the key wait: it is given back
-//! ([`Transaction::give_back`]). In the same way a row that is there needs no lock for who wants to
-//! insert its key: unless its holder has changed or deleted it, the key is taken
-//! ([`Transaction::lock_absent_row`]). Source: PostgreSQL's `heap_lock_tuple`, which locks no
-//! deleted row, and `_bt_check_unique`, which waits only for who inserts, updates or deletes a row.
+//! A lock belongs to a key, whether a row exists or not. A lock that is granted after its row was
+//! deleted protects nothing, and would block an insert of the key, so it is released
+//! ([`Transaction::give_back`]). Likewise, an insert of a key whose row exists fails without
+//! waiting for the row's lock, unless the lock holder has changed or deleted the row
+//! ([`Transaction::lock_absent_row`]). Source: PostgreSQL's `heap_lock_tuple`, which does not
+//! lock a deleted row, and `_bt_check_unique`, which waits only for transactions that insert,
+//! update or delete a row.
 
 use crate::cell::CellBatch;
 use crate::descriptor::TableId;
@@ -18,7 +19,7 @@ use crate::scan::Get;
 use crate::table::Table;
 use crate::transaction::Transaction;
 
-/// Locks after which they are counted, when nothing is staged meanwhile.
+/// Number of locks after which memory is accounted, if nothing is staged meanwhile.
 const CHARGE_STEP_LOCKS: usize = 1024;
 
 /// State of the lock of a row that a statement has seen.
@@ -26,8 +27,8 @@ const CHARGE_STEP_LOCKS: usize = 1024;
 pub enum SeenRow {
     /// The transaction has the lock.
     Locked,
-    /// The row was deleted while the transaction waited for the lock: another one may have its key.
-    /// The lock was given back, unless the transaction had it before.
+    /// The row was deleted while the transaction waited for the lock; another row may have its
+    /// key. The lock was released, unless the transaction had it before.
     Gone,
     /// Another transaction holds it, and the request was to skip such rows.
     Skipped,
@@ -38,7 +39,7 @@ pub enum SeenRow {
 pub struct SeenLock {
     /// State of the lock.
     pub row: SeenRow,
-    /// The transaction did not have the lock before.
+    /// True if the transaction did not have the lock before.
     is_new: bool,
 }
 
@@ -46,9 +47,9 @@ pub struct SeenLock {
 #[derive(Clone, Copy)]
 pub(super) struct RowLock {
     pub(super) taken: Taken,
-    /// It is not the row that was waited for.
+    /// True if the row that was waited for was deleted.
     pub(super) is_gone: bool,
-    /// The transaction did not have the lock before.
+    /// True if the transaction did not have the lock before.
     pub(super) is_new: bool,
 }
 
@@ -57,30 +58,31 @@ pub(super) struct RowLock {
 pub(super) struct RowLockRequest {
     pub(super) mode: LockMode,
     pub(super) wait: LockWait,
-    /// The row is there, and is changed or deleted under the lock.
+    /// True if the row exists, and is changed or deleted under the lock.
     pub(super) changes: bool,
 }
 
 impl RowLockRequest {
-    /// Returns a request for a lock alone.
+    /// Returns a request for a lock without a change.
     pub(super) fn lock(mode: LockMode, wait: LockWait) -> RowLockRequest {
         RowLockRequest { mode, wait, changes: false }
     }
 
-    /// Returns a request for who is about to change a row that is there.
+    /// Returns a request for the lock of an existing row that is about to be changed.
     pub(super) fn change(mode: LockMode) -> RowLockRequest {
         RowLockRequest { mode, wait: LockWait::Wait, changes: true }
     }
 }
 
 impl RowLock {
-    /// The lock of a row that needs none, or is covered by another lock.
+    /// Outcome for a row that needs no lock, or is covered by another lock.
     pub(super) const COVERED: RowLock =
         RowLock { taken: Taken::Held, is_gone: false, is_new: false };
 }
 
 impl Transaction {
-    /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].
+    /// Locks a row until the end of the transaction. Returns `false` only with
+    /// [`LockWait::Skip`].
     ///
     /// # Errors
     ///
@@ -99,9 +101,9 @@ impl Transaction {
         Ok(lock.taken != Taken::Skipped)
     }
 
-    /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen. At
-    /// REPEATABLE READ one that is locked as [`LockMode::KeyShared`] may be newer than the snapshot
-    /// ([`Transaction::is_newer`]), as long as it has the same row key.
+    /// Locks a row as [`Transaction::lock_row`] does, which the present statement has seen. At
+    /// REPEATABLE READ a row locked as [`LockMode::KeyShared`] may be newer than the snapshot
+    /// ([`Transaction::is_newer`]), provided that it has the same row key.
     ///
     /// # Errors
     ///
@@ -127,13 +129,13 @@ impl Transaction {
         Ok(SeenLock { row: seen, is_new: lock.is_new && seen == SeenRow::Locked })
     }
 
-    /// Gives back the lock of a row that was deleted, or that a statement does not want after all,
-    /// if it was new and is one of the last few that the transaction has taken. Nothing may be
+    /// Releases the lock of a row that was deleted, or that a statement does not need after all,
+    /// if it was new and is among the last few that the transaction has taken. Nothing may be
     /// staged under it.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable); those of reading what was spilled.
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable); errors of reading spilled locks.
     pub fn give_back(&self, table: TableId, row: &[u8], lock: SeenLock) -> Result<()> {
         if !lock.is_new {
             return Ok(());
@@ -155,13 +157,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks the key of a row that is not there, for who is to insert it. Returns `false` if there
-    /// is such a row, of this transaction or committed; its lock is not taken then. Waits for who
-    /// has inserted, changed or deleted such a row and has not ended.
+    /// Locks the key of an absent row, which is to be inserted. Returns `false`, without the
+    /// lock, if the row exists, staged by this transaction or committed. Waits for other open
+    /// transactions that have inserted, changed or deleted it.
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::lock_present_row`] and of reading the row.
+    /// Those of [`Transaction::lock_present_row`]; errors of reading the row.
     pub fn lock_absent_row(&self, table: TableId, row: &[u8]) -> Result<bool> {
         let table = self.engine.table(table)?;
         if self.is_taken(&table, row)? {
@@ -177,17 +179,17 @@ impl Transaction {
         Ok(is_absent)
     }
 
-    /// Returns whether there is a row now that no other open transaction has changed.
+    /// Returns whether the row exists and no other open transaction has changed it.
     pub(super) fn is_taken(&self, table: &Table, row: &[u8]) -> Result<bool> {
-        // In this order: what is deleted later is there now.
+        // In this order: a row that is deleted after the check still exists in the read.
         let is_changed = !table.is_private_to(self.owner)
             && self.engine.locks.is_changed_by_other(self.owner, (table.id(), row))?;
         Ok(!is_changed && self.get_newest(table, &Get::new(row), &mut CellBatch::new())?)
     }
 
-    /// Locks a row until the end of the transaction, also if it has changed since the snapshot; the
-    /// transaction reads its newest version ([`Transaction::get_locked`]). Returns `false` only for
-    /// [`LockWait::Skip`].
+    /// Locks a row until the end of the transaction, even if it has changed since the snapshot;
+    /// the transaction reads its newest version ([`Transaction::get_locked`]). Returns `false`
+    /// only with [`LockWait::Skip`].
     ///
     /// # Errors
     ///
@@ -206,7 +208,7 @@ impl Transaction {
         Ok(lock.taken != Taken::Skipped)
     }
 
-    /// Locks a row; at REPEATABLE READ it is as the snapshot shows it.
+    /// Locks a row; at REPEATABLE READ checks that it is unchanged since the snapshot.
     pub(super) fn lock_in(
         &self,
         table: &Table,
@@ -220,7 +222,7 @@ impl Transaction {
         Ok(lock)
     }
 
-    /// Locks a row, also if it has changed since the snapshot.
+    /// Locks a row, even if it has changed since the snapshot.
     pub(super) fn lock_as_it_is(
         &self,
         table: &Table,
@@ -250,7 +252,7 @@ impl Transaction {
         let asked = (table.id(), row);
         let grant = self.engine.locks.lock(self.owner, asked, mode, patience)?;
         self.raise_floor(grant.mark);
-        // UPDATE locks a row, and then its key if that changes.
+        // UPDATE locks a row, and then its key if it changes.
         if let Some(before) = grant.before
             && !self.held.lock().is_unmarked(grant.key)
         {

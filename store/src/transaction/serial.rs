@@ -1,4 +1,5 @@
-//! What a transaction does at SERIALIZABLE beyond REPEATABLE READ: see [`crate::serializable`].
+//! SERIALIZABLE transactions: tracking of reads and validation at commit; see
+//! [`crate::serializable`].
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::table::Table;
 use crate::transaction::{Isolation, Transaction, TransactionOptions, is_newer};
 use crate::wal::CommitClock;
 
-/// Returns the tracker that a transaction with these options needs. What replicas show is older
-/// than the snapshot, so that they are not asked.
+/// Returns the tracker that a transaction with these options needs. Replicas may show older rows
+/// than the snapshot, so reads are restricted to primaries.
 pub(super) fn tracker(
     engine: &Engine,
     options: &mut TransactionOptions,
@@ -27,7 +28,7 @@ pub(super) fn tracker(
     Some(engine.serializable.tracker())
 }
 
-/// Lists a prepared transaction that was SERIALIZABLE before a restart.
+/// Registers a prepared SERIALIZABLE transaction after a restart.
 pub(super) fn recover(engine: &Engine, owner: Owner, writes: &Writes) {
     let tables: Vec<TableId> = engine.tables.load().keys().copied().collect();
     engine.serializable.recover(owner.0, &tables, write_set(engine, writes));
@@ -71,14 +72,14 @@ impl Transaction {
         Ok(serializable.begin(this, mode != SerializableMode::ReadWrite, open))
     }
 
-    /// Notes a row that the transaction reads.
+    /// Tracks a row that the transaction reads.
     pub(super) fn note_row(&self, table: TableId, row: &[u8]) {
         if let Some(tracker) = &self.tracker {
             tracker.note_row(table, row);
         }
     }
 
-    /// Notes that the newest state of a row is read, if that is newer than the snapshot.
+    /// Tracks a read of the newest version of a row, if that is newer than the snapshot.
     pub(super) fn note_newest(&self, table: &Table, row: &[u8]) -> Result<()> {
         if let Some(tracker) = &self.tracker
             && is_newer(table, row, self.spec(TimeRange::ALL, 1, false)?.snapshot)?
@@ -88,8 +89,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Checks, before a row is inserted, that the transaction has not read that it is absent while
-    /// somebody else was inserting it.
+    /// Checks, before a row is inserted, that the transaction has not read its absence while
+    /// another transaction inserted it.
     pub(super) fn check_newer(&self, table: &Table, row: &[u8]) -> Result<()> {
         let Some(tracker) = &self.tracker else { return Ok(()) };
         if !is_newer(table, row, self.spec(TimeRange::ALL, 1, false)?.snapshot)? {
@@ -103,7 +104,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Checks that the transaction may still commit once these mutations are staged.
+    /// Checks that the transaction could still commit with these mutations.
     pub(super) fn check_writes(&self, table: TableId, batch: &[Mutation]) -> Result<()> {
         let Some(tracker) = &self.tracker else { return Ok(()) };
         let mut writes = self.engine.serializable.write_set();
@@ -113,7 +114,7 @@ impl Transaction {
         self.engine.serializable.check_writes(snapshot, tracker, &writes)
     }
 
-    /// Checks that the transaction may commit these writes.
+    /// Validates the transaction with these writes.
     pub(super) fn validate(&self, writes: &Writes) -> Result<Option<Pending<'_>>> {
         let Some(tracker) = &self.tracker else { return Ok(None) };
         if writes.regions.is_empty() && self.statement.lock().snapshot.is_none() {
@@ -122,12 +123,12 @@ impl Transaction {
         self.validate_set(tracker, write_set(&self.engine, writes))
     }
 
-    /// Returns where the rows are noted that the transaction is about to commit, if they are.
+    /// Returns the write set for the rows about to be committed; `None` if not SERIALIZABLE.
     pub(super) fn write_set(&self) -> Option<WriteSet> {
         self.tracker.as_ref().map(|_| self.engine.serializable.write_set())
     }
 
-    /// Checks that the transaction may commit the rows of [`Transaction::write_set`].
+    /// Validates the transaction with the rows of [`Transaction::write_set`].
     pub(super) fn validate_spilled(&self, writes: Option<WriteSet>) -> Result<Option<Pending<'_>>> {
         let (Some(tracker), Some(mut writes)) = (&self.tracker, writes) else { return Ok(None) };
         writes.finish();
@@ -152,7 +153,7 @@ impl Transaction {
         self.engine.serializable.validate(asked, clock, || self.engine.visible())
     }
 
-    /// Notes nothing any more: the transaction has ended.
+    /// Ends tracking: the transaction has ended.
     pub(super) fn end_tracking(&self) {
         if let Some(tracker) = &self.tracker {
             self.engine.serializable.end(self.owner.0, tracker);

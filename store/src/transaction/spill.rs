@@ -1,9 +1,9 @@
-//! Sorted runs of staged cells: how they are written, merged and cut back.
+//! Spilled runs of staged cells: writing, merging, and rollback to a savepoint.
 //!
-//! What a transaction has in memory becomes a run once it is too much. A run that lies behind
-//! another one in row order becomes part of it, so that rows which come in order are one run
-//! however many they are. Of runs that meet, [`RUNS_MAX`] of about one size are merged to one, so
-//! that a get asks few filters.
+//! The staged cells in memory become a run once they exceed their limit. A run that starts behind
+//! the end of another in row order is appended to it, so that rows written in order form one run
+//! regardless of their number. Of overlapping runs, [`RUNS_MAX`] of about one size are merged to
+//! one, so that a get probes few Bloom filters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +17,14 @@ use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::spill::SpillDirectory;
 use crate::staged::{StagedFamily, merge_of};
 
-/// So many runs of one level are merged to one of the next.
+/// Number of runs of one level that are merged to one of the next.
 const RUNS_MAX: usize = 12;
 
 /// Writes the cells in memory to a run.
 ///
 /// # Errors
 ///
-/// Those of writing; the cells are still in memory then.
+/// Errors of writing; the cells are still in memory then.
 pub(super) fn spill(
     staged: &mut StagedFamily,
     family: &FamilyDescriptor,
@@ -43,7 +43,7 @@ pub(super) fn spill(
     Ok(())
 }
 
-/// Adds a file as a run, or to the run behind which it begins.
+/// Adds a file as a run, or appends it to a run that ends before it begins.
 fn add(runs: &mut Vec<Arc<Run>>, file: LiveFile) {
     let first_row = &file.file.properties().first_row;
     let last_row = |run: &Arc<Run>| {
@@ -64,11 +64,11 @@ fn add(runs: &mut Vec<Arc<Run>>, file: LiveFile) {
     }
 }
 
-/// Merges runs while there are many of one level.
+/// Merges runs while a level has many.
 ///
 /// # Errors
 ///
-/// Those of reading and writing, [`Error::Cancelled`]: the runs are as they were then.
+/// Errors of reading and writing, [`Error::Cancelled`]: the runs are unchanged then.
 pub(super) fn merge(
     staged: &mut StagedFamily,
     family: &FamilyDescriptor,
@@ -94,12 +94,12 @@ pub(super) fn merge(
     Ok(())
 }
 
-/// Removes all cells from the runs whose sequence is `from` or above: the way back to a savepoint.
-/// Files that have only such cells go, those that have some are written again without them.
+/// Removes all cells whose sequence is `from` or above from the runs: the rollback to a
+/// savepoint. Files with only such cells are removed, those with some are rewritten without them.
 ///
 /// # Errors
 ///
-/// Those of reading and writing; the runs may be as they were then.
+/// Errors of reading and writing; the runs may be unchanged then.
 pub(super) fn remove_from(
     staged: &mut StagedFamily,
     from: Sequence,

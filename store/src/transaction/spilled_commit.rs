@@ -1,15 +1,15 @@
-//! The commit of a transaction that has spilled: its final state, written to store files of the
-//! regions and adopted by one edit of the manifest, as a bulk load is.
+//! Commit of a transaction that has spilled: its final state is written to store files of the
+//! regions and adopted by one manifest edit, as in a bulk load.
 //!
 //! ```text
 //!   time T   --> runs and memstores merged, final state to files at T
 //!            --> validated  --> adopted at sequence S  --> runs removed
 //! ```
 //!
-//! All tables of the transaction go this way, so that it is one edit. The cells are of the time at
-//! which the commit began, a time of its own: it lies above those of all commits whose rows the
-//! transaction has locked. Until S is there nobody else writes these rows, so that their versions
-//! are in the order of their times.
+//! All tables of the transaction are committed this way, so that there is one edit. The cells
+//! have the time at which the commit began, a unique timestamp above those of all commits whose
+//! rows the transaction has locked. Until S is assigned no other transaction writes these rows,
+//! so that their versions are in the order of their times.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::transaction::collapse::for_each_cell;
 use crate::transaction::staging::{StagedTable, Staging};
 
 impl Transaction {
-    /// Writes what was spilled and what is still in memory; returns its place, `None` if nothing is
-    /// left of it.
+    /// Commits the spilled cells and those still in memory; returns the commit's clock, `None` if
+    /// the final state is empty.
     pub(super) fn write_spilled(&self, staging: Staging) -> Result<Option<CommitClock>> {
         staging.check()?;
         let engine = &self.engine;
         engine.settle_tables()?;
         for staged in staging.tables() {
-            // It may have been dropped and even created again since.
+            // It may have been dropped and even re-created meanwhile.
             if !Arc::ptr_eq(&engine.table(staged.table.id())?, &staged.table) {
                 return Err(Error::NoSuchTable(staged.table.id()));
             }
@@ -56,7 +56,7 @@ impl Transaction {
         Ok(Some(CommitClock { timestamp, ..place }))
     }
 
-    /// Says of a commit that failed whether it may be there after a restart.
+    /// Returns the error of a failed commit, marked if its outcome is unknown until a restart.
     fn outcome_of(&self, error: Error) -> Error {
         match self.engine.manifest.lock().is_settled() {
             true => error,
@@ -106,7 +106,7 @@ struct RowCells {
     cells: Vec<StagedCell>,
 }
 
-/// Where key and value of a cell are, and when it was staged.
+/// Positions of key and value of a cell, and its staging sequence.
 struct StagedCell {
     key: Range<usize>,
     value: Range<usize>,
@@ -131,13 +131,14 @@ impl RowCells {
         self.cells.push(StagedCell { key, value, sequence: parts.sequence });
     }
 
-    /// Adds the row to a load, and forgets it.
+    /// Adds the row to a load, and clears it.
     fn add_to(&mut self, load: &mut BulkLoad) -> Result<()> {
         let RowCells { family, bytes, cells, .. } = self;
         let key = |cell: &StagedCell| &bytes[cell.key.clone()];
         if cells.len() > 1 {
-            // Those of the commit's time have another place among those whose time was chosen, and
-            // types count now that all have one sequence. Of two for one version the later stays.
+            // Cells with the commit's time have another position among those with explicit
+            // timestamps, and cell types count now that all have one sequence. Of two cells of
+            // one version the later one stays.
             cells.sort_unstable_by(|a, b| {
                 compare_keys(key(a), key(b)).then(b.sequence.cmp(&a.sequence))
             });

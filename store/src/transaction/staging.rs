@@ -1,13 +1,14 @@
 //! The writes of an open transaction.
 //!
-//! Staged cells stand in a memstore for each table and family, with sequences of their own
-//! ([`Sequence::STAGED`]) that count the edits, so that reads merge them like any other source, a
-//! statement can be kept from seeing its own effects, and a savepoint is a number.
+//! Staged cells are in one memstore for each table and family, with sequences above all commits
+//! ([`Sequence::STAGED`]) that count the edits. So reads merge them like any other source, a
+//! statement can exclude its own effects, and a savepoint is a number.
 //!
-//! A memstore only grows. So when rollbacks to savepoints have taken more than half of one, what
-//! is left moves to another, and the memory goes with the last scan that reads the old one.
+//! A memstore only grows. When rollbacks to savepoints have undone more than half of one, the
+//! remaining cells move to another, and the old memory is freed after the last scan of the old
+//! one.
 //!
-//! What is too much for memory is written to sorted runs (`spill`).
+//! Cells beyond the memory limit are written to sorted runs (`spill`).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -35,13 +36,13 @@ pub(crate) struct Staging {
     /// Edits so far.
     count: u64,
     kept: Vec<KeptBatch>,
-    /// Edits that delete a row which their own mutation puts again, by their number, ascending.
+    /// Numbers of edits that delete a row which their own mutation puts again, ascending.
     replacing: Progressions,
-    /// Whether anything was spilled.
+    /// True if anything was spilled.
     is_spilled: bool,
-    /// Why what was undone could not be taken out of the runs; nothing may be read or committed.
+    /// The failure to remove undone cells from the runs; nothing may be read or committed then.
     failure: Option<WriteFailure>,
-    /// The memory as it was counted last; `None` while it is little.
+    /// The memory as last accounted; `None` while it is small.
     pub(crate) charge: Option<Charge>,
 }
 
@@ -53,35 +54,35 @@ pub(crate) struct StagedTable {
     pub(crate) families: StagedFamilies,
 }
 
-/// A batch that an observer wants to see after the commit.
+/// A batch whose observers are called again after the commit.
 pub(crate) struct KeptBatch {
-    /// Edits before it.
+    /// Number of edits before it.
     after: u64,
-    /// Who wants it.
+    /// The observers.
     chain: Arc<RegionChain>,
     /// The batch.
     batch: Vec<Mutation>,
 }
 
 impl KeptBatch {
-    /// Tells its observers that it was committed; the rows are locked still.
+    /// Calls its observers after the commit, while the rows are still locked.
     pub(crate) fn committed(&self) {
         self.chain.post_batch(&self.batch);
     }
 
-    /// Tells its observers what became of it.
+    /// Reports the outcome to its observers.
     pub(crate) fn ended(&self, fate: Fate) {
         self.chain.post_mutations(&self.batch, fate);
     }
 }
 
 impl Staging {
-    /// Returns how many edits were staged so far: a place to roll back to.
+    /// Returns the number of edits staged so far, which serves as a savepoint.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Leaves a number out; returns how many edits were staged before.
+    /// Skips a number; returns the number of edits staged before.
     pub(crate) fn skip(&mut self) -> u64 {
         self.count += 1;
         self.count - 1
@@ -102,7 +103,7 @@ impl Staging {
         &self.tables
     }
 
-    /// Returns the bytes of memory that it holds.
+    /// Returns the bytes of memory in use.
     pub(crate) fn held_bytes(&self) -> u64 {
         let of_kept =
             |kept: &KeptBatch| kept.batch.iter().map(|kept| kept.byte_count() as u64).sum::<u64>();
@@ -117,12 +118,12 @@ impl Staging {
         families.map(|family| family.memstore().held_bytes()).sum()
     }
 
-    /// Returns whether some of it is on disk.
+    /// Returns whether some cells are on disk.
     pub(crate) fn is_spilled(&self) -> bool {
         self.is_spilled
     }
 
-    /// Checks that what is on disk is what was staged.
+    /// Checks that the runs match the staged edits.
     ///
     /// # Errors
     ///
@@ -131,11 +132,11 @@ impl Staging {
         self.failure.clone().map_or(Ok(()), |failure| Err(Error::FlushFailed(failure)))
     }
 
-    /// Writes what is in memory to sorted runs.
+    /// Writes the cells in memory to sorted runs.
     ///
     /// # Errors
     ///
-    /// Those of writing: what was not written is still in memory. [`Error::Cancelled`].
+    /// Errors of writing: cells that were not written are still in memory. [`Error::Cancelled`].
     pub(crate) fn spill(&mut self, files: &SpillDirectory, cancelled: &AtomicBool) -> Result<()> {
         for staged in &mut self.tables {
             let descriptor = staged.table.descriptor();
@@ -157,7 +158,7 @@ impl Staging {
             .all(|staged| staged.families.iter().flatten().all(StagedFamily::is_empty))
     }
 
-    /// Stages the edits of a batch, whose families the caller has checked.
+    /// Stages the edits of a batch; the caller has checked the families.
     pub(crate) fn stage(&mut self, table: &Arc<Table>, batch: &[Mutation]) {
         let index = self.enter(table);
         let families = &mut self.tables[index].families;
@@ -197,7 +198,7 @@ impl Staging {
         Ok(None)
     }
 
-    /// Returns the number of the first edit of a row after `since` that wrote a cell of a kind.
+    /// Returns the number of the first edit of a row after `since` that wrote a matching cell.
     fn next_edit(
         &self,
         table: TableId,
@@ -215,7 +216,7 @@ impl Staging {
         Ok(first.map(|first| first.0 & !Sequence::STAGED))
     }
 
-    /// Makes room for the cells of a table; returns its index.
+    /// Adds the table, if it is new; returns its index.
     fn enter(&mut self, table: &Arc<Table>) -> usize {
         let family_count = table.descriptor().families.len();
         let index = match self.tables.iter().position(|s| s.table.id() == table.id()) {
@@ -233,8 +234,8 @@ impl Staging {
         index
     }
 
-    /// Stages cells that a commit would have written: all as one edit, so that they stay what they
-    /// are. Those of families that the table does not have are left out.
+    /// Stages the cells of a decoded commit, all as one edit, so that they do not mask each
+    /// other. Cells of families that the table does not have are skipped.
     pub(crate) fn restore(&mut self, table: &Arc<Table>, cells: LoggedCells<'_>) {
         let index = self.enter(table);
         self.count = self.count.max(1);
@@ -246,21 +247,20 @@ impl Staging {
         }
     }
 
-    /// Keeps a batch for its observers.
+    /// Retains a batch for its observers.
     pub(crate) fn keep(&mut self, chain: Arc<RegionChain>, batch: Vec<Mutation>) {
-        // An edit may be missing in an empty batch, so the place before it is one less than the
-        // count.
+        // An empty batch may have no edit, so its position is one less than the count.
         let after = self.count.saturating_sub(1);
         self.kept.push(KeptBatch { after, chain, batch });
     }
 
-    /// Returns the batches that observers want to see.
+    /// Takes the batches retained for observers.
     pub(crate) fn take_kept(&mut self) -> Vec<KeptBatch> {
         std::mem::take(&mut self.kept)
     }
 
-    /// Forgets all but the first `count` edits; returns the batches among what is forgotten that
-    /// observers want to hear of.
+    /// Undoes all but the first `count` edits; returns the undone batches that were retained for
+    /// observers.
     pub(crate) fn roll_back_to(&mut self, count: u64, files: &SpillDirectory) -> Vec<KeptBatch> {
         if self.count <= count {
             return Vec::new();
@@ -285,7 +285,7 @@ impl Staging {
                 }
             }
         }
-        // A table that was created since goes, and nothing may be left that names it.
+        // A table created since then is removed, and nothing may refer to it.
         self.tables.retain(|staged| staged.families.iter().any(Option::is_some));
         self.replacing.truncate(count);
         self.kept.extract_if(.., |kept| kept.after >= count).collect()

@@ -1,9 +1,9 @@
-//! Locks at REPEATABLE READ: the row is as the transaction's snapshot shows it, or the transaction
-//! fails.
+//! Check of locked rows at REPEATABLE READ: the row is unchanged since the transaction's
+//! snapshot, or the transaction fails with a serialization error.
 //!
-//! Who only has a row keep its key (FOR KEY SHARE) may see an older version of it: whether what has
-//! changed is part of a key, other than the row key, is for the caller to find out, who knows the
-//! columns. Source: PostgreSQL's `heap_lock_tuple`.
+//! FOR KEY SHARE only protects the key, so such a lock accepts a newer version of the row. The
+//! caller, which knows the columns, checks if the change affects a key other than the row key.
+//! Source: PostgreSQL's `heap_lock_tuple`.
 
 use crate::cell::{CellBatch, CellType, Sequence};
 use crate::error::{Error, Result};
@@ -15,8 +15,8 @@ use crate::table::Table;
 use crate::transaction::{Transaction, is_newer};
 
 impl Transaction {
-    /// Checks that a locked row is as the transaction's snapshot shows it, or has at least the row
-    /// key that it had, if it was locked as [`LockMode::KeyShared`].
+    /// Checks that a locked row is unchanged since the transaction's snapshot, or, if it was
+    /// locked as [`LockMode::KeyShared`], that at least its row key is.
     pub(super) fn check_unchanged(
         &self,
         table: &Table,
@@ -37,7 +37,7 @@ impl Transaction {
         self.check_snapshot()
     }
 
-    /// Returns whether a row was deleted since a snapshot, whatever has its key by now.
+    /// Returns whether a row was deleted since a snapshot, even if its key was reused.
     fn was_deleted(&self, table: &Table, row: &[u8], since: Sequence) -> Result<bool> {
         let get = Get { max_versions: u32::MAX, ..Get::new(row) };
         let spec = ReadSpec { raw: true, ..self.newest_spec(&get) };

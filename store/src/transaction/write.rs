@@ -1,11 +1,10 @@
-//! How a batch gets into a transaction: locks, expectations, observers, staging.
+//! Staging of a batch of mutations: row locks, expectations, observers, staged cells.
 //!
 //! # Invariants
 //!
-//! 1. A batch that observers see, or that expects anything, names no row twice: where a row comes
-//!    again the batch is cut in two, so that the state before a mutation is always what was staged
-//!    before it.
-//! 2. A batch is staged whole, with what observers added to it, or not at all.
+//! 1. A batch with observers or expectations names no row twice: at a repeated row the batch is
+//!    cut in two, so that the state before a mutation is always the state staged before it.
+//! 2. A batch is staged completely, with the mutations that observers added, or not at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,15 +25,15 @@ use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::transaction::row_lock::{RowLock, RowLockRequest};
 
-/// New rows from which on it is worth a look whether all are behind those that are there.
+/// Number of new rows from which it pays to check whether they are all behind the existing rows.
 const LOOK_ONCE_MUTATIONS: usize = 8;
 
-/// Whose batch it is.
+/// Origin of a batch.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'a> {
-    /// The client's, with what it gives to observers.
+    /// From the client, with its attachment for observers.
     Client(Option<Attachment<'a>>),
-    /// Of a row mutation whose increments and appends observers have seen as such.
+    /// From a row mutation whose increments and appends observers have already seen.
     RowChange,
     /// Added by a coprocessor.
     Coprocessor(&'a Caller<'a>),
@@ -45,13 +44,13 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// Nothing of the batch is staged then; locks stay until the end of the transaction.
+    /// Nothing of the batch is staged then; the locks stay until the end of the transaction.
     pub fn mutate(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
         self.mutate_for(table, mutations, None)
     }
 
-    /// As [`Transaction::mutate`], with something for the observers ([`Attachment`]): those of the
-    /// table, and those of tables to which they add.
+    /// As [`Transaction::mutate`], with an [`Attachment`] for the observers: those of the table,
+    /// and those of tables to which they add mutations.
     ///
     /// # Errors
     ///
@@ -92,7 +91,7 @@ impl Transaction {
         staged
     }
 
-    /// Returns an error if the transaction may only read.
+    /// Returns an error if the transaction is read-only.
     pub(super) fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
             return Err(Error::InvalidRequest("cannot write in a read-only transaction".into()));
@@ -100,7 +99,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Stages a batch, or a part of it and returns an error.
+    /// Stages a batch; after an error a part of it may be staged.
     pub(super) fn stage_batch(
         &self,
         table: TableId,
@@ -135,13 +134,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns the transaction as observers of a write have it.
+    /// Returns the handle by which observers of a write access the transaction.
     pub(super) fn as_write<'a>(&'a self, caller: Option<&'a Caller<'a>>) -> Write<'a> {
         Write { transaction: self, caller, attachment: None }
     }
 
-    /// Locks rows from the front of the batch until one comes for the second time; returns how
-    /// many.
+    /// Locks rows from the front of the batch until one occurs for the second time; returns their
+    /// number.
     fn lock_batch(&self, table: &Table, batch: &[Mutation], observed: bool) -> Result<usize> {
         let mut seen: HashSet<&[u8], ahash::RandomState> = HashSet::default();
         let mut seen_count = 0;
@@ -152,7 +151,7 @@ impl Transaction {
                 return Ok(index);
             };
             let taken = lock.taken;
-            // A row whose lock is new, or that is behind all others, cannot have been here before.
+            // A row whose lock is new, or that is above all others, cannot have occurred before.
             let distinct_wanted = observed || mutation.expect == Expect::Absent;
             if taken == Taken::Held && distinct_wanted && !ascends {
                 seen.extend(batch[seen_count..index].iter().map(|earlier| earlier.row.as_slice()));
@@ -165,9 +164,9 @@ impl Transaction {
         Ok(batch.len())
     }
 
-    /// Takes the lock of a mutation. `None` if that of a new row is not free and the mutation is
-    /// not the `first` of its batch: those before it are staged then, so that their errors come
-    /// first.
+    /// Takes the lock of a mutation. Returns `None` if the lock of a new row is not free and the
+    /// mutation is not the `first` of its batch: the preceding ones are staged before the wait,
+    /// so that their errors come first.
     fn lock_mutation(
         &self,
         table: &Table,
@@ -198,9 +197,9 @@ impl Transaction {
     }
 
     /// Locks the key of a new row. A row that was committed since the snapshot conflicts with it;
-    /// one that was deleted does not. No foreign key finds a new row before the commit, so the
-    /// weaker mode is enough. A row that exists is an error at once, also if another transaction
-    /// has locked it, unless that has changed it.
+    /// one that was deleted does not. No foreign key can refer to a new row before the commit, so
+    /// the weaker mode suffices. An existing row is an error at once, even if another transaction
+    /// has locked it, unless that transaction has changed it.
     fn lock_new_row(
         &self,
         table: &Table,
@@ -245,7 +244,7 @@ impl Transaction {
     }
 
     /// Returns whether all rows of a batch are expected to be absent, and no row of their region
-    /// was ever written from the first of them on.
+    /// was ever written at or above the first of them.
     fn are_behind_all(
         &self,
         table: &Table,
@@ -329,7 +328,7 @@ fn row_exists(table: &Table, mutation: &Mutation) -> Error {
     Error::RowExists { table: table.id(), row: mutation.row.clone(), puts: mutation.puts() }
 }
 
-/// Checks that rows and families are such as the table can have.
+/// Checks that the table allows these rows and families.
 fn check_batch(table: &Table, batch: &[Mutation]) -> Result<()> {
     let descriptor = table.descriptor();
     let family_count = descriptor.families.len();
@@ -353,7 +352,7 @@ fn check_batch(table: &Table, batch: &[Mutation]) -> Result<()> {
 
 fn check_edit(edit: &Edit) -> Result<()> {
     match edit {
-        // What the same transaction has put at the commit time.
+        // Deletes a version that the same transaction has put at the commit time.
         Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. } => Ok(()),
         _ if edit.timestamp() == Some(Timestamp::LATEST) => Err(Error::InvalidRequest(
             "the highest timestamp stands for the time of the commit".into(),

@@ -1,7 +1,7 @@
-//! The cells that a commit writes to a region, in the form that they have in the log.
+//! Encoded cells of a commit in one region: the log's format, also used to fill memstores.
 //!
-//! A commit encodes its cells once. The same bytes are copied to the log's queue, are what the
-//! memstores are filled from, and are what followers are given. Byte by byte in
+//! A commit encodes its cells once. The same bytes are copied to the log's queue, decoded into
+//! the memstores ([`crate::memstore`]), and passed to followers. The byte format is in
 //! `docs/formats/wal.md`.
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
@@ -10,7 +10,7 @@ use crate::descriptor::RegionId;
 const TIMESTAMP_FOLLOWS: u8 = 0x80;
 const ROW_AS_BEFORE: u8 = 0x40;
 
-/// What a commit writes to one region.
+/// The cells that a commit writes to one region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionEdit {
     /// The region.
@@ -19,11 +19,11 @@ pub struct RegionEdit {
     pub cells: Cells,
 }
 
-/// Cells in the form of the log; a cell without a time of its own has that of its commit.
+/// Cells in the log's format; a cell without its own timestamp has that of its commit.
 #[derive(Debug, Clone, Default)]
 pub struct Cells {
     bytes: Vec<u8>,
-    /// Where the row of the last cell stands in `bytes`.
+    /// Offset of the last cell's row in `bytes`.
     row_start: usize,
     row_length: usize,
     cell_count: usize,
@@ -37,17 +37,17 @@ impl PartialEq for Cells {
 
 impl Eq for Cells {}
 
-/// The place of a commit in the order of commits, and its time.
+/// Sequence and time of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitClock {
-    /// Its place.
+    /// The position in the order of commits.
     pub sequence: Sequence,
     /// Its time.
     pub timestamp: Timestamp,
 }
 
 impl Default for CommitClock {
-    /// Returns that of a store without commits.
+    /// Returns the clock of a store without commits.
     fn default() -> CommitClock {
         CommitClock { sequence: Sequence(0), timestamp: Timestamp(0) }
     }
@@ -64,7 +64,7 @@ pub struct LoggedCell<'a> {
     pub value: &'a [u8],
 }
 
-/// Goes through the cells of a commit in one region.
+/// Iterator over the cells of a commit in one region.
 #[derive(Debug, Clone)]
 pub struct LoggedCells<'a> {
     input: Input<'a>,
@@ -73,19 +73,19 @@ pub struct LoggedCells<'a> {
 }
 
 impl Cells {
-    /// Returns an empty list with room for so many bytes.
+    /// Returns an empty list with a capacity of `byte_count` bytes.
     pub fn with_capacity(byte_count: usize) -> Cells {
         Cells { bytes: Vec::with_capacity(byte_count), ..Cells::default() }
     }
 
-    /// Adds a cell. Its sequence is not looked at, and [`Timestamp::LATEST`] stands for the time of
-    /// the commit. Cells of a family stand together, in any order of families. Returns whether it
-    /// begins another row.
+    /// Appends a cell. Its sequence is ignored, and [`Timestamp::LATEST`] stands for the time of
+    /// the commit. Cells of a family must be adjacent; families may come in any order. Returns
+    /// whether the cell begins another row.
     pub fn push(&mut self, family: u8, key: &KeyParts<'_>, value: &[u8]) -> bool {
         let own_timestamp = key.timestamp != Timestamp::LATEST;
         let before = self.bytes.get(self.row_start..self.row_start + self.row_length);
         let same_row = !self.bytes.is_empty() && before == Some(key.row);
-        // In one step, and no more than that: the buffer may have been made to measure.
+        // One exact reservation: the buffer may have been allocated at its final size.
         let own_bytes = if own_timestamp { 2 + 8 } else { 2 };
         let parts = [key.row, key.qualifier, value];
         let part_bytes = |part: &&[u8]| varint_bytes(part.len()) + part.len();
@@ -115,7 +115,7 @@ impl Cells {
         self.cell_count
     }
 
-    /// Returns the bytes they take in the log.
+    /// Returns the bytes that the cells take in the log.
     pub fn byte_count(&self) -> usize {
         self.bytes.len()
     }
@@ -125,12 +125,12 @@ impl Cells {
         self.bytes.is_empty()
     }
 
-    /// Returns the cells as those of a commit.
+    /// Returns the cells with the clock of a commit.
     pub fn of(&self, clock: CommitClock) -> LoggedCells<'_> {
         LoggedCells::new(&self.bytes, clock)
     }
 
-    /// Returns the cells that these bytes are, as those of a commit; `None` if they are none.
+    /// Decodes cells with the clock of a commit; `None` if the bytes are malformed.
     pub(crate) fn parse(bytes: &[u8], clock: CommitClock) -> Option<LoggedCells<'_>> {
         let cells = LoggedCells::new(bytes, clock);
         cells.is_whole().then_some(cells)
@@ -154,7 +154,7 @@ impl<'a> LoggedCells<'a> {
         cells.input.bytes.is_empty()
     }
 
-    /// Takes the cells from the front that are of the family of the first one.
+    /// Takes the leading cells that have the family of the first one.
     pub fn next_family(&mut self) -> Option<(u8, FamilyCells<'_, 'a>)> {
         let family = self.family()?;
         Some((family, FamilyCells { cells: self, family }))
@@ -168,7 +168,7 @@ impl<'a> LoggedCells<'a> {
 impl<'a> Iterator for LoggedCells<'a> {
     type Item = LoggedCell<'a>;
 
-    /// Ends at the first byte that is no cell: bytes from a file are checked before.
+    /// Ends at the first malformed byte; bytes from a file were validated before.
     #[inline]
     fn next(&mut self) -> Option<LoggedCell<'a>> {
         let mut input = Input { bytes: self.input.bytes };
@@ -190,7 +190,7 @@ impl<'a> Iterator for LoggedCells<'a> {
     }
 }
 
-/// The cells of one family; what is not taken is passed over.
+/// Iterator over the cells of one family; dropping it skips the remaining ones.
 pub struct FamilyCells<'b, 'a> {
     cells: &'b mut LoggedCells<'a>,
     family: u8,
@@ -234,7 +234,7 @@ pub(crate) fn push_varint(out: &mut impl Extend<u8>, mut value: u64) {
     out.extend(Some(value as u8));
 }
 
-/// What is left to be read.
+/// Cursor over the bytes still to be decoded.
 #[derive(Debug, Clone)]
 pub(crate) struct Input<'a> {
     pub(crate) bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! A door for fuzzers into the reader of the log; see [`crate::fuzzing`].
+//! Fuzzing entry point for the reader of the log; see [`crate::fuzzing`].
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::wal::record::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment_head
 use crate::wal::{CommitClock, Position, Record};
 
 const DIRECTORY: &str = "/wal";
-/// What stands before each segment: its length in two bytes, and what is made of it.
+/// Bytes in front of each segment: its length in two bytes, and flags.
 pub(crate) const PREFIX_BYTES: usize = 3;
-/// The segments between this one and the one before it that are missing.
+/// Mask of the number of segments to skip before this one.
 const GAP: u8 = 0b11;
-/// The segment is left as it is: nothing in it is made right.
+/// Flag that leaves the segment unmodified: checksums are not corrected.
 pub(crate) const AS_IT_IS: u8 = 0x80;
 
-/// Reads a log of some segments, as a store that opens does and as a reader of an archive does, and
-/// puts its cells into a memstore. Each segment has [`PREFIX_BYTES`] in front.
+/// Reads a log of some segments, both as an opening store and as a reader of an archive, and puts
+/// its cells into a memstore. Each segment has [`PREFIX_BYTES`] in front.
 pub(crate) fn log(mut bytes: &[u8]) {
     let env = FaultEnv::new(1);
     let mut number = 0;
@@ -73,7 +73,7 @@ fn read(env: &Arc<dyn Env>) -> Result<Vec<(Position, CommitClock)>> {
     Ok(records)
 }
 
-/// Does with a record what a region does with it.
+/// Applies a record as a region does.
 fn apply(record: &Record<'_>) {
     let memstore = Memstore::new();
     for (_, mut cells) in record.edits() {
@@ -86,7 +86,7 @@ fn apply(record: &Record<'_>) {
     }
 }
 
-/// Makes the header of a segment right, and the frames and checksums of its records.
+/// Corrects the header of a segment, and the frames and checksums of its records.
 fn make_right(segment: &mut [u8], number: u32) {
     let Some((header, mut rest)) = segment.split_first_chunk_mut::<SEGMENT_HEADER_BYTES>() else {
         return;

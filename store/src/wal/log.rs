@@ -1,24 +1,25 @@
-//! Who writes and who waits.
+//! Group commit for the write-ahead log: leader, waiters, background thread.
 //!
 //! ```text
 //!   append --> queue --.
-//!                       \            lead: write all that is queued, sync, publish the durable
-//!   ticket.wait() -------+--> leader       mark, appoint who leads next, wake who is served
-//!   ticket polled --> log's thread leads, if nobody else does
-//!   ASYNC commit --> writes what is queued itself, without being leader
+//!                       \            lead: write all queued records, sync, publish the durable
+//!   ticket.wait() -------+--> leader       sequence, appoint the next leader, wake the waiters
+//!   ticket polled --> the background thread leads, if there is no leader
+//!   ASYNC commit --> writes the queued records itself, without being leader
 //! ```
 //!
-//! The records of those who come while the leader waits for the disk gather in the queue: the next
-//! leader writes them all (group commit). No commit waits for a timer. A thread that has to wait
-//! anyway leads, because handing its bytes to another thread and being woken again would cost half
-//! as much as the disk does; the log's own thread leads for waiters that are no threads, syncs what
-//! was committed ASYNC soon after, prepares segments, and tries again after failures.
+//! Records that are appended while the leader waits for the disk gather in the queue, and the
+//! next leader writes all of them. No commit waits for a timer. A thread that has to wait anyway
+//! leads, because a hand-over to another thread and back would cost half as much as the sync. The
+//! background thread leads for waiters that are not threads, syncs ASYNC commits soon after they
+//! were written, prepares segments, and retries after failures. The log ([`super::Wal`]) calls
+//! this module; records go to [`Writer`], waiters to [`State`].
 //!
 //! # Invariants
 //!
-//! 1. At most one leads ([`State::led`]); only a leader syncs. As long as anybody waits, somebody
-//!    leads or the log has failed.
-//! 2. Locks are taken in this order: writer, state.
+//! 1. There is at most one leader ([`State::led`]); only a leader syncs. While there is a waiter,
+//!    there is a leader or the log has failed.
+//! 2. Lock order: writer, then state.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,37 +38,37 @@ use crate::wal::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::wal::writer::{Health, Roll, Writer, prepare};
 use crate::wal::{RollWatcher, WalFollower};
 
-/// How long records of ASYNC commits lie before they are synced.
+/// Delay before records of ASYNC commits are synced.
 const SYNC_DELAY: Duration = Duration::from_millis(50);
-/// So many bytes are synced at once, whatever their age; a quarter of what may wait at all, if that
-/// is less.
+/// Unsynced bytes from which a sync starts without the delay; a quarter of the limit of unsynced
+/// bytes, if that is less.
 const SYNC_SOON_BYTES: u64 = 4 << 20;
-/// How long a log that cannot be written rests before it is tried again.
+/// Interval between attempts to write a failed log.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What all who have to do with the log share.
+/// The log, shared by committing threads, tickets and the background thread.
 pub(super) struct Log {
     durable: AtomicU64,
-    /// All commits up to here were handed to the system.
+    /// All commits up to here have been passed to the operating system.
     written: AtomicU64,
-    /// All commits up to here are on disk, whatever they asked for.
+    /// All commits up to here are on disk, regardless of their durability.
     synced: AtomicU64,
-    /// So many notes of the manifest are on disk.
+    /// Number of marks that are on disk.
     synced_marks: AtomicU64,
     /// Bytes of all segments.
     byte_count: AtomicU64,
-    /// Whether anybody follows.
+    /// True if there is a follower.
     is_followed: AtomicBool,
-    /// ASYNC commits wait for the disk once so many bytes do.
+    /// Unsynced bytes from which ASYNC commits wait for the disk.
     unsynced_bytes_max: u64,
     pub(super) state: Mutex<State>,
     pub(super) writer: Mutex<Writer>,
     followers: Mutex<Vec<(Sequence, Arc<dyn WalFollower>)>>,
     roll_watcher: OnceLock<Arc<dyn RollWatcher>>,
-    /// Number of the segment that is written, and that of which the watcher was told last.
+    /// Number of the active segment, and of the one last reported to the watcher.
     active_segment: AtomicU64,
     told_segment: AtomicU64,
-    /// Signalled when there is something for the log's own thread.
+    /// Signalled when the background thread has a task.
     pub(super) work: Condvar,
 }
 
@@ -106,7 +107,7 @@ impl Log {
         self.is_followed.load(Ordering::Acquire)
     }
 
-    /// Gives a commit its place and queues its record.
+    /// Assigns a commit its sequence and time, and queues its record.
     pub(super) fn append(
         &self,
         now: Timestamp,
@@ -128,15 +129,16 @@ impl Log {
             state.followed.push_back(Followed { clock, edits: shared.cloned() });
         }
         if durability == Durability::SyncWal && !state.armed {
-            // Should nobody wait for it, it is synced all the same.
+            // Ensures a sync even if no one waits for this commit.
             state.armed = true;
             self.work.notify_one();
         }
         Ok(clock)
     }
 
-    /// Returns when all commits up to `sequence` were handed to the system: writes them if need be.
-    /// Returns whether so much waits for the disk that the caller is to wait for it too.
+    /// Returns when all commits up to `sequence` have been passed to the operating system, and
+    /// writes them if need be. Returns whether so many bytes are unsynced that the caller has to
+    /// wait for the disk too.
     pub(super) fn hand_over(&self, sequence: Sequence) -> bool {
         if self.written.load(Ordering::Acquire) >= sequence.0 {
             return false;
@@ -145,7 +147,7 @@ impl Log {
         if writer.written() >= sequence {
             return false;
         }
-        // A failure is told by the ticket.
+        // A failure is returned by the ticket.
         drop(self.write_queued(&mut writer));
         let unsynced_bytes = writer.unsynced_bytes();
         let health = self.note(&writer);
@@ -154,7 +156,7 @@ impl Log {
         unsynced_bytes > self.unsynced_bytes_max
     }
 
-    /// Returns when all commits up to `sequence` are on disk, whatever they asked for.
+    /// Returns when all commits up to `sequence` are on disk, regardless of their durability.
     pub(super) fn sync_through(&self, sequence: Sequence) -> Result<()> {
         self.sync_until(
             || self.synced.load(Ordering::Acquire) >= sequence.0,
@@ -162,13 +164,13 @@ impl Log {
         )
     }
 
-    /// Notes how much of the manifest is on disk; returns when the note is.
+    /// Logs the length of the manifest on disk; returns when that record is synced.
     pub(super) fn note_manifest(&self, manifest: ManifestMark) -> Result<()> {
         let mark = self.state.lock().note_manifest(manifest);
         self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, State::check)
     }
 
-    /// Returns when all that was written is on disk, the start of the active segment too.
+    /// Returns when all written records are on disk, including the start of the active segment.
     pub(super) fn sync_all(&self) -> Result<()> {
         let mark = self.state.lock().new_mark();
         self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, State::check)
@@ -198,7 +200,7 @@ impl Log {
         }
     }
 
-    /// Returns when `sequence` is as durable as it wants to be.
+    /// Returns when `sequence` has its requested durability.
     pub(super) fn wait_durable(&self, sequence: Sequence) -> Result<()> {
         while self.durable() < sequence {
             let mut state = self.state.lock();
@@ -223,8 +225,8 @@ impl Log {
         Ok(())
     }
 
-    /// Looks whether `sequence` is as durable as it wants to be; if not, `waker` is called when it
-    /// is worth to look again. `ticket` is where it waits, 0 if nowhere yet.
+    /// Checks whether `sequence` has its requested durability; if not, `waker` is called when the
+    /// state may have changed. `ticket` is the number of its waiter, 0 if there is none yet.
     pub(super) fn poll_durable(
         &self,
         sequence: Sequence,
@@ -250,8 +252,8 @@ impl Log {
         Poll::Pending
     }
 
-    /// Writes what is queued, syncs it if anybody wants that, tells all, and lets another one lead.
-    /// The caller was made leader.
+    /// Writes the queued records, syncs them if a commit waits for that, wakes the waiters, and
+    /// appoints the next leader. The caller was made leader.
     pub(super) fn lead(&self, sync: Sync) {
         let leading = Leading { log: self };
         let mut writer = self.writer.lock();
@@ -264,7 +266,7 @@ impl Log {
             drop(writer);
             let result = job.run();
             writer = self.writer.lock();
-            // What it leads to is in the writer's health.
+            // The outcome is in the writer's health.
             drop(writer.end_sync(&job, result));
         }
         let health = self.note(&writer);
@@ -273,7 +275,7 @@ impl Log {
         self.resign(health);
     }
 
-    /// Tries to write again what could not be written. The caller was made leader.
+    /// Retries a failed write. The caller was made leader.
     fn retry(&self) {
         let leading = Leading { log: self };
         let mut writer = self.writer.lock();
@@ -305,9 +307,9 @@ impl Log {
         writer.write(roll)
     }
 
-    /// Raises the marks to what the writer says.
+    /// Raises the published sequences to those of the writer.
     pub(super) fn note(&self, writer: &Writer) -> Health {
-        // The writer's lock is held, so nobody else raises them.
+        // The writer's lock is held, so no other thread raises them.
         let raise = |mark: &AtomicU64, to: Sequence| {
             if mark.load(Ordering::Relaxed) < to.0 {
                 mark.store(to.0, Ordering::Release);
@@ -324,7 +326,7 @@ impl Log {
         writer.health()
     }
 
-    /// Tells those who wait for what was written, after a write without a sync.
+    /// Wakes the waiters whose commits are durable, after a write without a sync.
     fn publish(&self, health: Health, unsynced_bytes: u64) {
         let mut state = self.state.lock();
         state.note_health(health);
@@ -340,7 +342,7 @@ impl Log {
         self.tell_rolls();
     }
 
-    /// Tells those who wait how it went, and lets another one lead.
+    /// Wakes the waiters with the outcome, and appoints the next leader.
     fn resign(&self, health: Health) {
         let mut state = self.state.lock();
         state.note_health(health);
@@ -352,7 +354,7 @@ impl Log {
         }
         drop(state);
         if let Some(next) = next {
-            // First, so that the disk does not rest while the others are woken.
+            // Before the others are woken, so that the disk is not idle meanwhile.
             next.appoint();
         }
         wake_all(ready);
@@ -371,13 +373,13 @@ impl Log {
         state.clock
     }
 
-    /// Has a watcher told of rolls.
+    /// Sets the watcher of segment rolls.
     pub(super) fn watch_rolls(&self, watcher: Arc<dyn RollWatcher>) {
-        // There is one for each log.
+        // There is one watcher for each log.
         drop(self.roll_watcher.set(watcher));
     }
 
-    /// Tells the watcher if the log went on to another segment.
+    /// Calls the watcher if the active segment has changed.
     pub(super) fn tell_rolls(&self) {
         let opened = self.active_segment.load(Ordering::Relaxed);
         if self.told_segment.load(Ordering::Relaxed) >= opened {
@@ -395,7 +397,7 @@ impl Log {
         if !self.is_followed() {
             return;
         }
-        // Held while they are told, so that they are told in order.
+        // Held during the calls, which are thus in sequence order.
         let followers = self.followers.lock();
         loop {
             let durable = self.durable();
@@ -407,7 +409,7 @@ impl Log {
                 if commit.clock.sequence <= *after {
                     continue;
                 }
-                // A follower that panics must not take the log with it.
+                // A follower that panics must not stop the log.
                 let edits = commit.edits.as_ref();
                 let call = AssertUnwindSafe(|| follower.follow(commit.clock, edits));
                 if catch_unwind(call).is_err() {
@@ -418,7 +420,7 @@ impl Log {
         }
     }
 
-    /// What the log's own thread does, until the log is shut down.
+    /// Runs the background thread until the log is shut down.
     pub(super) fn run(&self) {
         let mut synced_at_end = false;
         loop {
@@ -466,12 +468,12 @@ impl Log {
         state.wants_segment = false;
         match prepared {
             Ok(prepared) => state.prepared = Some(prepared),
-            // The next write asks again.
+            // The next write requests it again.
             Err(error) => tracing::warn!(%error, "could not prepare a segment of the log"),
         }
     }
 
-    /// Ends all waiting because of a bug of ours.
+    /// Ends all waits with an error, because of a bug in this module.
     pub(super) fn give_up(&self, detail: &str) {
         let mut state = self.state.lock();
         state.failed = Some(WriteFailure { detail: detail.to_owned(), is_full: false });
@@ -486,16 +488,16 @@ impl Log {
     }
 }
 
-/// When a leader syncs.
+/// Condition under which a leader syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sync {
     /// If a commit waits for it.
     IfWanted,
-    /// In any case.
+    /// Unconditionally.
     Always,
 }
 
-/// What the log's own thread does next.
+/// Next task of the background thread.
 pub(super) enum Task {
     Lead(Sync),
     Retry,
@@ -542,7 +544,7 @@ impl State {
     }
 }
 
-/// Ends all waiting if the leader panics.
+/// Guard that ends all waits if the leader panics.
 struct Leading<'a> {
     log: &'a Log,
 }

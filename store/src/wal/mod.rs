@@ -1,27 +1,29 @@
-//! The write-ahead log: one for all regions of the process.
+//! The write-ahead log, shared by all regions of the process.
 //!
-//! A commit is one record, however many regions and tables it touches. The log gives commits their
-//! place and time, because its order is theirs. Who waits for the disk writes and syncs for all who
-//! gathered meanwhile (group commit); no commit waits for a timer. Byte by byte:
-//! `docs/formats/wal.md`.
+//! A commit is one record, regardless of how many regions and tables it touches. The order of
+//! records is the order of commits, so the log assigns each commit its sequence and timestamp.
+//! Group commit: a thread that waits for the disk becomes leader and writes and syncs all queued
+//! records; no commit waits for a timer. The byte format is in `docs/formats/wal.md`.
 //!
-//! # What a commit waits for
+//! # Durability
 //!
-//! * `SyncWal`: its record and all before it are on disk. Survives the loss of power.
-//! * `AsyncWal`: its record was handed to the system by one write, made by the committing thread
-//!   or by one that writes for several. Survives the death of the process, not of the machine; the
-//!   log's own thread syncs it within 50 ms or 4 MiB, without a commit waiting for that. Only once
-//!   64 MiB wait for the disk do ASYNC commits wait too. New snapshots see commits in their order,
-//!   so behind a SYNC commit that is still being synced an ASYNC one becomes visible with it.
-//! * `SkipWal`: nothing is logged. What is not flushed is gone when the process ends.
+//! * `SyncWal`: waits until its record and all before it are on disk. Survives power loss.
+//! * `AsyncWal`: waits until its record has been passed to the operating system by one write,
+//!   made by the committing thread or by one that writes for several. Survives the death of the
+//!   process, not of the machine. The log's background thread syncs it within 50 ms or 4 MiB; the
+//!   commit does not wait for that unless 64 MiB of records are unsynced. New snapshots include
+//!   commits in sequence order, so an ASYNC commit behind a SYNC commit that is still being
+//!   synced becomes visible together with it.
+//! * `SkipWal`: nothing is logged. Cells that are not flushed are lost when the process ends.
 //!
-//! # When the disk refuses
+//! # Write and sync failures
 //!
-//! Records that are not known to be on disk are kept in memory. After a failed write or sync they
-//! are written to a new segment at once, and nobody notices. If that fails too (the disk is full),
-//! commits are refused with [`Error::LogFailed`] before they have a place, commits that wait are
-//! told the same (their fate is open), and the log's own thread tries again every half second; when
-//! that works, what was open is committed, and commits are taken again.
+//! Records that are not known to be on disk are retained in memory. After a failed write or sync
+//! they are written to a new segment at once, and no commit fails. If that fails too (the disk is
+//! full), new commits are rejected with [`Error::LogFailed`] before they get a sequence, and
+//! waiting commits return the same error with their outcome unknown. The background thread
+//! retries every half second; when a retry succeeds, the commits with unknown outcome are
+//! committed, and new commits are accepted again.
 
 mod sync;
 mod cells;
@@ -58,63 +60,65 @@ pub use crate::wal::writer::WalOptions;
 pub struct Wal {
     log: Arc<Log>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Held by who removes segments.
+    /// Held while segments are removed.
     releasing: Mutex<()>,
 }
 
-/// Told, in commit order, of every commit once it is as durable as it wants to be: feeds region
-/// replicas.
+/// Receiver of commits, in sequence order, each once it has its requested durability: feeds
+/// region replicas.
 pub trait WalFollower: Send + Sync {
-    /// Called by whoever wrote the log; must be quick. `edits` is `None` for a commit that had
-    /// begun before there were followers.
+    /// Called by the thread that wrote the log; must return quickly. `edits` is `None` for a
+    /// commit that was appended before there were followers.
     fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>);
 }
 
-/// Told when the log goes on to another segment.
+/// Receiver of segment rolls.
 pub(crate) trait RollWatcher: Send + Sync {
-    /// Called by whoever wrote the log, without a lock. Two rolls may come as one.
+    /// Called by the thread that wrote the log, without a lock. Two rolls may be reported as one
+    /// call.
     fn rolled(&self, closed: u32, opened: u32);
 }
 
-/// Figures of a log.
+/// Statistics of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalStatus {
     /// Bytes of all segments.
     pub byte_count: u64,
-    /// All commits up to here are on disk, whatever they asked for.
+    /// All commits up to here are on disk, regardless of their durability.
     pub synced: Sequence,
-    /// Why commits are refused at present, if they are.
+    /// The reason why commits are rejected at present, if they are.
     pub failed: Option<String>,
-    /// How often records had to be written again to a new segment after a failure.
+    /// Number of times that records were rewritten to a new segment after a failure.
     pub new_segments: u64,
 }
 
-/// What is known of a log by who opens it.
+/// State of a log that the caller of [`Wal::open`] knows from other files.
 #[derive(Debug, Clone, Default)]
 pub struct KnownLog {
-    /// What is at or below this is elsewhere.
+    /// Commits at or below this sequence are in store files.
     pub released: Sequence,
-    /// The last commit that was made, whether it is in the log or not.
+    /// The last commit that was made, in the log or not.
     pub last: CommitClock,
     /// The log was on disk up to here.
     pub durable: Option<Position>,
-    /// So much of the manifest was read.
+    /// Length of the manifest that was read.
     pub manifest: ManifestMark,
-    /// Where it was read, for errors.
+    /// Path of that manifest, for errors.
     pub manifest_path: PathBuf,
-    /// Whether segments that are no part of the log are to stay: something else is not right.
+    /// True if segments outside the chain are to be left in place, because other damage was
+    /// found.
     pub keeps_strays: bool,
 }
 
 impl Wal {
-    /// Opens the log, calls `replay` for each whole record with a sequence above what was released,
-    /// in order, and makes it ready for appending in a new segment. Its last commit is the known
-    /// one, or that of the last record if that is later.
+    /// Opens the log, calls `replay` in order for each complete record with a sequence above the
+    /// released one, and starts a new segment for appends. The last commit is the known one, or
+    /// that of the last record if that is later.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] for damage before the tail, for a log or a manifest that is known to have
-    /// been longer, and what `replay` returns. Nothing was changed then.
+    /// [`Error::Corrupt`] for damage before the tail, for a log or a manifest that is known to
+    /// have been longer, and the errors of `replay`. Nothing was changed then.
     pub fn open(
         options: WalOptions,
         known: &KnownLog,
@@ -141,7 +145,8 @@ impl Wal {
         let last = (clock.sequence, known.manifest);
         let writer = Writer::begin(options, found.segments, begun, last)?;
         if !known.keeps_strays {
-            // Only now: until then they say what the log is.
+            // Only now: until the new segment is on disk they are part of the chain that defines
+            // the log.
             for number in &found.strays {
                 env.remove(&segment_path(&directory, *number))?;
             }
@@ -158,14 +163,14 @@ impl Wal {
         Ok(Wal { log, thread: Mutex::new(Some(thread)), releasing: Mutex::new(()) })
     }
 
-    /// Gives a commit its place and time, not before `now`, and queues its record. It is to be
-    /// handed over ([`Wal::hand_over`]) or waited for. `shared` is the same edits, for followers;
-    /// needed if [`Wal::is_followed`].
+    /// Assigns a commit its sequence and time, not before `now`, and queues its record. The
+    /// caller then calls [`Wal::hand_over`] or waits for the commit. `shared` is the same edits,
+    /// for followers; required if [`Wal::is_followed`].
     ///
     /// # Errors
     ///
-    /// There is no commit then: [`Error::LogFailed`], [`Error::ShutDown`],
-    /// [`Error::InvalidRequest`] if it is too long for a record.
+    /// Nothing is committed then: [`Error::LogFailed`], [`Error::ShutDown`],
+    /// [`Error::InvalidRequest`] if the commit is too long for a record.
     pub fn append(
         &self,
         now: Timestamp,
@@ -176,14 +181,14 @@ impl Wal {
         self.log.append(now, durability, edits, shared)
     }
 
-    /// Returns when all commits up to `sequence` were handed to the system, by this thread if no
-    /// other one is at it. Returns whether so much is not on disk yet that the caller is to wait
-    /// for that with [`Wal::sync_through`].
+    /// Returns when all commits up to `sequence` have been passed to the operating system, by
+    /// this thread unless another one has done so. Returns whether so many bytes are unsynced
+    /// that the caller has to wait for the sync with [`Wal::sync_through`].
     pub fn hand_over(&self, sequence: Sequence) -> bool {
         self.log.hand_over(sequence)
     }
 
-    /// Returns when all commits up to `sequence` are on disk, whatever durability they asked for.
+    /// Returns when all commits up to `sequence` are on disk, regardless of their durability.
     ///
     /// # Errors
     ///
@@ -192,8 +197,8 @@ impl Wal {
         self.log.sync_through(sequence)
     }
 
-    /// Notes how much of the manifest is on disk, and returns when the note is. Nobody opens the
-    /// log then with a manifest that was cut.
+    /// Logs the length of the manifest that is on disk, and returns when that record is synced. A
+    /// later opening then detects a manifest that was cut.
     ///
     /// # Errors
     ///
@@ -202,12 +207,12 @@ impl Wal {
         self.log.note_manifest(manifest)
     }
 
-    /// Returns the place up to which the log is on disk.
+    /// Returns the position up to which the log is on disk.
     pub fn synced(&self) -> Position {
         self.log.writer.lock().synced().into()
     }
 
-    /// Returns where the log ends, once it was shut down and all of it is on disk.
+    /// Returns the end of the log once the log is shut down and all of it is on disk.
     pub fn end(&self) -> Option<Position> {
         let state = self.log.state.lock();
         let ended = state.stopped && state.failed.is_none();
@@ -215,19 +220,19 @@ impl Wal {
         ended.then(|| self.log.writer.lock().synced_end()).flatten().map(Position::from)
     }
 
-    /// Returns the highest sequence such that it and all before it are as durable as they asked
-    /// for.
+    /// Returns the highest sequence such that it and all before it have their requested
+    /// durability.
     pub fn durable(&self) -> Sequence {
         self.log.durable()
     }
 
-    /// Returns the place and time of the last commit.
+    /// Returns the sequence and time of the last commit.
     pub fn clock(&self) -> CommitClock {
         self.log.state.lock().clock
     }
 
     /// Returns a future (also waitable by a plain thread) that is ready when the commit at
-    /// `sequence` is as durable as it asked for.
+    /// `sequence` has its requested durability.
     pub fn wait_for(&self, sequence: Sequence) -> DurableTicket {
         DurableTicket::new(Arc::clone(&self.log), sequence)
     }
@@ -237,20 +242,20 @@ impl Wal {
         self.log.follow(follower)
     }
 
-    /// Has a watcher told of rolls from now on; the first one set stays.
+    /// Sets the watcher of segment rolls; only the first call has an effect.
     pub(crate) fn watch_rolls(&self, watcher: Arc<dyn RollWatcher>) {
         self.log.watch_rolls(watcher);
     }
 
-    /// Returns whether anybody follows.
+    /// Returns whether there is a follower.
     pub fn is_followed(&self) -> bool {
         self.log.is_followed()
     }
 
     /// Removes, or moves to the archive, the segments all of whose commits are at or below
-    /// `flushed`, after closing the active one if that is true of it.
+    /// `flushed`, after closing the active one if that holds for it too.
     pub fn release(&self, flushed: Sequence) -> Result<()> {
-        // Else one would take away what the other is about to move to the archive.
+        // Otherwise one call would remove a segment that another is about to move to the archive.
         let _releasing = self.releasing.lock();
         self.close_active(flushed)?;
         let (env, directory, archive) = {
@@ -260,7 +265,7 @@ impl Wal {
         };
         let mut removed = false;
         if self.oldest_obsolete(flushed).is_some() {
-            // The segment after it must be part of the log on disk before it goes.
+            // The segment after it must be part of the log on disk before this one is removed.
             self.log.sync_all()?;
         }
         while let Some(number) = self.oldest_obsolete(flushed) {
@@ -288,7 +293,7 @@ impl Wal {
             }
             (writer.options().clone(), writer.new_number())
         };
-        // Without the lock: commits go on meanwhile.
+        // Without the lock, so that commits continue meanwhile.
         let next = prepare(&options, number)?;
         let mut writer = self.log.writer.lock();
         if !writer.active_is_obsolete(flushed) {
@@ -312,7 +317,7 @@ impl Wal {
         self.log.byte_count()
     }
 
-    /// Returns the figures.
+    /// Returns the statistics.
     pub fn status(&self) -> WalStatus {
         let (synced, new_segments) = {
             let writer = self.log.writer.lock();
@@ -322,18 +327,18 @@ impl Wal {
         WalStatus { byte_count: self.byte_count(), synced, failed, new_segments }
     }
 
-    /// Takes no more commits.
+    /// Rejects further commits.
     pub fn refuse(&self) {
         self.log.state.lock().refusing = true;
     }
 
-    /// Takes no more commits, writes and syncs what is queued and stops the thread.
+    /// Rejects further commits, writes and syncs the queued ones and stops the thread.
     pub fn shut_down(&self) {
         self.log.state.lock().stopping = true;
         self.log.work.notify_one();
         let Some(thread) = self.thread.lock().take() else { return };
         if thread.join().is_err() {
-            // A bug of ours; those who wait must not wait for ever.
+            // A bug in this crate; waiters must not block forever.
             self.log.give_up("the log's thread panicked");
         }
     }
@@ -365,7 +370,7 @@ impl Drop for Wal {
     }
 }
 
-/// Takes an error of this kind for success.
+/// Treats an error of this kind as success.
 fn ignore(kind: ErrorKind) -> impl Fn(Error) -> Result<()> {
     move |error| match error {
         Error::Io { source, .. } if source.kind() == kind => Ok(()),

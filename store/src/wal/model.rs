@@ -1,7 +1,9 @@
-//! The log under a model checker: who leads, who waits, who is woken, in thousands of orders.
+//! Model checking of the log: leadership, waiting and wake-ups under thousands of thread
+//! schedules.
 //!
-//! `cargo test --manifest-path store/model/Cargo.toml model`; `BENNU_MODELS=100000` tries
-//! so many orders of each. An order that fails is printed, to be replayed with shuttle's `replay`.
+//! `cargo test --manifest-path store/model/Cargo.toml model`; `BENNU_MODELS` sets the number of
+//! schedules of each model. A failing schedule is printed, to be replayed with shuttle's
+//! `replay`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ fn open(env: &FaultEnv, segment_bytes: u64) -> Wal {
     Wal::open(options, &KnownLog::default(), &mut |_| Ok(())).unwrap()
 }
 
-/// Commits and waits; returns the place if it was acknowledged.
+/// Commits and waits; returns the sequence if it was acknowledged.
 fn commit(wal: &Wal, durability: Durability) -> Result<Sequence, Error> {
     let edits = [RegionEdit { region: RegionId(1), cells: Cells::default() }];
     let clock = wal.append(Timestamp(0), durability, &edits, None)?;
@@ -46,7 +48,7 @@ fn commit(wal: &Wal, durability: Durability) -> Result<Sequence, Error> {
     Ok(clock.sequence)
 }
 
-/// Returns the sequences in the log as they are after the loss of power.
+/// Returns the sequences in the log after power loss.
 fn after_crash(env: &FaultEnv) -> Vec<u64> {
     let env: Arc<dyn Env> = Arc::new(env.after_crash(Unsynced::Lost));
     let mut reader = WalReader::open(env, Path::new("/wal")).unwrap();
@@ -57,7 +59,7 @@ fn after_crash(env: &FaultEnv) -> Vec<u64> {
     found
 }
 
-/// What commits were told to be on disk, and after how many of them the power goes.
+/// The acknowledged commits, and the number of them after which power loss is simulated.
 struct Acknowledged {
     env: FaultEnv,
     sequences: parking_lot::Mutex<Vec<u64>>,
@@ -73,7 +75,7 @@ impl Acknowledged {
         }
     }
 
-    /// Ends the world: who still commits is told that it cannot.
+    /// Checks that a crash now would lose no acknowledged commit.
     fn check(&self, acknowledged: &[u64]) {
         let found = after_crash(&self.env);
         assert_eq!(found, (1..=found.len() as u64).collect::<Vec<_>>());
@@ -82,7 +84,7 @@ impl Acknowledged {
     }
 }
 
-/// Threads that commit at the same time all come back, and what they were told is true.
+/// Checks that concurrent commits all return, and that acknowledgements are true.
 fn commits_meet(segment_bytes: u64, disturb: fn(&FaultEnv)) {
     let env = FaultEnv::new(1);
     let wal = Arc::new(open(&env, segment_bytes));

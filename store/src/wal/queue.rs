@@ -1,4 +1,5 @@
-//! What was appended and not written yet, and who waits for it. No files here.
+//! Queue of appended records that are not written yet, and the waiters for commits. No file
+//! access here.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -18,20 +19,20 @@ use crate::wal::writer::{Health, Prepared};
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) bytes: Vec<u8>,
-    /// The last sequence that was given, whether it is in the log or not.
+    /// The last sequence that was assigned, logged or not.
     pub(super) last: Sequence,
     /// The last sequence in `bytes`.
     pub(super) last_logged: Sequence,
     /// The first sequence that must be on disk before it is acknowledged.
     pub(super) first_synced: Option<Sequence>,
-    /// How much of the manifest is on disk, to be noted behind the records.
+    /// Length of the manifest on disk, to be logged behind the records.
     pub(super) manifest: Option<ManifestMark>,
-    /// How often that was to be noted so far.
+    /// Number of marks requested so far.
     pub(super) mark_count: u64,
 }
 
 impl Batch {
-    /// Forgets what is in it and keeps its memory, unless that is much.
+    /// Empties the batch; its buffer is reused unless it is large.
     pub(super) fn clear(&mut self) {
         const KEPT_BYTES_MAX: usize = 1 << 20;
         if self.bytes.capacity() > KEPT_BYTES_MAX {
@@ -43,19 +44,19 @@ impl Batch {
     }
 }
 
-/// What a commit is to a follower.
+/// A commit as it is passed to followers.
 pub(super) struct Followed {
     pub(super) clock: CommitClock,
-    /// `None` if nobody followed when the commit began.
+    /// `None` if there was no follower when the commit was appended.
     pub(super) edits: Option<Arc<Vec<RegionEdit>>>,
 }
 
-/// A thread that waits.
+/// A parked thread.
 pub(super) struct Parked {
     thread: Thread,
-    /// Set when it is to lead.
+    /// Set when it becomes the leader.
     appointed: AtomicBool,
-    /// Set when there is something to look at.
+    /// Set when its condition is to be checked again.
     released: AtomicBool,
 }
 
@@ -66,7 +67,7 @@ impl Parked {
         self.thread.unpark();
     }
 
-    /// Waits until it is woken or made leader; returns whether it is the leader.
+    /// Parks until it is woken or made leader; returns whether it is the leader.
     pub(super) fn wait(&self) -> bool {
         loop {
             if self.appointed.load(Ordering::Acquire) {
@@ -80,7 +81,7 @@ impl Parked {
     }
 }
 
-/// Who waits for a commit.
+/// A waiter for a commit: a thread or a task.
 pub(super) enum Waiter {
     Thread(Arc<Parked>),
     Task(Waker),
@@ -94,7 +95,7 @@ impl Waiter {
         (Arc::clone(&parked), Waiter::Thread(parked))
     }
 
-    /// Lets it look again.
+    /// Wakes the waiter, which checks its condition again.
     pub(super) fn wake(self) {
         match self {
             Waiter::Task(waker) => waker.wake(),
@@ -106,36 +107,36 @@ impl Waiter {
     }
 }
 
-/// What is behind the log's mutex.
+/// State of the log behind its mutex.
 pub(super) struct State {
     pub(super) clock: CommitClock,
     pub(super) queue: Batch,
-    /// Commits that followers are to be told of once they are durable.
+    /// Commits that are passed to followers once they are durable.
     pub(super) followed: VecDeque<Followed>,
     pub(super) is_followed: bool,
-    /// Whether somebody leads: writes and syncs for all.
+    /// True if there is a leader, which writes and syncs for all.
     pub(super) led: bool,
-    /// Whether the log's own thread was made leader and has not begun yet.
+    /// True if the background thread was made leader and has not started yet.
     pub(super) thread_appointed: bool,
-    /// Who waits for a sequence to be durable, by that and the ticket.
+    /// Waiters for the durability of a sequence, by sequence and ticket.
     pub(super) waiters: BTreeMap<(u64, u64), Waiter>,
-    /// Who waits for all before to be on disk.
+    /// Waiters until all queued records are on disk.
     pub(super) sync_waiters: Vec<Waiter>,
     pub(super) next_ticket: u64,
-    /// Whether the log's own thread knows that there is something to sync soon.
+    /// True if the background thread was notified that records are to be synced soon.
     pub(super) armed: bool,
-    /// Whether so much waits for the disk that the log's own thread is not to wait any longer.
+    /// True if so many bytes are unsynced that the background thread syncs at once.
     pub(super) crowded: bool,
-    /// Whether the next segment is to be prepared.
+    /// True if the background thread is to prepare the next segment.
     pub(super) wants_segment: bool,
     pub(super) prepared: Option<Prepared>,
-    /// Why nothing can be written at present.
+    /// The reason why nothing can be written at present.
     pub(super) failed: Option<WriteFailure>,
-    /// The version of `failed`: the writer's own is ahead until it is told here.
+    /// The version of `failed`: the writer's own is ahead until it is copied here.
     pub(super) health_version: u64,
-    /// Whether the time that the log's own thread waited for has passed.
+    /// True if the timed wait of the background thread has timed out.
     pub(super) elapsed: bool,
-    /// Whether commits are refused because the store stops.
+    /// True if commits are rejected because the store is stopping.
     pub(super) refusing: bool,
     pub(super) stopping: bool,
     pub(super) stopped: bool,
@@ -167,7 +168,7 @@ impl State {
         }
     }
 
-    /// Returns an error if nobody can be served.
+    /// Returns an error if the log has failed or is stopped.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(failure) = &self.failed {
             return Err(Error::LogFailed { failure: failure.clone(), is_open: false });
@@ -187,13 +188,13 @@ impl State {
         Ok(())
     }
 
-    /// Returns a number that tells waiters for one sequence apart. Never 0.
+    /// Returns a number that distinguishes waiters for one sequence. Never 0.
     pub(super) fn new_ticket(&mut self) -> u64 {
         self.next_ticket += 1;
         self.next_ticket
     }
 
-    /// Takes note of how the writer is, unless something newer is known.
+    /// Updates `failed` from the writer's health, unless a newer version is known.
     pub(super) fn note_health(&mut self, health: Health) {
         if health.version <= self.health_version {
             return;
@@ -209,7 +210,7 @@ impl State {
         self.failed = health.failed;
     }
 
-    /// Gives a commit its place and queues it.
+    /// Assigns a commit its sequence and time, and queues it.
     pub(super) fn append(
         &mut self,
         now: Timestamp,
@@ -232,13 +233,13 @@ impl State {
         clock
     }
 
-    /// Queues a note of how much of the manifest is on disk; returns its number.
+    /// Queues a mark with the length of the manifest on disk; returns its number.
     pub(super) fn note_manifest(&mut self, manifest: ManifestMark) -> u64 {
         self.queue.manifest = self.queue.manifest.max(Some(manifest));
         self.new_mark()
     }
 
-    /// Returns a number that is on disk once all that was queued before is.
+    /// Returns the number of a mark; the mark is on disk once all records queued before it are.
     pub(super) fn new_mark(&mut self) -> u64 {
         self.queue.mark_count += 1;
         self.queue.mark_count
@@ -251,7 +252,8 @@ impl State {
         std::mem::swap(batch, &mut self.queue);
     }
 
-    /// Takes those who wait for what is durable up to `durable`; all if the log has failed.
+    /// Removes and returns the waiters for sequences up to `durable`; all of them if the log has
+    /// failed.
     pub(super) fn take_ready(&mut self, durable: Sequence) -> BTreeMap<(u64, u64), Waiter> {
         if self.waiters.is_empty() || self.failed.is_some() || self.stopped {
             return std::mem::take(&mut self.waiters);
@@ -260,8 +262,8 @@ impl State {
         std::mem::replace(&mut self.waiters, later)
     }
 
-    /// Chooses who leads next among those who still wait: a thread that waits anyway, else the
-    /// log's own, else nobody. Returns the thread to wake.
+    /// Chooses the next leader: a waiting thread, else the background thread if any task waits,
+    /// else none. Returns the thread to wake.
     pub(super) fn appoint(&mut self) -> Option<Arc<Parked>> {
         self.led = !self.waiters.is_empty();
         let thread = self.waiters.iter().find_map(|(key, waiter)| match waiter {

@@ -1,21 +1,26 @@
-//! Reads the log: its segments in order, record by record, and tells a torn tail from damage.
+//! Reader of the log: segments in chain order, record by record, distinguishing a torn tail from
+//! damage.
 //!
 //! ```text
 //!   segment 7                      segment 9
-//!   | start | a | b | c |          | start: before it the log ends in 7 after b | c | d | 0 0 0 …
+//!   | start | a | b | c |          | start: log ends in 7 after b | c | d | 0 0 0 …
 //!                       `- ignored
 //! ```
 //!
-//! The first record of a segment says where the log before it ends; so the segments form a chain,
-//! read backwards from the newest one, and what is in none of its links was given up: a segment
-//! that was prepared and never used, or records that were written again elsewhere.
+//! The first record of a segment says where the log before it ends. So the segments form a chain,
+//! which is followed backwards from the newest one. Anything outside the chain is
+//! obsolete: a segment that was prepared and never used, or records that were rewritten to
+//! another segment.
 //!
-//! The end of the log may hold anything after a crash: what was never synced may be missing, cut
-//! short, or there with holes in it. Each record says how far the log was on disk when it was made;
-//! so a bad place that a later record knows to have been on disk is damage, and one that no later
-//! record vouches for is a tail, and is cut. Space for records is on disk before it is used, and
-//! earlier records say so: a file that is shorter was cut. And the manifest says up to where the
-//! log was on disk when an edit was made, or where it ended when the store was stopped.
+//! After a crash, bytes at the end of the log that were never synced may be missing, truncated,
+//! or present with holes. Each record states the synced end of the log when it was made. So an
+//! invalid record that a later record states to have been on disk is damage; one that no later
+//! record covers is a torn tail, and is cut. Space for records is on disk before it is used, and
+//! earlier records state its length: a file that is shorter was truncated. The manifest too
+//! states how far the log was on disk when an edit was made, or its end when the store was
+//! stopped.
+//!
+//! [`recover`] replays the log when a store opens; [`WalReader`] also serves archives and tools.
 
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -30,14 +35,14 @@ use crate::wal::record::{OLD_SEGMENT_HEADER_BYTES, Start, parse_header, parse_ma
 use crate::wal::record::{OLD_SEGMENT_VERSION, RecordKind, SEGMENT_HEADER_BYTES, SEGMENT_VERSION};
 use crate::wal::record::{parse_segment_header, parse_start};
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// A segment as far as it is part of the log.
+/// The part of a segment that belongs to the log.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) number: u32,
-    /// Bytes of it that are part of the log.
+    /// Length of that part.
     pub(super) byte_count: u64,
     /// The last sequence in the log up to its end.
     pub(super) highest: Sequence,
@@ -50,18 +55,18 @@ impl Segment {
         Mark { segment: self.number, byte_count: self.byte_count }
     }
 
-    /// Returns whether it has commits.
+    /// Returns whether it contains commits.
     pub(super) fn has_commits(&self) -> bool {
         self.highest > self.before
     }
 }
 
-/// A place in the log: where a record stands, or where the log ends.
+/// A position in the log: of a record, or of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Number of the segment.
     pub segment: u32,
-    /// Bytes before the record in it.
+    /// Offset of the record in the segment.
     pub offset: u64,
 }
 
@@ -71,10 +76,10 @@ impl From<Mark> for Position {
     }
 }
 
-/// Goes through the records of a log, oldest first: of a data directory, also while a store has it
-/// open, of an archive, or of one segment.
+/// Iterator over the records of a log, oldest first: of a data directory, also while a store has
+/// it open, of an archive, or of one segment.
 ///
-/// Holds one record and a window of a segment in memory. A torn tail is the end.
+/// Holds one record and a window of a segment in memory. A torn tail ends the iteration.
 pub struct WalReader {
     env: Arc<dyn Env>,
     directory: PathBuf,
@@ -87,11 +92,11 @@ pub struct WalReader {
     last: Sequence,
     /// The last sequence before the open segment.
     before: Sequence,
-    /// So much of the manifest was on disk, as far as the records so far know.
+    /// Length of the manifest on disk, as far as the records read so far state it.
     manifest: ManifestMark,
     /// The segments read so far.
     pub(super) segments: Vec<Segment>,
-    /// Segments that are no part of the log.
+    /// Segments outside the chain.
     pub(super) strays: Vec<u32>,
 }
 
@@ -99,7 +104,7 @@ pub struct WalReader {
 #[derive(Debug, Clone)]
 struct Link {
     number: u32,
-    /// Where the log before it ends.
+    /// The end of the log before it.
     before: Mark,
     /// The last sequence before it.
     last: Sequence,
@@ -151,7 +156,7 @@ impl WalReader {
             let mut scan = SegmentScan::open(&*env, directory, number)?;
             starts.push(scan.link()?);
         }
-        // What does not lead back to the beginning was never on disk as a whole.
+        // A segment whose chain does not lead back to the beginning was never completely on disk.
         let newest = starts.iter().flatten().rev();
         let mut links = Vec::new();
         for newest in newest {
@@ -170,12 +175,12 @@ impl WalReader {
         Ok(WalReader::of(env, directory, links, strays))
     }
 
-    /// Opens one segment, whatever is beside it.
+    /// Opens one segment, regardless of other files in its directory.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if it does not begin as a segment does; [`Error::InvalidRequest`] if it
-    /// is not named as one.
+    /// [`Error::Corrupt`] if its start is invalid; [`Error::InvalidRequest`] if its file name is
+    /// not that of a segment.
     pub fn open_segment(env: Arc<dyn Env>, path: &Path) -> Result<WalReader> {
         let named = path.file_name().and_then(|name| segment_number(Path::new(name)));
         let not_named =
@@ -205,7 +210,7 @@ impl WalReader {
         }
     }
 
-    /// Returns only records with a sequence in `sequences` from now on.
+    /// Restricts the reader to records with a sequence in `sequences` from now on.
     #[must_use]
     pub fn range(mut self, sequences: impl RangeBounds<Sequence>) -> WalReader {
         self.from = sequences.start_bound().cloned();
@@ -213,7 +218,7 @@ impl WalReader {
         self
     }
 
-    /// Returns the last sequence before the first segment: that of the segments that are gone.
+    /// Returns the last sequence before the first segment, that is, of the removed segments.
     /// `None` if there is no segment, or none before.
     pub(super) fn missing_before(&self) -> Option<(PathBuf, Sequence)> {
         let first = self.links.first()?;
@@ -221,7 +226,7 @@ impl WalReader {
         (first.before.segment > 0).then_some((path, first.last))
     }
 
-    /// Returns the next record and where it stands, `None` at the end of the log.
+    /// Returns the next record and its position, `None` at the end of the log.
     ///
     /// # Errors
     ///
@@ -294,7 +299,7 @@ impl WalReader {
         Ok(true)
     }
 
-    /// Ends a segment where its last right record ends; `limit` is where it is to end.
+    /// Ends a segment at its last valid record; `limit` is its expected end.
     fn close(&mut self, mut scan: SegmentScan, limit: Option<u64>) -> Result<()> {
         let (number, end) = (scan.number, scan.position);
         let (highest, before) = (self.last, self.before);
@@ -330,8 +335,8 @@ impl WalReader {
     }
 }
 
-/// Returns the segments that lead up to `newest`, oldest first, and the one among those before it
-/// that is there but does not begin as a segment does.
+/// Returns the segments that lead up to `newest`, oldest first, and the number of the preceding
+/// segment that exists but has an invalid start.
 fn chain_of(newest: &Link, starts: &[Option<Link>], numbers: &[u32]) -> (Vec<Link>, Option<u32>) {
     let mut chain = vec![newest.clone()];
     let mut broken_at = None;
@@ -342,15 +347,15 @@ fn chain_of(newest: &Link, starts: &[Option<Link>], numbers: &[u32]) -> (Vec<Lin
             break;
         };
         chain.push(link.clone());
-        // A segment cannot come after itself; damage could say so.
+        // A segment cannot follow itself; a damaged one could state that.
         before = link.before.segment.min(link.number.saturating_sub(1));
     }
     chain.reverse();
     (chain, broken_at)
 }
 
-/// Returns an error if a segment does not begin as one and a record in `later` knows that it was on
-/// disk: it was then synced with its start.
+/// Returns an error if the start of a segment is invalid although a record in `later` states that
+/// it was on disk: a segment is synced together with its start.
 fn check_start(
     env: &dyn Env,
     directory: &Path,
@@ -372,19 +377,19 @@ fn check_start(
 
 const HEADLESS: &str = "the segment has no right header";
 
-/// Goes through one segment.
+/// Cursor over the records of one segment.
 pub(super) struct SegmentScan {
     file: Arc<dyn ReadFile>,
     path: PathBuf,
     number: u32,
     byte_count: u64,
-    /// After the last right record.
+    /// Offset after the last valid record.
     position: u64,
     window: Vec<u8>,
     window_start: u64,
     /// The body of the last record, within the window.
     body: std::ops::Range<usize>,
-    /// The file had so many bytes on disk, as its records say.
+    /// Length of the file on disk, as stated by its records.
     allocated_bytes: u64,
 }
 
@@ -406,8 +411,8 @@ impl SegmentScan {
         })
     }
 
-    /// Goes behind the header; returns the database that it names. `None` if the segment does not
-    /// begin as it should.
+    /// Advances past the header; returns the database that it names. `None` if the header is
+    /// invalid.
     pub(super) fn skip_header(&mut self) -> Result<Option<Option<DatabaseId>>> {
         let length = (self.byte_count as usize).min(SEGMENT_HEADER_BYTES);
         if length < OLD_SEGMENT_HEADER_BYTES {
@@ -427,15 +432,15 @@ impl SegmentScan {
         Ok((header.number == self.number).then_some(header.database))
     }
 
-    /// Returns what its first record says; `None` if the segment does not begin as it should.
+    /// Returns the content of the first record; `None` if the start of the segment is invalid.
     fn link(&mut self) -> Result<Option<Link>> {
         let Some(database) = self.skip_header()? else { return Ok(None) };
         let Some((start, last)) = self.read_start()? else { return Ok(None) };
         Ok(Some(Link { number: self.number, before: start.before, last, database }))
     }
 
-    /// Returns its first record, and the last sequence before it; `None` if the segment does not
-    /// begin as it should.
+    /// Returns the first record, and the last sequence before it; `None` if the start of the
+    /// segment is invalid.
     pub(super) fn start(&mut self) -> Result<Option<(Start, Sequence)>> {
         match self.skip_header()? {
             Some(_) => self.read_start(),
@@ -450,19 +455,19 @@ impl SegmentScan {
         Ok(start.map(|start| (start, header.clock.sequence)))
     }
 
-    /// Returns where it stands.
+    /// Returns the current offset.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Takes note of what a record says of its own file.
+    /// Updates the stated length of this file from a record.
     fn learn(&mut self, known: Known) {
         if known.segment == self.number {
             self.allocated_bytes = self.allocated_bytes.max(known.allocated_bytes);
         }
     }
 
-    /// Checks that the file is not shorter than it was.
+    /// Checks that the file is not shorter than its records state.
     fn check_length(&self) -> Result<()> {
         if self.byte_count >= self.allocated_bytes {
             return Ok(());
@@ -474,7 +479,7 @@ impl SegmentScan {
         Err(Error::corrupt(&self.path, self.byte_count, detail))
     }
 
-    /// Goes to the next record; `None` at the first place where none begins.
+    /// Advances to the next record; `None` at the first offset without a valid one.
     pub(super) fn next_header(&mut self) -> Result<Option<Header>> {
         let number = self.number;
         let Some(bytes) = self.bytes(self.position, RECORD_HEADER_BYTES)? else { return Ok(None) };
@@ -494,7 +499,7 @@ impl SegmentScan {
         &self.window[self.body.clone()]
     }
 
-    /// Returns bytes of the file, `None` if it ends before.
+    /// Returns bytes of the file, `None` beyond its end.
     fn bytes(&mut self, offset: u64, length: usize) -> Result<Option<&[u8]>> {
         if offset + length as u64 > self.byte_count {
             return Ok(None);
@@ -503,7 +508,7 @@ impl SegmentScan {
         if !held.contains(&offset) || !held.contains(&(offset + length as u64)) {
             let left = self.byte_count - offset;
             let wanted = left.min(length.max(WINDOW_BYTES) as u64);
-            // Given back first: it may be as large as a record.
+            // The old window is freed first: it may be as large as a record.
             if self.window.capacity() > 2 * WINDOW_BYTES {
                 self.window = Vec::new();
             }
@@ -515,7 +520,7 @@ impl SegmentScan {
         Ok(Some(&self.window[start..start + length]))
     }
 
-    /// Returns whether a record header behind `bad` knows that place to have been on disk.
+    /// Returns whether a record header behind `bad` states that `bad` was on disk.
     fn vouches_for(&mut self, bad: Mark) -> Result<bool> {
         let from = match self.number == bad.segment {
             true => bad.byte_count,
@@ -524,14 +529,15 @@ impl SegmentScan {
         Ok(self.find_header(from, |header| header.synced > bad)?.is_some())
     }
 
-    /// Goes to the first right header of a record behind `from`; returns whether there is one.
+    /// Advances to the first valid record header behind `from`; returns whether there is one.
     pub(super) fn find_record(&mut self, from: u64) -> Result<bool> {
         let found = self.find_header(from + 1, |_| true)?;
         self.position = found.unwrap_or(self.position);
         Ok(found.is_some())
     }
 
-    /// Returns where the first right header from `offset` on is that is wanted.
+    /// Returns the offset of the first valid header at or after `offset` that satisfies
+    /// `is_wanted`.
     fn find_header(
         &mut self,
         mut offset: u64,
@@ -541,7 +547,7 @@ impl SegmentScan {
         while offset < self.byte_count {
             let length = (self.byte_count - offset).min(WINDOW_BYTES as u64) as usize;
             let Some(bytes) = self.bytes(offset, length)? else { return Ok(None) };
-            // Space that was never used is the rule.
+            // Unused space is usually zero.
             if bytes.iter().any(|byte| *byte != 0) {
                 let mut starts = 0..length.saturating_sub(RECORD_HEADER_BYTES - 1);
                 let found = starts
@@ -553,39 +559,39 @@ impl SegmentScan {
             if length < RECORD_HEADER_BYTES {
                 break;
             }
-            // So that one across the border is found too.
+            // Overlapping, so that a header across the border is found too.
             offset += (length - RECORD_HEADER_BYTES + 1) as u64;
         }
         Ok(None)
     }
 }
 
-/// What recovery found.
+/// Result of recovery.
 pub(super) struct Recovered {
     /// The segments with commits, oldest first.
     pub(super) segments: Vec<Segment>,
-    /// Segments that are not needed.
+    /// Segments outside the chain, to be removed.
     pub(super) strays: Vec<u32>,
     /// The highest number of any segment.
     pub(super) last_number: u32,
-    /// The last sequence in the log, now or before.
+    /// The last sequence in the log, including removed segments.
     pub(super) last: Sequence,
-    /// So much of the manifest was on disk, as far as the log knows.
+    /// Length of the manifest on disk, as far as the log states it.
     pub(super) manifest: ManifestMark,
 }
 
-/// What is known of a log beside it.
+/// Properties of the log that other files state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Expected {
-    /// What is at or below this is elsewhere.
+    /// Commits at or below this sequence are in store files.
     pub(super) released: Sequence,
     /// The log was on disk up to here.
     pub(super) durable: Option<Position>,
-    /// The database that it is of.
+    /// The database that the log belongs to.
     pub(super) database: Option<DatabaseId>,
 }
 
-/// Hands all records above what was released to `replay`. Nothing is changed.
+/// Passes all records above the released sequence to `replay`. Changes nothing.
 pub(super) fn recover(
     env: &Arc<dyn Env>,
     directory: &Path,
@@ -618,7 +624,7 @@ pub(super) fn recover(
 }
 
 impl WalReader {
-    /// Checks that the segments are of a database, as far as they say of which.
+    /// Checks that the segments belong to a database, as far as they name one.
     fn check_database(&self, expected: Option<DatabaseId>) -> Result<()> {
         let Some(expected) = expected else { return Ok(()) };
         for link in &self.links {
@@ -633,7 +639,7 @@ impl WalReader {
         Ok(())
     }
 
-    /// Checks that the log does not end before a place up to which it was on disk.
+    /// Checks that the log reaches a position up to which it was on disk.
     fn check_reaches(&self, durable: Position) -> Result<()> {
         let end = self.segments.last().map(Segment::end);
         let wanted = Mark { segment: durable.segment, byte_count: durable.offset };

@@ -1,8 +1,8 @@
-//! How a record becomes bytes, and what a segment begins with.
+//! Encoding of log records and segment headers.
 //!
 //! A record is a header and a body. The body and its checksum are made before the commit has its
-//! place; the header is completed when the segment is known that it goes to, so that the same bytes
-//! can be written again to another one. Byte by byte in `docs/formats/wal.md`.
+//! sequence; the header is completed when the target segment is known, so that the same bytes can
+//! be rewritten to another segment. The byte format is in `docs/formats/wal.md`.
 
 use smallvec::SmallVec;
 
@@ -33,21 +33,21 @@ const MARK_BODY_BYTES: usize = 8 + 8 + 4 + 8;
 pub(super) const START_BYTES: u64 =
     (SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + START_BODY_BYTES) as u64;
 
-/// What a record says.
+/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordKind {
-    /// What a commit wrote.
+    /// The cells of a commit.
     Commit = 1,
-    /// Where the log stood before this segment; the first record of each.
+    /// The end of the log before this segment; the first record of each.
     Start = 2,
-    /// What else was on disk when it was written.
+    /// Lengths of the manifest and of the segment's file on disk.
     Mark = 3,
 }
 
-/// How much of the manifest was on disk at a moment.
+/// Length of the manifest on disk at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ManifestMark {
-    /// How often it had been written anew.
+    /// Number of times that it had been rewritten.
     pub generation: u64,
     /// Its bytes.
     pub byte_count: u64,
@@ -64,27 +64,27 @@ impl ManifestMark {
     }
 }
 
-/// What the log says of other bytes that were on disk when a record was written.
+/// On-disk lengths of other files when a record was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Known {
-    /// So much of the manifest.
+    /// Length of the manifest.
     pub(super) manifest: ManifestMark,
-    /// This segment's file …
+    /// Number of this segment …
     pub(super) segment: u32,
-    /// … had so many bytes.
+    /// … and the length of its file.
     pub(super) allocated_bytes: u64,
 }
 
-/// What the first record of a segment says.
+/// Content of the first record of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
-    /// Where the log before it ends.
+    /// The end of the log before it.
     pub(super) before: Mark,
-    /// What else was on disk.
+    /// Lengths of other files on disk.
     pub(super) known: Known,
 }
 
-/// A place in the log: all bytes before it.
+/// A position in the log, exclusive: the bytes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
     pub(super) segment: u32,
@@ -93,7 +93,7 @@ pub(super) struct Mark {
 
 impl Mark {
     fn to_bytes(self) -> [u8; 8] {
-        // A mark that is too low is right too.
+        // A mark that is too low is valid too.
         let byte_count = u32::try_from(self.byte_count).unwrap_or(u32::MAX);
         (u64::from(self.segment) << 32 | u64::from(byte_count)).to_le_bytes()
     }
@@ -104,18 +104,18 @@ impl Mark {
     }
 }
 
-/// A header whose checksum is right.
+/// A header whose checksum was verified.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) kind: RecordKind,
     pub(super) body_bytes: usize,
     pub(super) body_checksum: u32,
-    /// The log was known to be on disk up to here when the record was written.
+    /// Synced end of the log when the record was written.
     pub(super) synced: Mark,
     pub(super) clock: CommitClock,
 }
 
-/// What the header says of a body.
+/// Length and checksum of a body, as in its header.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Body {
     byte_count: u32,
@@ -123,7 +123,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Returns the figures of the body of a commit.
+    /// Returns length and checksum of the body of a commit.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Body {
     }
 }
 
-/// Returns what stands before the cells of a region.
+/// Returns the bytes in front of the cells of a region.
 fn prefix(edit: &RegionEdit) -> SmallVec<[u8; 20]> {
     let mut prefix = SmallVec::new();
     push_varint(&mut prefix, edit.region.0);
@@ -161,7 +161,7 @@ pub(super) fn segment_header(number: u32, database: DatabaseId) -> [u8; SEGMENT_
     header
 }
 
-/// What the header of a segment says.
+/// Decoded header of a segment.
 pub(super) struct SegmentHeader {
     pub(super) version: u32,
     pub(super) number: u32,
@@ -171,8 +171,8 @@ pub(super) struct SegmentHeader {
     pub(super) byte_count: usize,
 }
 
-/// Returns the header at the start of a segment, of a known version or not; `None` if it is not
-/// whole and right.
+/// Decodes the header of a segment of any version; `None` if it is truncated or its checksum is
+/// wrong.
 pub(super) fn parse_segment_header(bytes: &[u8]) -> Option<SegmentHeader> {
     let old = bytes.first_chunk::<OLD_SEGMENT_HEADER_BYTES>()?;
     if old[..8] != SEGMENT_MAGIC {
@@ -210,7 +210,7 @@ pub(super) fn push_read_commit(out: &mut Vec<u8>, clock: CommitClock, body: &[u8
 }
 
 /// Appends the first record of a segment, to be sealed: the log before it ends at `previous`, and
-/// the last record there is at `last`. `known` is of this segment.
+/// the last commit there has sequence `last`. `known` is about this segment.
 pub(super) fn push_start(out: &mut Vec<u8>, (previous, last): (Mark, Sequence), known: Known) {
     let mut bytes = [0; START_BODY_BYTES];
     bytes[..4].copy_from_slice(&previous.segment.to_le_bytes());
@@ -221,7 +221,7 @@ pub(super) fn push_start(out: &mut Vec<u8>, (previous, last): (Mark, Sequence), 
     push_small(out, RecordKind::Start, clock, &bytes);
 }
 
-/// Appends a record that says what else is on disk, to be sealed.
+/// Appends a record with lengths of other files on disk, to be sealed.
 pub(super) fn push_mark(out: &mut Vec<u8>, known: Known) {
     let mut bytes = [0; MARK_BODY_BYTES];
     bytes[..16].copy_from_slice(&known.manifest.to_bytes());
@@ -247,7 +247,7 @@ fn push_header(out: &mut Vec<u8>, kind: RecordKind, clock: CommitClock, body: Bo
     out.extend_from_slice(&header);
 }
 
-/// Completes the headers of all records in `records`: they go to `segment`.
+/// Completes the headers of all records in `records` for `segment`.
 pub(super) fn seal(records: &mut [u8], segment: u32, synced: Mark) {
     let mut rest = records;
     while let Some((header, behind)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
@@ -260,7 +260,7 @@ pub(super) fn seal(records: &mut [u8], segment: u32, synced: Mark) {
     }
 }
 
-/// Returns the header at the start of `bytes`, if it is whole and right and of this segment.
+/// Decodes the header at the start of `bytes`, if it is complete, valid and of this segment.
 pub(super) fn parse_header(bytes: &[u8], segment: u32) -> Option<Header> {
     let header = bytes.first_chunk::<RECORD_HEADER_BYTES>()?;
     // The segment number first: it makes the search for records in damaged bytes cheap.
@@ -287,7 +287,7 @@ pub(super) fn parse_header(bytes: &[u8], segment: u32) -> Option<Header> {
     Some(Header { kind, body_bytes, body_checksum, synced, clock })
 }
 
-/// Returns what the first record of a segment says.
+/// Decodes the first record of a segment.
 pub(super) fn parse_start(body: &[u8], number: u32) -> Option<Start> {
     let mut input = Input { bytes: body };
     let segment = u32::from_le_bytes(input.array()?);
@@ -303,7 +303,7 @@ pub(super) fn parse_start(body: &[u8], number: u32) -> Option<Start> {
     input.bytes.is_empty().then_some(start)
 }
 
-/// Returns what a mark says.
+/// Decodes a mark.
 pub(super) fn parse_mark(body: &[u8]) -> Option<Known> {
     let mut input = Input { bytes: body };
     let manifest = ManifestMark::from_bytes(input.array()?);
@@ -312,7 +312,7 @@ pub(super) fn parse_mark(body: &[u8]) -> Option<Known> {
     input.bytes.is_empty().then_some(Known { manifest, segment, allocated_bytes })
 }
 
-/// One commit, as it was read from the log.
+/// One commit, as read from the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     clock: CommitClock,
@@ -320,7 +320,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the record of a body, or `None` if the bytes are not one.
+    /// Returns the record of a body, or `None` if the bytes are malformed.
     pub(super) fn of(clock: CommitClock, body: &'a [u8]) -> Option<Record<'a>> {
         let record = Record { clock, body };
         let mut edits = record.edits();
@@ -328,18 +328,18 @@ impl<'a> Record<'a> {
         (whole && edits.input.bytes.is_empty()).then_some(record)
     }
 
-    /// Returns its place in the order of commits and its time.
+    /// Returns the sequence and time of the commit.
     pub fn clock(&self) -> CommitClock {
         self.clock
     }
 
-    /// Returns what it wrote to each region.
+    /// Returns the cells written to each region.
     pub fn edits(&self) -> Edits<'a> {
         Edits { input: Input { bytes: self.body }, clock: self.clock }
     }
 }
 
-/// Goes through what a commit wrote to each region.
+/// Iterator over the regions of a commit, with their cells.
 #[derive(Debug, Clone)]
 pub struct Edits<'a> {
     input: Input<'a>,

@@ -1,4 +1,5 @@
-//! Copying what can be read of a damaged log: record by record, past what is damaged or missing.
+//! Salvage of a damaged log: copies all readable records to a new log, past damaged or missing
+//! ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,35 +15,35 @@ use crate::wal::record::{Header, Known, ManifestMark, Mark, Record, RecordKind};
 use crate::wal::record::{SEGMENT_HEADER_BYTES, Start, parse_mark, parse_start};
 use crate::wal::record::{push_read_commit, push_start, seal, segment_header};
 
-/// Bytes that are written at a time.
+/// Bytes per write.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// What was copied of a log.
+/// Result of copying a log.
 pub(crate) struct RescuedLog {
-    /// Commits.
+    /// Number of commits.
     pub(crate) record_count: u64,
     /// The last commit.
     pub(crate) last: CommitClock,
-    /// Where the copy ends.
+    /// End of the copy.
     pub(crate) end: Position,
-    /// Where the log ended that was read.
+    /// End of the log that was read.
     pub(crate) read_to: Position,
-    /// So much of the manifest was on disk, as far as the log knows.
+    /// Length of the manifest on disk, as far as the log states it.
     pub(crate) manifest: ManifestMark,
-    /// What is missing.
+    /// Descriptions of the missing parts.
     pub(crate) losses: Vec<String>,
 }
 
 /// The only segment of the copy.
 const NUMBER: u32 = 1;
 
-/// Copies the commits of the log in `from`, in their order, to a new log in `to`, as far as they
-/// can be read. What is at or below `released` is not missed. `seen` is told of each commit in
-/// each region.
+/// Copies the readable commits of the log in `from`, in order, to a new log in `to`. Commits at
+/// or below `released` are not reported as missing. `seen` is called with each commit and each of
+/// its regions.
 ///
 /// # Errors
 ///
-/// Those of writing the copy, and of the system.
+/// Errors of writing the copy, and I/O errors.
 pub(crate) fn rescue(
     env: &dyn Env,
     from: &Path,
@@ -96,11 +97,11 @@ pub(crate) fn rescue(
     copy.finish(read_to, losses)
 }
 
-/// How the segments hang together, as far as their starts can be read.
+/// Chain of the segments, as far as their starts can be read.
 struct Chain {
-    /// Where a segment ends that is not the last.
+    /// End of each segment that is not the last.
     ends: BTreeMap<u32, u64>,
-    /// Segments with the one before them, and the last sequence there.
+    /// The predecessor of each segment, and the last sequence there.
     before: BTreeMap<u32, (u32, Sequence)>,
 }
 
@@ -111,7 +112,8 @@ impl Chain {
             if let Some((Start { before, .. }, last)) =
                 SegmentScan::open(env, from, number)?.start()?
             {
-                // Of two that name the same one, the one with the higher number counts.
+                // Of two segments with the same predecessor, the one with the higher number
+                // counts.
                 chain.ends.insert(before.segment, before.byte_count);
                 chain.before.retain(|_, (segment, _)| *segment != before.segment);
                 chain.before.insert(number, (before.segment, last));
@@ -120,12 +122,12 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Returns whether a later segment took the place of this one.
+    /// Returns whether a later segment replaces this one.
     fn is_given_up(&self, number: u32) -> bool {
         self.before.iter().any(|(after, (before, _))| *before < number && number < *after)
     }
 
-    /// Returns what is missing between segments.
+    /// Describes what is missing between segments.
     fn missing(&self, numbers: &[u32], released: Sequence) -> Vec<String> {
         let missing = self
             .before
@@ -163,7 +165,7 @@ impl Copy {
         Ok(Copy { file, pending, byte_count: 0, record_count: 0, last, manifest })
     }
 
-    /// Takes note of what a record says of the manifest.
+    /// Updates the length of the manifest from a record.
     fn note(&mut self, header: &Header, body: &[u8], number: u32) {
         let known = match header.kind {
             RecordKind::Commit => None,

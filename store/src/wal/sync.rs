@@ -1,5 +1,6 @@
-//! What the threads of the log meet by: the ordinary locks, or, with the feature `model-check` of
-//! the crate in `store/model`, those of a model checker, which tries many orders of the same steps.
+//! Synchronization primitives of the log: the ordinary ones, or, with the feature `model-check`
+//! of the crate in `store/model`, those of a model checker, which runs the same steps in many
+//! orders.
 
 pub(super) use chosen::*;
 
@@ -19,12 +20,12 @@ mod chosen {
     pub(in crate::wal) use shuttle::sync::atomic::{AtomicBool, AtomicU64};
     pub(in crate::wal) use shuttle::thread::{Builder, JoinHandle, Thread, current, park};
 
-    /// A mutex as `parking_lot` has it.
+    /// A mutex with the interface of `parking_lot`.
     pub(in crate::wal) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     pub(in crate::wal) struct MutexGuard<'a, T> {
         mutex: &'a shuttle::sync::Mutex<T>,
-        /// `None` only within a wait.
+        /// `None` only during a wait.
         guard: Option<shuttle::sync::MutexGuard<'a, T>>,
     }
 
@@ -56,7 +57,7 @@ mod chosen {
         }
     }
 
-    /// A condition variable as `parking_lot` has it.
+    /// A condition variable with the interface of `parking_lot`.
     pub(in crate::wal) struct Condvar(shuttle::sync::Condvar);
 
     pub(in crate::wal) struct TimedOut(bool);
@@ -82,7 +83,7 @@ mod chosen {
             guard.guard = Some(again);
         }
 
-        /// Time passes at once or never: nothing that has to happen may depend on it.
+        /// The timeout passes at once or never, so progress must not depend on it.
         pub(in crate::wal) fn wait_for<T>(
             &self,
             guard: &mut MutexGuard<'_, T>,

@@ -1,4 +1,4 @@
-//! Tests of the log as a whole, in a world that fails on purpose.
+//! Tests of the log as a whole, with fault injection.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::wal::record::START_BYTES;
 
 const DIRECTORY: &str = "/data/wal";
 
-/// What a test writes as the commit of this number.
+/// Returns the edits that a test writes as the commit of this number.
 fn edits(number: u64, value_bytes: usize) -> Vec<RegionEdit> {
     let row = format!("row{number}");
     let key = KeyParts {
@@ -40,7 +40,7 @@ impl Opened {
         self.replayed.iter().map(|(sequence, _)| *sequence).collect()
     }
 
-    /// Appends a commit and checks that it gets the place after the one before.
+    /// Appends a commit and checks that its sequence follows the previous one.
     fn append(&self, value_bytes: usize, durability: Durability) -> Result<Sequence> {
         let number = self.wal.clock().sequence.0 + 1;
         let edits = edits(number, value_bytes);
@@ -135,7 +135,7 @@ fn released_segments_go() {
     let log = open(&env, 500, 25).unwrap();
     assert_eq!(log.sequences(), (26..=50).collect::<Vec<_>>());
     log.append_all(1, 10);
-    // The active segment goes too once all in it is flushed.
+    // The active segment is removed too once all its commits are flushed.
     let before = files(&env);
     log.wal.release(Sequence(51)).unwrap();
     let after = files(&env);
@@ -145,7 +145,7 @@ fn released_segments_go() {
     let log = open(&env, 500, 51).unwrap();
     assert_eq!(log.sequences(), [52]);
     drop(log);
-    // What was not released must be there.
+    // Segments that were not released must exist.
     assert!(matches!(open(&env, 500, 50), Err(Error::Corrupt { .. })));
 }
 
@@ -247,7 +247,7 @@ fn a_full_disk_refuses_commits_until_there_is_room() {
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append_all(1, 10);
     env.leave_room(0);
-    // Zeros ahead are room; this is more.
+    // More than the zeros that were written ahead.
     log.append(1 << 20, Durability::SyncWal).unwrap();
     assert!(matches!(
         log.wal.wait_for(Sequence(2)).wait(),
@@ -263,7 +263,7 @@ fn a_full_disk_refuses_commits_until_there_is_room() {
     while log.wal.status().failed.is_some() {
         std::thread::yield_now();
     }
-    // What was open is committed.
+    // The commits whose outcome was unknown are committed.
     log.wal.wait_for(Sequence(2)).wait().unwrap();
     log.append_all(1, 10);
     drop(log);
@@ -365,7 +365,7 @@ fn followers_see_commits_in_order() {
     assert_eq!(*follower.told.lock(), (2..=201).collect::<Vec<_>>());
 }
 
-/// Commits in the place that comes, and waits; the record says which region it had to be.
+/// Commits at the next sequence, and waits; the region in the record must match it.
 fn append_somewhere(wal: &Wal, durability: Durability) {
     // The region is that of the next sequence: threads take turns until it fits.
     static TURN: Mutex<()> = Mutex::new(());
@@ -425,7 +425,7 @@ fn damage_before_the_tail_is_an_error() {
             Err(other) => panic!("{other}"),
             Ok(log) => {
                 let found = log.sequences();
-                // The last record that was made, or a note behind it that nobody needs.
+                // The last commit record, or a mark behind it that is not needed.
                 assert!(found == [1, 2, 3, 4] || found == [1, 2, 3, 4, 5], "only the last is cut");
                 if found.len() == 4 {
                     cut_at.insert(position);
@@ -443,8 +443,8 @@ fn damage_before_the_tail_is_an_error() {
                 assert_eq!((named, offset), (path.clone(), length as u64));
             }
             Err(other) => panic!("{other}"),
-            // Without its start nothing of the segment was ever on disk, as far as it knows; and
-            // the last zeros are not noted before there are records over the zeros before them.
+            // Without its start, nothing in the segment was on disk as far as it states; and the
+            // last zeros are not recorded before there are records over the zeros before them.
             Ok(log) if length < START_BYTES as usize => assert!(log.replayed.is_empty()),
             Ok(log) => assert_eq!(log.sequences(), [1, 2, 3, 4, 5]),
         }
@@ -464,7 +464,7 @@ fn a_missing_segment_is_an_error() {
     match open(&env, 100, 0) {
         Err(Error::Corrupt { path: named, .. }) => assert_eq!(named, path, "{names:?}"),
         Err(other) => panic!("{other}"),
-        // One that was prepared and passed over has nothing that could be missed.
+        // A prepared segment that was skipped has no records that could be missing.
         Ok(log) => assert_eq!(log.sequences(), [1, 2, 3, 4, 5, 6, 7, 8, 9], "{path:?}"),
     }
 }
@@ -477,7 +477,7 @@ fn segments_go_to_the_archive_and_can_be_read_there() {
     let log = open_with(with_archive, 0).unwrap();
     log.append_all(50, 10);
     log.wal.release(Sequence(50)).unwrap();
-    // What is left is empty: the active one, and what the log's thread prepared.
+    // The remaining segments are empty: the active one, and the prepared one.
     let moved = env.list(&archive).unwrap();
     assert!(moved.len() > 1);
     assert!(files(&env).iter().all(|name| !moved.contains(name)));
@@ -572,7 +572,7 @@ fn the_documented_example_holds() {
     assert_eq!(hex, documented);
 }
 
-/// Crashes and failures at random: what was acknowledged is there, and what is there is a prefix.
+/// Random crashes and failures: acknowledged commits survive, and surviving commits are a prefix.
 #[test]
 fn crashes_lose_nothing_that_was_acknowledged() {
     for seed in 0..3000_u64 {
@@ -595,7 +595,7 @@ fn crashes_lose_nothing_that_was_acknowledged() {
                 [Unsynced::Lost, Unsynced::Torn, Unsynced::Holed, Unsynced::Kept][next(4) as usize];
             let after = env.after_crash(unsynced);
             drop(log);
-            // After a sync that failed the system may have lost what it was given.
+            // After a failed sync the system may have lost the bytes that it was passed.
             if unsynced == Unsynced::Kept && !syncs_may_fail {
                 history.synced = history.handed_over.max(history.synced);
             }
@@ -604,7 +604,7 @@ fn crashes_lose_nothing_that_was_acknowledged() {
     }
 }
 
-/// Lets something fail: for ever, or for a while. Returns whether syncs may.
+/// Injects a permanent or temporary fault. Returns whether syncs may fail.
 fn disturb(env: &FaultEnv, next: &mut impl FnMut(u64) -> u64) -> bool {
     let mut syncs_may_fail = false;
     match next(4) {
@@ -627,7 +627,7 @@ fn disturb(env: &FaultEnv, next: &mut impl FnMut(u64) -> u64) -> bool {
     syncs_may_fail
 }
 
-/// What happened to a log.
+/// The commits made to a log, and their durability.
 #[derive(Default)]
 struct History {
     appended: u64,

@@ -1,4 +1,4 @@
-//! What a commit returns: something to wait with until it is durable.
+//! Ticket of a commit, for waiting until the commit is durable.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crate::cell::Sequence;
 use crate::error::{Error, Result};
 use crate::wal::log::Log;
 
-/// How often a wait that can be cancelled looks whether it was.
+/// Interval at which a cancellable wait checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Ready when a commit is as durable as it asked for. A `Future`, and [`DurableTicket::wait`] for
-/// plain threads.
+/// Handle that becomes ready when a commit has its requested durability. A `Future`, and
+/// [`DurableTicket::wait`] for plain threads.
 ///
-/// Fails with [`Error::LogFailed`] if the log could not be written: the
-/// commit's fate is then open until the log can be written again or the store is opened again.
+/// Fails with [`Error::LogFailed`] if the log could not be written. The outcome of the commit is
+/// then unknown until the log can be written again or the store is opened again.
 pub struct DurableTicket {
     log: Arc<Log>,
     sequence: Sequence,
-    /// Tells those who wait for one sequence apart; 0 while it does not wait.
+    /// Distinguishes waiters for one sequence; 0 while it does not wait.
     ticket: u64,
 }
 
@@ -30,8 +30,8 @@ impl DurableTicket {
         DurableTicket { log, sequence, ticket: 0 }
     }
 
-    /// Blocks until the commit is durable. The calling thread may write and sync the log for
-    /// itself and others.
+    /// Blocks until the commit is durable. The calling thread may become the leader that writes
+    /// and syncs the log for itself and others.
     pub fn wait(self) -> Result<()> {
         self.log.wait_durable(self.sequence)
     }
@@ -40,7 +40,7 @@ impl DurableTicket {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`]; what [`DurableTicket::wait`] returns.
+    /// [`Error::Cancelled`]; the errors of [`DurableTicket::wait`].
     pub fn wait_unless(mut self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -53,12 +53,12 @@ impl DurableTicket {
         }
     }
 
-    /// Returns the commit.
+    /// Returns the sequence of the commit.
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// Returns whether it is durable already.
+    /// Returns whether the commit is durable already.
     pub fn is_ready(&self) -> bool {
         self.log.durable() >= self.sequence
     }

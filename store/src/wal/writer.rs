@@ -1,22 +1,25 @@
-//! The files of the log: which segment is written, what of it is on disk, and what is done when
-//! the disk refuses.
+//! Segment files of the log: the active segment, the unsynced records, and recovery from write
+//! failures.
 //!
 //! ```text
-//!   queue --take all--> sealed for the segment --write--> unsynced --sync--> syncing --> gone
+//!   queue --take all--> sealed for the segment --write--> unsynced --sync--> syncing --> dropped
 //!                                                            |                  |
-//!                                 a write or a sync fails:   `- written again --'
+//!                                 a write or a sync fails:   `--- rewritten ----'
 //!                                                               to a new segment
 //! ```
 //!
 //! # Invariants
 //!
 //! 1. Records are written in the order of their sequences, each to one segment.
-//! 2. What is not known to be on disk is kept in memory. After a failed write or sync nobody asks
-//!    the same file again: all that was kept goes to a new segment, whose first record says where
-//!    the log before it ends, and only then is anything acknowledged.
-//! 3. Zeros are on disk before records are written over them, and a record before says so, where
-//!    records are small: a file that was cut is seen to be.
+//! 2. Records that are not known to be on disk are retained in memory. After a failed write or
+//!    sync the file is not synced again: all retained records go to a new segment, whose first
+//!    record says where the log before it ends, and only then is a commit acknowledged.
+//! 3. Small synced records only overwrite zeros that are already on disk, and an earlier record
+//!    states how many bytes the file has, so that a truncated file is detected.
 //! 4. One thread syncs at a time, without the writer's lock, so that others can write meanwhile.
+//!
+//! The leader and committing threads ([`super::log`]) call it; the reader of the same files is
+//! [`super::reader`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,56 +35,56 @@ use crate::wal::record::{
     segment_header,
 };
 
-/// Zeros that are written ahead of small synced records: a sync of bytes that the file has already
-/// does not have to change the file system's own records, and a file that was cut can be told.
+/// Zeros that are written ahead of small synced records: a sync of bytes inside the file's length
+/// does not have to change file system metadata, and a truncated file can be detected.
 const AHEAD_BYTES_MAX: u64 = 256 << 10;
-/// Batches from this size on are not worth zeros ahead.
+/// Batch size from which no zeros are written ahead.
 const SMALL_BATCH_BYTES: usize = 32 << 10;
-/// Batches from this size on are kept as they are, smaller ones are gathered in chunks of it, which
-/// are used again.
+/// Batch size from which a batch is retained as one chunk; smaller ones are gathered in chunks of
+/// this size, which are reused.
 const KEPT_CHUNK_BYTES: usize = 256 << 10;
 
-/// Where the log is and how it is cut.
+/// Location of the log and sizes of its segments.
 #[derive(Clone)]
 pub struct WalOptions {
     /// Files and clock.
     pub env: Arc<dyn Env>,
-    /// Where the segments are.
+    /// Directory of the segments.
     pub directory: PathBuf,
-    /// The database that they are of.
+    /// Database that the segments belong to.
     pub database: DatabaseId,
-    /// Bytes at which a segment is closed and the next begun.
+    /// Size at which a segment is closed and the next one started.
     pub segment_bytes: u64,
-    /// Where segments go that are not needed any more; `None`: they are removed.
+    /// Directory to which obsolete segments are moved; `None`: they are removed.
     pub archive: Option<PathBuf>,
-    /// Bytes of records that are not known to be on disk, and kept in memory until they are, from
-    /// which on ASYNC commits wait for the disk.
+    /// Bytes of unsynced records, which are retained in memory, from which ASYNC commits wait for
+    /// the disk.
     pub unsynced_bytes_max: u64,
 }
 
-/// A segment that was made before it is needed.
+/// A segment that was created in advance.
 pub(super) struct Prepared {
     number: u32,
     file: Arc<dyn SegmentFile>,
     allocated_bytes: u64,
 }
 
-/// Records that are not known to be on disk.
+/// Retained records that are not known to be on disk.
 #[derive(Debug)]
 struct Unsynced {
     chunks: Vec<Vec<u8>>,
     byte_count: u64,
     /// The first sequence among them that must be on disk before it is acknowledged.
     first_synced: Option<Sequence>,
-    /// Empty chunks for the next time, and how many are kept.
+    /// Empty chunks for reuse, and the maximal number of them.
     free: Vec<Vec<u8>>,
     free_max: usize,
 }
 
 impl Unsynced {
-    /// Returns an empty list; `bytes_max` is what may wait for the disk.
+    /// Returns an empty list; `bytes_max` is the limit of unsynced bytes.
     fn new(bytes_max: u64) -> Unsynced {
-        // There are two of them, which take turns.
+        // There are two lists, which are swapped.
         let free_max = (bytes_max / 4 / KEPT_CHUNK_BYTES as u64).clamp(1, 64) as usize;
         Unsynced {
             chunks: Vec::new(),
@@ -92,7 +95,7 @@ impl Unsynced {
         }
     }
 
-    /// Takes the records of a batch.
+    /// Adds the records of a batch.
     fn keep(&mut self, batch: &mut Batch) {
         self.byte_count += batch.bytes.len() as u64;
         self.first_synced = self.first_synced.or(batch.first_synced);
@@ -125,7 +128,7 @@ impl Unsynced {
     }
 }
 
-/// A sync that is to be made.
+/// A sync to be executed, with the state of the writer when it was requested.
 pub(super) struct SyncJob {
     files: Vec<Arc<dyn SegmentFile>>,
     synced: Mark,
@@ -137,7 +140,7 @@ pub(super) struct SyncJob {
 }
 
 impl SyncJob {
-    /// Waits for the disk.
+    /// Syncs the files; blocks.
     pub(super) fn run(&self) -> Result<()> {
         self.files.iter().try_for_each(|file| file.sync())
     }
@@ -161,21 +164,21 @@ impl SegmentFile for MissingSegment {
 pub(super) struct Writer {
     options: WalOptions,
     file: Arc<dyn SegmentFile>,
-    /// The segment that is written.
+    /// The segment that is appended to.
     active: Segment,
-    /// Bytes that the active file has, whether they are used or not …
+    /// Length of the active file, including unused zeros …
     allocated_bytes: u64,
-    /// … those of them that are known to be on disk, and those that a record says to be.
+    /// … the part of it that is known to be on disk, and the part that a record states to be.
     allocated_synced: u64,
     allocated_noted: u64,
-    /// So much of the manifest is on disk.
+    /// Length of the manifest on disk.
     manifest: ManifestMark,
-    /// So many notes of it were written, or are on disk.
+    /// Number of marks written, and number on disk.
     written_marks: u64,
     synced_marks: u64,
-    /// Segments that are not written any more, oldest first.
+    /// Segments that are closed, oldest first.
     closed: Vec<Segment>,
-    /// Their files that are not known to be on disk.
+    /// Files of closed segments that are not known to be on disk.
     closing: Vec<Arc<dyn SegmentFile>>,
     /// The log is on disk up to here …
     synced: Mark,
@@ -185,24 +188,24 @@ pub(super) struct Writer {
     synced_through: Sequence,
     unsynced: Unsynced,
     syncing: Unsynced,
-    /// All commits up to here were handed to the system.
+    /// All commits up to here have been passed to the operating system.
     written: Sequence,
     batch: Batch,
-    /// The number given to a segment last.
+    /// The last segment number that was assigned.
     last_number: u32,
-    /// Changes when records were written again: a sync begun before says nothing any more.
+    /// Changes when records were rewritten: the result of an earlier sync is then obsolete.
     epoch: u64,
-    /// How often records were written again to a new segment.
+    /// Number of times that records were rewritten to a new segment.
     new_segments: u64,
     health: Health,
 }
 
-/// Whether the log can be written.
+/// State of the log: writable or failed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Health {
     /// Rises with each change.
     pub(super) version: u64,
-    /// Why nothing can be written at present.
+    /// The reason why nothing can be written at present.
     pub(super) failed: Option<WriteFailure>,
 }
 
@@ -269,16 +272,16 @@ impl Writer {
         })
     }
 
-    /// Returns the empty batch that is to be exchanged with the queue.
+    /// Returns the empty batch to be swapped with the queue.
     pub(super) fn batch(&mut self) -> &mut Batch {
         &mut self.batch
     }
 
-    /// Writes the batch. What cannot be written is kept.
+    /// Writes the batch. Records that cannot be written are retained.
     ///
     /// # Errors
     ///
-    /// Nothing can be written at present, not to a new segment either.
+    /// Nothing can be written at present, to a new segment either.
     pub(super) fn write(&mut self, roll: Roll) -> Result<()> {
         let last = self.batch.last;
         self.manifest = self.manifest.max(self.batch.manifest.unwrap_or_default());
@@ -287,7 +290,7 @@ impl Writer {
             self.written = last;
             return self.check();
         }
-        // Of a batch with nothing but a note it is that of one before.
+        // A batch with only a mark has the last sequence of an earlier batch.
         let last_logged = self.batch.last_logged.max(self.active.highest);
         let outcome = self.check().and_then(|()| self.roll(roll)).and_then(|()| self.write_batch());
         self.unsynced.keep(&mut self.batch);
@@ -330,7 +333,7 @@ impl Writer {
         self.file.write_at(start, bytes)?;
         self.active.byte_count += bytes.len() as u64;
         self.allocated_bytes = self.allocated_bytes.max(self.active.byte_count);
-        // While there is room for records that are synced before it is used up.
+        // While there is still room, so that the zeros are synced before they are needed.
         let ahead_bytes = ahead_bytes(&self.options);
         if small && self.active.byte_count + ahead_bytes / 2 > self.allocated_bytes {
             self.allocated_bytes = allocate_ahead(&*self.file, self.allocated_bytes, ahead_bytes);
@@ -338,7 +341,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns what a record of the active segment may say of other bytes.
+    /// Returns the lengths of manifest and active segment that a record may state.
     fn known(&self) -> Known {
         Known {
             manifest: self.manifest,
@@ -347,14 +350,14 @@ impl Writer {
         }
     }
 
-    /// Goes on to the next segment if the active one is full. Waits for none that is not prepared,
-    /// unless the active one is twice as long as it is to be.
+    /// Rolls to the next segment if the active one is full. Does not wait for a segment that is
+    /// not prepared, unless the active one has twice its size.
     fn roll(&mut self, roll: Roll) -> Result<()> {
         let next = match roll {
             Roll::No => return Ok(()),
             Roll::To(prepared) if prepared.number > self.active.number => prepared,
             Roll::To(_) | Roll::IfLong => {
-                // A prepared one that came too late stays for the next start to be removed.
+                // A prepared one that came too late is removed when the log is next opened.
                 if self.active.byte_count < self.options.segment_bytes * 2 {
                     return Ok(());
                 }
@@ -387,12 +390,12 @@ impl Writer {
         self.active.number
     }
 
-    /// Returns whether the next segment is soon wanted.
+    /// Returns whether the next segment is needed soon.
     pub(super) fn is_half_full(&self) -> bool {
         self.active.byte_count >= self.options.segment_bytes / 2
     }
 
-    /// Returns whether the next segment is wanted now.
+    /// Returns whether the next segment is needed now.
     pub(super) fn is_full(&self) -> bool {
         self.active.byte_count >= self.options.segment_bytes
     }
@@ -403,7 +406,7 @@ impl Writer {
         self.last_number
     }
 
-    /// Returns the sync that all who wait need, `None` if all is on disk.
+    /// Returns the sync that the waiters need, `None` if all is on disk.
     pub(super) fn begin_sync(&mut self) -> Option<SyncJob> {
         if self.check().is_err() {
             return None;
@@ -413,7 +416,7 @@ impl Writer {
             self.synced_marks = self.written_marks;
             return None;
         }
-        // Nothing is here unless the sync before failed and was mended.
+        // Empty unless an earlier sync failed, and then a new segment has cleared it.
         debug_assert!(self.syncing.byte_count == 0, "two syncs at a time");
         std::mem::swap(&mut self.syncing, &mut self.unsynced);
         let mut files = std::mem::take(&mut self.closing);
@@ -429,10 +432,10 @@ impl Writer {
         })
     }
 
-    /// Takes note of how a sync went.
+    /// Records the result of a sync.
     pub(super) fn end_sync(&mut self, job: &SyncJob, result: Result<()>) -> Result<()> {
         if job.epoch != self.epoch {
-            // All of it was written and synced elsewhere meanwhile.
+            // All of it was rewritten to a new segment and synced meanwhile.
             return Ok(());
         }
         match result {
@@ -451,7 +454,7 @@ impl Writer {
         }
     }
 
-    /// Writes all that is not known to be on disk to a new segment.
+    /// Writes all records that are not known to be on disk to a new segment.
     fn mend(&mut self, error: &Error) -> Result<()> {
         tracing::warn!(%error, "could not write the log; trying a new segment");
         self.begin_anew().inspect_err(|_| {
@@ -460,7 +463,7 @@ impl Writer {
         })
     }
 
-    /// Tries again after a failure.
+    /// Rewrites the retained records to a new segment.
     pub(super) fn begin_anew(&mut self) -> Result<()> {
         let number = self.new_number();
         let mut chunks: Vec<&mut [u8]> = Vec::new();
@@ -473,7 +476,7 @@ impl Writer {
         let (file, synced, allocated_bytes) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                // It is not known what is in it.
+                // The content of the failed segment is unknown.
                 let path = segment_path(&self.options.directory, number);
                 drop(self.options.env.remove(&path));
                 return Err(error);
@@ -500,7 +503,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets the segments behind the synced mark, whose records are in the new segment.
+    /// Drops the segments behind the synced mark, whose records are in the new segment.
     fn forget_after_synced(&mut self) {
         self.closed.push(self.active.clone());
         for segment in &mut self.closed {
@@ -513,13 +516,14 @@ impl Writer {
         for gone in self.closed.extract_if(.., |segment| segment.number > synced) {
             let path = segment_path(&self.options.directory, gone.number);
             if let Err(error) = self.options.env.remove(&path) {
-                // The next start finds that it has no place in the log.
+                // The next opening finds that it is not in the chain.
                 tracing::warn!(%error, "could not remove a segment that was given up");
             }
         }
     }
 
-    /// Returns the highest sequence such that it and all before it are as durable as they want.
+    /// Returns the highest sequence such that it and all before it have their requested
+    /// durability.
     pub(super) fn durable(&self) -> Sequence {
         let waiting = self.syncing.first_synced.or(self.unsynced.first_synced);
         match waiting {
@@ -544,23 +548,23 @@ impl Writer {
         self.synced_through
     }
 
-    /// Returns how many notes of the manifest are on disk.
+    /// Returns the number of marks on disk.
     pub(super) fn synced_marks(&self) -> u64 {
         self.synced_marks
     }
 
-    /// Returns the place up to which the log is on disk.
+    /// Returns the position up to which the log is on disk.
     pub(super) fn synced(&self) -> Mark {
         self.synced
     }
 
-    /// Returns where the log ends, if all of it is on disk.
+    /// Returns the end of the log, if all of it is on disk.
     pub(super) fn synced_end(&self) -> Option<Mark> {
         let end = self.active.end();
         (self.check().is_ok() && self.closing.is_empty() && self.synced == end).then_some(end)
     }
 
-    /// Returns the last commit that was handed to the system.
+    /// Returns the last commit that was passed to the operating system.
     pub(super) fn written(&self) -> Sequence {
         self.written
     }
@@ -585,14 +589,13 @@ impl Writer {
         }
     }
 
-    /// Returns the oldest segment, if nothing in it is needed once all up to `flushed` is elsewhere
-    /// and it is not written any more.
+    /// Returns the oldest segment, if it is closed and all its commits are at or below `flushed`.
     pub(super) fn oldest_obsolete(&self, flushed: Sequence) -> Option<u32> {
         let oldest = self.closed.first()?;
         (oldest.highest <= flushed).then_some(oldest.number)
     }
 
-    /// Takes note that a closed segment is gone.
+    /// Removes a closed segment from the list after its file was removed.
     pub(super) fn forget(&mut self, number: u32) {
         self.closed.retain(|segment| segment.number != number);
     }
@@ -603,24 +606,24 @@ impl Writer {
     }
 }
 
-/// Whether to go on to the next segment.
+/// Decision whether to roll to the next segment.
 pub(super) enum Roll {
     /// The active one is not full.
     No,
-    /// It is full, and this is the next.
+    /// It is full, and this is the prepared next one.
     To(Prepared),
-    /// It is full, and the next is not there yet.
+    /// It is full, and the next one is not prepared yet.
     IfLong,
 }
 
 impl Roll {
-    /// Returns what to do with a full segment.
+    /// Returns the decision for a full segment.
     pub(super) fn of_full(state: &mut State) -> Roll {
         state.prepared.take().map_or(Roll::IfLong, Roll::To)
     }
 }
 
-/// Returns how many zeros are to be ahead of small records.
+/// Returns the number of zeros to write ahead of small records.
 fn ahead_bytes(options: &WalOptions) -> u64 {
     AHEAD_BYTES_MAX.min(options.segment_bytes / 16)
 }
@@ -630,7 +633,7 @@ fn allocate_ahead(file: &dyn SegmentFile, byte_count: u64, ahead_bytes: u64) -> 
     const ZEROS_BYTES: usize = (AHEAD_BYTES_MAX + START_BYTES) as usize;
     static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
     let zeros = &ZEROS[..ahead_bytes as usize];
-    // It is no failure if there is no room for them.
+    // Failing to write them is no error.
     match file.write_at(byte_count, zeros) {
         Ok(()) => byte_count + ahead_bytes,
         Err(_) => byte_count,
@@ -649,18 +652,18 @@ pub(super) fn prepare(options: &WalOptions, number: u32) -> Result<Prepared> {
     Ok(Prepared { number, file, allocated_bytes })
 }
 
-/// What was before a segment.
+/// The log before a new segment.
 struct Before {
-    /// Where the log ends.
+    /// The end of the log.
     end: Mark,
     /// The last sequence there.
     last: Sequence,
-    /// So much of the manifest is on disk.
+    /// Length of the manifest on disk.
     manifest: ManifestMark,
 }
 
-/// Creates a segment with these records, behind the given end of the log; it is on disk with its
-/// name on return. Returns the file, its end, and the bytes that it has.
+/// Creates a segment with these records behind the given end of the log. The segment and its
+/// directory entry are on disk on return. Returns the file, its end, and its length.
 fn begin_segment(
     options: &WalOptions,
     number: u32,
@@ -676,7 +679,7 @@ fn begin_segment(
     }
     let allocated_bytes = allocate_ahead(&*file, byte_count, ahead_bytes(options));
     file.sync()?;
-    // Last: it puts this segment in the place of what is behind `end`.
+    // Last: the start record makes this segment the successor of the log up to `end`.
     let mut start = segment_header(number, options.database).to_vec();
     push_start(&mut start, (end, last), Known { manifest, segment: number, allocated_bytes });
     seal(&mut start[SEGMENT_HEADER_BYTES..], number, end);

@@ -1,4 +1,4 @@
-//! Endpoints that are attached to a table: counted, held to their time, suspended and resumed.
+//! Tests of attached endpoints: statistics, time limit, suspension and resumption.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use store::{CellBatch, Error, Options, Result, Scan, Store, Transaction};
 
 use crate::cases::{TABLE, begin, descriptor, options, put};
 
-/// Counts the rows of a region, or does something else in that of row `g`.
+/// Counts the rows of a region, or takes another action in that of row `g`.
 struct Count {
     env: FaultEnv,
 }
@@ -27,7 +27,7 @@ enum Then {
     PanicEverywhere,
     /// Takes two seconds, and returns.
     TakeTime,
-    /// Takes half a second again and again, as long as it may.
+    /// Takes half a second repeatedly, until the deadline.
     Loop,
 }
 
@@ -147,7 +147,7 @@ fn an_endpoint_that_fails_in_one_region_is_suspended() {
             assert_eq!(veto.message, "coprocessor \"counter\" panicked");
             assert_eq!(veto.code, "38000");
         }
-        // A call that failed is one failure, in however many regions.
+        // A failed call is one failure, regardless of the number of regions.
         assert_eq!((figures(&store).panics, figures(&store).failures_in_a_row), (3, 3));
         let calls = figures(&store).calls;
         let veto = veto(count(&transaction, &env, Then::Count));
@@ -156,7 +156,7 @@ fn an_endpoint_that_fails_in_one_region_is_suspended() {
             "coprocessor \"counter\" of table \"t\" is suspended after 3 failures in a row";
         assert_eq!(veto.message, expected);
         assert_eq!(figures(&store).calls, calls, "it was not called");
-        // The table goes on without it.
+        // The table continues without it.
         put(&store, "c", "v");
         assert!(store.resume_coprocessor(CoprocessorScope::Table(TABLE), "counter").unwrap());
         assert_eq!(count(&begin(&store), &env, Then::Count).unwrap(), 5);

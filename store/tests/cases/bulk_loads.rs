@@ -1,4 +1,5 @@
-//! Bulk loads: adopted whole or not at all, at one place in the order of commits.
+//! Tests of bulk loads: adopted completely or not at all, at one position in the order of
+//! commits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn expected(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 #[test]
 fn a_load_is_newer_than_what_was_committed_before() {
-    // The clock stands still; commits go on without it.
+    // The clock is fixed; commit times advance without it.
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     (0..3).for_each(|number| put(&store, "a", &number.to_string()));
@@ -209,7 +210,7 @@ fn a_load_that_could_not_be_synced_is_whole_or_absent() {
             let store = open(&env).unwrap();
             store.create_table(descriptor(&["m"], 1)).unwrap();
             put(&store, "a", "before");
-            // Files can be removed all the same, by who thinks that the load is not to be.
+            // Removal of files still works, for a load that seems to have failed.
             env.inject(Fault { operation: Operation::Sync, after, count: 1000 });
             let adopted = begin_load(&store, &["a", "b", "z"], "loaded").and_then(BulkLoad::adopt);
             drop(store);

@@ -1,4 +1,4 @@
-//! Checkpoints: a copy at one sequence, under load, whatever happens in the middle.
+//! Tests of checkpoints: a copy at one sequence, under load, and despite crashes and failures.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -80,7 +80,7 @@ fn checkpoints_under_load_hold_all_commits_up_to_a_sequence() {
         }
         let opened = open_copy(&env.after_crash(Unsynced::Lost), Path::new(&directory));
         assert_eq!(rows(&opened), expected, "{directory}: {checkpoint:?}");
-        // It goes on from there.
+        // Commits continue from there.
         assert!(write_pair(&opened, 9, 9) > checkpoint.sequence);
     }
 }
@@ -119,7 +119,7 @@ fn a_crash_on_the_way_leaves_no_half_checkpoint() {
             } else {
                 assert!(!made, "{failing}, {unsynced:?}: acknowledged and gone");
                 absent += 1;
-                // The next one is not hindered by what is left.
+                // The next one is not affected by the leftovers.
                 let store = open(&env).unwrap();
                 store.checkpoint(copy()).unwrap();
                 assert_eq!(rows(&open_copy(&env, copy())), expected, "{failing}, {unsynced:?}");

@@ -1,5 +1,6 @@
-//! Compactions in the background: files stay few, statements wait for their turn, writers wait for
-//! files, what fails is tried again, and the end of a table or store is prompt.
+//! Tests of background compactions: the number of files stays small, statements wait for their
+//! compactions, writers wait for a reduction of files, failures are retried, and drops and
+//! shutdowns end compactions promptly.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ fn leveled() -> CompactionOptions {
     }
 }
 
-/// Never merges by itself.
+/// Never selects a merge on its own.
 fn lazy(blocking_files: u32) -> CompactionOptions {
     let lazy = ExploringOptions { min_files: 1000, max_files: 1000, ..ExploringOptions::default() };
     let policy = CompactionPolicy::Exploring(lazy);
@@ -49,7 +50,7 @@ fn fill(store: &Arc<Store>, flushes: u32, rows: u32) {
     }
 }
 
-/// Returns when nothing runs and nothing waits.
+/// Waits until no compaction runs or is queued.
 fn until_idle(store: &Arc<Store>) {
     while store.status().running_compactions + store.status().queued_compactions > 0 {
         std::thread::yield_now();
@@ -75,7 +76,7 @@ fn every_policy_keeps_the_files_few_and_all_rows() {
         assert!(figures.runs < 6, "{figures:?}");
         assert!(figures.compactions > 0 && figures.flushed_bytes > 0, "{figures:?}");
         assert!(figures.write_amplification() > 1.0 && figures.space_amplification() >= 1.0);
-        // Another policy takes over what this one has left.
+        // Another policy takes over the files of this one.
         let other = if compaction == leveled() { CompactionOptions::default() } else { leveled() };
         store.alter_table(with(other)).unwrap();
         until_idle(&store);
@@ -119,7 +120,7 @@ fn files_of_expired_cells_go_without_being_read() {
     assert_eq!((figures.files, figures.expired_files), (2, 3));
     assert_eq!(figures.compacted_in_bytes, 0);
     env.set_now(200_000_000);
-    // Nobody asks: the clock is enough.
+    // Without a request: the clock suffices.
     put(&store, "x", "y");
     while store.compaction_figures(None).unwrap().files > 0 {
         store.flush(TABLE).unwrap();
@@ -134,7 +135,7 @@ fn files_of_cells_past_their_own_ttl_go_without_being_read() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     let mut table = with(lazy(100));
-    // Neither keeps what counts as never written.
+    // Neither retains cells that count as never written.
     table.families[0].min_versions = 1;
     table.families[0].keep_deleted_cells = KeepDeletedCells::True;
     store.create_table(table).unwrap();
@@ -178,10 +179,10 @@ fn writers_wait_for_compactions_of_too_many_files_but_not_for_ever() {
     let store = Store::open(Path::new("/data"), options).unwrap();
     store.create_table(with(lazy(4))).unwrap();
     fill(&store, 6, 5);
-    // No compaction is at it, so waiting would be of no use.
+    // No compaction is running, so waiting would be useless.
     put(&store, "a", "b");
     assert_eq!(store.status().file_stalls, 0);
-    // One that cannot get on.
+    // A compaction that cannot progress.
     env.fail_after(0);
     assert!(store.compact_table(TABLE, true).is_err());
     assert_eq!(store.status().failed_compactions, 1);
@@ -190,7 +191,8 @@ fn writers_wait_for_compactions_of_too_many_files_but_not_for_ever() {
     assert_eq!(store.compaction_figures(None).unwrap().files, 1);
 }
 
-/// A store whose compactions get one byte a second: they never end by themselves.
+/// A store whose compactions may read one byte per second: they never finish without
+/// cancellation.
 fn crawling(env: &FaultEnv) -> Arc<Store> {
     let slow = Some(Throughput { low_bytes: 1, high_bytes: 1 });
     let compactions = CompactionLimits {
@@ -288,7 +290,7 @@ fn writers_wait_while_a_compaction_is_at_it() {
     });
 }
 
-/// A crash at every write, sync and rename of flushes and compactions, by every policy.
+/// A crash at every write, sync and rename of flushes and compactions, with every policy.
 #[test]
 fn a_crash_at_any_step_loses_nothing() {
     for compaction in [CompactionOptions::default(), leveled()] {
@@ -306,7 +308,7 @@ fn a_crash_at_any_step_loses_nothing() {
             drop(store);
             let store = open(&after).unwrap();
             assert_eq!(scan(&begin(&store)).unwrap(), before, "crash at {crash_at}");
-            // Now and then the store has compacted by itself before, and little was left to do.
+            // Sometimes the store has compacted automatically before, and little was left to do.
             if done && crash_at > 10 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Many clients at once: counters lose nothing, sums stay what they are, deadlocks have one victim.
+//! Concurrent clients: counters lose no increments, sums are constant, deadlocks have one victim.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -57,8 +57,9 @@ fn transfer(store: &Arc<Store>, isolation: Isolation, (from, to): (&str, &str)) 
     transaction.commit()?.durable.wait()
 }
 
-/// Clients move amounts between rows of three regions, some with deadlocks, some with serialization
-/// failures; every snapshot shows the same sum, whatever is flushed and compacted meanwhile.
+/// Clients move amounts between rows of three regions, some with deadlocks, some with
+/// serialization failures; every snapshot has the same sum, regardless of flushes and
+/// compactions.
 #[test]
 fn every_snapshot_shows_whole_commits() {
     let env = FaultEnv::new(1);

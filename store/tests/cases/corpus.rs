@@ -1,4 +1,4 @@
-//! The corpus of the fuzz targets: what once found something must never again.
+//! Regression tests on the corpus of the fuzz targets.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn the_corpus_and_what_the_store_writes_are_read() {
         assert!(!own.is_empty(), "{target} has no seed");
         for seed in &own {
             door(seed);
-            // Cut short and with a bit flipped, here and there.
+            // Truncated and with a bit flipped, at several offsets.
             for place in (0..seed.len()).step_by(seed.len() / 40 + 1) {
                 door(&seed[..place]);
                 let mut flipped = seed.to_vec();

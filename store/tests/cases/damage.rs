@@ -1,6 +1,6 @@
-//! A store file that is damaged such that it cannot be opened: the rest of the store works, who
-//! needs the file is told its name, and nothing is lost once it is back. If it is missing, or
-//! another one stands in its place, nothing is opened.
+//! Tests of a damaged store file that cannot be opened: the rest of the store works, operations
+//! that need the file return its name, and nothing is lost once it is restored. If the file is
+//! missing, or replaced by another one, nothing is opened.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn get(store: &Arc<Store>, get: &Get) -> Result<bool> {
     found
 }
 
-/// Everything that needs the file says so, and everything else works.
+/// Checks that all operations that need the file report it, and that all others work.
 fn check_damaged(store: &Arc<Store>, path: &Path) {
     names(scan(&begin(store)), path);
     names(get(store, &Get::new("a")), path);
@@ -79,14 +79,14 @@ fn check_damaged(store: &Arc<Store>, path: &Path) {
     names(store.compact_table(TABLE, true), path);
     names(store.compact_table(TABLE, false), path);
     names(store.checkpoint(Path::new("/copy")), path);
-    // What is in the log only may go into files.
+    // Cells that are only in the log may be flushed.
     store.flush_table(TABLE).unwrap();
     names(scan(&begin(store)), path);
     let regions = store.regions(TABLE).unwrap();
     let damage = regions[0].damage.as_deref().unwrap();
     assert!(damage.contains(&path.display().to_string()), "{damage}");
     assert_eq!((&regions[1].damage, store.status().damaged_regions), (&None, 1));
-    // The other table does not notice.
+    // The other table is not affected.
     put(store, OTHER, ("c", 0), "new").unwrap();
     store.flush_table(OTHER).unwrap();
     store.compact_table(OTHER, true).unwrap();
@@ -97,7 +97,7 @@ fn check_damaged(store: &Arc<Store>, path: &Path) {
     assert_eq!(rows.row_count(), 4);
 }
 
-/// Makes other bytes of a file.
+/// Modifies the bytes of a file.
 type Damaging = fn(&[u8]) -> Vec<u8>;
 
 fn flipped(bytes: &[u8], from_end: usize) -> Vec<u8> {
@@ -112,7 +112,7 @@ fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
     let damages: [Damaging; 4] = [
         |bytes| bytes[..bytes.len() - 20].to_vec(),
         |_| Vec::new(),
-        // The trailer; the properties, which stand before it.
+        // The trailer; the properties, which precede it.
         |bytes| flipped(bytes, 30),
         |bytes| flipped(bytes, 60),
     ];
@@ -125,7 +125,7 @@ fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
         let store = open(&env).unwrap();
         check_damaged(&store, &path);
         drop(store);
-        // Again, with what was flushed meanwhile; then with the file back in its place.
+        // Again, with the cells flushed meanwhile; then with the file restored.
         let store = open(&env).unwrap();
         names(scan(&begin(&store)), &path);
         drop(store);

@@ -1,4 +1,4 @@
-//! Single calls without a transaction.
+//! Tests of autocommit calls without a transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,8 +103,8 @@ fn increments_and_blind_puts_lose_nothing() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     put(&store, "n", "0");
-    // Each put adds 1000 to what is counted below it; an increment that read before the put and
-    // wrote after it would take that away again.
+    // Each put adds 1000 to the count below it; an increment that read before the put and wrote
+    // after it would undo that.
     std::thread::scope(|scope| {
         let counter = scope.spawn(|| {
             for _ in 0..500 {
@@ -153,7 +153,7 @@ fn sections_that_are_not_looked_at_may_be_missing_of_columnar_values() {
     assert_eq!(wanting(&[0, 1], None), "first");
     let all = Filter::All(Vec::new());
     assert_eq!(wanting(&[0], Some(all)), "first", "a filter sees whole values");
-    // Sections by another layout say nothing of this one.
+    // A selection for another layout has no effect.
     let other = WantedSections::new(0, &[SectionKind::Fixed(4)], [0]);
     let get = Get { sections: Some(vec![Arc::new(other)].into()), ..Get::new("a") };
     let mut out = CellBatch::new();

@@ -1,5 +1,6 @@
-//! Damaged data directories: each file cut, removed, exchanged, changed, in each way. A store opens
-//! with all that was acknowledged, or not at all; and then nothing in the directory has changed.
+//! Tests of damaged data directories: each file truncated, removed, exchanged or modified. A
+//! store opens with all acknowledged commits, or not at all; in that case nothing in the
+//! directory has changed.
 //!
 //! `BENNU_DAMAGE=all` tries every length and every bit, instead of some of each kind.
 
@@ -20,13 +21,13 @@ use crate::cases::{begin, descriptor, options};
 
 /// Each transaction writes a row to each of them.
 const TABLES: [TableId; 3] = [TableId(1), TableId(2), TableId(3)];
-/// Transactions before and after the tables were flushed.
+/// Number of transactions before the tables are flushed, and after.
 const FLUSHED: u32 = 20;
 const COUNT: u32 = 32;
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// How the process ended that wrote the directory.
+/// The end of the process that wrote the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Stopped,
@@ -34,7 +35,7 @@ enum End {
 }
 
 fn small(env: &FaultEnv) -> Options {
-    // Room for several records ahead, so that there is some before it is used up.
+    // Several records fit into the zeros ahead, so that some are left at the end.
     Options { wal_segment_bytes: 16_000, region_threads: 1, ..options(env) }
 }
 
@@ -56,8 +57,8 @@ fn write(store: &Arc<Store>, number: u32) {
     transaction.commit().unwrap().durable.wait().unwrap();
 }
 
-/// Returns the files of a store with three tables, one of them split: in files, in the log, in
-/// both.
+/// Returns the files of a store with three tables, one of them split: with rows in files, in the
+/// log, in both.
 fn directory(end: End) -> Files {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
@@ -102,7 +103,7 @@ fn env_of(files: &Files) -> FaultEnv {
     env
 }
 
-/// What a table holds: the numbers of the transactions, or why it cannot be read.
+/// Returns the content of a table: the numbers of the transactions, or the error of reading it.
 fn rows(store: &Arc<Store>, table: TableId) -> Result<Vec<u32>> {
     let reader = begin(store);
     let mut scanner = reader.scan(table, Scan::all())?;
@@ -117,15 +118,15 @@ fn rows(store: &Arc<Store>, table: TableId) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// What may be lost: commits that only bytes at the end of the log know of may be taken for ones
-/// that never were.
+/// Permitted loss: commits that are covered only by bytes at the end of the log may be mistaken
+/// for a torn tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
     None,
     Tail,
 }
 
-/// Opens a damaged directory and checks what comes of it. Returns whether it was opened.
+/// Opens a damaged directory and checks the result. Returns whether it was opened.
 fn check(what: &str, files: &Files, loss: Loss) -> bool {
     let env = env_of(files);
     let store = match open(&env) {
@@ -172,7 +173,7 @@ fn kind(path: &Path) -> &str {
     path.extension().and_then(|name| name.to_str()).unwrap_or("manifest")
 }
 
-/// Bytes of a file up to the last that is not zero.
+/// Returns the length of a file up to the last byte that is not zero.
 fn used(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
@@ -191,7 +192,7 @@ fn run(end: End, damage: impl Fn(&mut Files, &Path) -> Vec<(String, Files, Loss)
     assert!(opened < count, "{end:?}: all of {count} cases were opened");
 }
 
-/// Makes the cases of one file: its bytes in other ways, or none.
+/// Returns the cases of one file: modified bytes, or no file.
 fn cases(
     files: &Files,
     path: &Path,
@@ -279,7 +280,7 @@ fn bytes_that_have_changed_are_found_out() {
     }
 }
 
-/// Salvages a directory, which stays as it is; returns what each table of the copy holds.
+/// Salvages a directory, which must not change; returns the content of each table of the copy.
 fn salvaged(what: &str, files: &Files) -> (Salvaged, Vec<Vec<u32>>) {
     let env = env_of(files);
     let disk: Arc<dyn Env> = Arc::new(env.clone());
@@ -292,7 +293,7 @@ fn salvaged(what: &str, files: &Files) -> (Salvaged, Vec<Vec<u32>>) {
     let found: Vec<Vec<u32>> = TABLES.iter().map(|table| rows(&store, *table).unwrap()).collect();
     write(&store, COUNT + 1);
     drop(store);
-    // Again, from the manifest that the first start has written.
+    // Again, from the manifest that the first opening has written.
     let store = open_copy(&env);
     for (table, before) in TABLES.iter().zip(&found) {
         assert_eq!(rows(&store, *table).unwrap()[..before.len()], before[..], "{what}");
@@ -332,7 +333,7 @@ fn what_can_be_read_is_salvaged() {
                     assert!(found.iter().all(|number| all.contains(number)), "{what}: {found:?}");
                     let is_lost = found.len() < all.len();
                     assert!(!is_lost || !report.losses.is_empty(), "{what}: a loss untold");
-                    // What the manifest does not say is known without it.
+                    // The content of the manifest is known without it.
                     assert!(!is_lost || !is_manifest, "{what}: {found:?}, {report:?}");
                 }
             }
@@ -340,14 +341,14 @@ fn what_can_be_read_is_salvaged() {
     }
 }
 
-/// Writes some rows to all tables, and has those of the first flushed.
+/// Writes some rows to all tables, and flushes the first.
 fn write_and_flush(store: &Arc<Store>, numbers: std::ops::RangeInclusive<u32>) {
     numbers.for_each(|number| write(store, number));
     store.flush(TABLES[0]).unwrap();
 }
 
-/// Returns the files of a directory in which `change` comes behind the end of the manifest, and
-/// the files that it has removed are still there if `removes` is not set.
+/// Returns the files of a directory in which the edits of `change` are missing from the end of
+/// the manifest, and the files that it has removed still exist if `removes` is not set.
 fn forgotten(removes: bool, change: impl Fn(&Arc<Store>)) -> Files {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();

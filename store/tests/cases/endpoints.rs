@@ -1,5 +1,5 @@
-//! Endpoints: side by side in regions, page by page, over own writes, whatever becomes of the
-//! regions, stopped by the first error.
+//! Tests of endpoints: parallel in regions, page by page, over own writes, despite splits and
+//! merges of the regions, stopped by the first error.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::cases::{TABLE, begin, descriptor, open, options, put};
 
 type RowRange = (Vec<u8>, Option<Vec<u8>>);
 
-/// Returns the rows, batch by batch of two; does something else in a row that is `marked`.
+/// Returns the rows, in batches of two; takes another action in a row that is `marked`.
 #[derive(Default)]
 struct Rows {
     regions: Mutex<Vec<RegionId>>,
@@ -36,7 +36,7 @@ enum Then {
     #[default]
     Fail,
     Panic,
-    /// Sets the flag and reads on.
+    /// Sets the flag and continues reading.
     Cancel(Arc<AtomicBool>, AtomicU64),
     /// Ends the page at this row.
     EndAt(&'static [u8]),
@@ -87,7 +87,7 @@ fn everything() -> [RowRange; 1] {
     [(Vec::new(), None)]
 }
 
-/// Returns the answers as they came.
+/// Returns the answers in the order received.
 fn pages(
     transaction: &Transaction,
     ranges: &[RowRange],
@@ -156,7 +156,7 @@ fn every_region_of_the_ranges_answers_over_own_writes() {
     transaction.mutate(TABLE, vec![Mutation::new("h").delete_row()]).unwrap();
     transaction.begin_statement();
     put(&store, "z", "later");
-    // So few rows are one page a region, and asked for in order by the caller alone.
+    // So few rows are one page per region, and processed in order by the caller alone.
     let call = |ranges: &[RowRange]| pages(&transaction, ranges, &Request::default()).unwrap();
     assert_eq!(call(&everything()), [keys(&["a", "b", "c"]), keys(&["g", "i"]), keys(&["q"])]);
     let parts = [(b"b".to_vec(), Some(b"c".to_vec())), (b"h".to_vec(), None)];
@@ -178,7 +178,7 @@ fn a_full_page_is_gone_on_from() {
     let expected =
         [keys(&["a", "b", "c", "d"]), keys(&["e"]), keys(&["g", "h", "i", "j"]), keys(&["k", "l"])];
     assert_eq!(answers, expected);
-    // Several ranges of a region: a page ends in the one after, if it is full at the end of one.
+    // Several ranges of a region: a page ends in the next one, if it is full at the end of one.
     let ranges = [
         (b"a".to_vec(), Some(b"c".to_vec())),
         (b"d".to_vec(), Some(b"f".to_vec())),
@@ -205,20 +205,20 @@ fn regions_split_and_merge_between_two_pages() {
     let take = |page: Vec<Vec<u8>>| {
         page_count += 1;
         match page_count {
-            // The region that the next page is of is cut in the middle of what is left, …
+            // The region of the next page is split within the remaining range, …
             1 => {
                 put(&store, "cc", "later");
                 store.split_region(TABLE, SplitPoint::At(b"f".to_vec()))?;
                 store.flush(TABLE)?;
             }
-            // … its halves are put together, with the next one, …
+            // … its daughters are merged with the next one, …
             2 => {
                 let regions = store.regions(TABLE)?;
                 let regions: Vec<RegionId> = regions.iter().map(|region| region.region).collect();
                 store.compact(TABLE, true)?;
                 store.merge_regions(TABLE, &regions)?;
             }
-            // … and cut elsewhere.
+            // … and split elsewhere.
             3 => {
                 store.split_region(TABLE, SplitPoint::At(b"o".to_vec()))?;
             }
@@ -272,7 +272,7 @@ fn errors_and_panics_end_the_call() {
             |_| Err(Error::InvalidRequest("not wanted".into())),
         );
         assert!(matches!(refused, Err(Error::InvalidRequest(_))));
-        // The store is none the worse for it.
+        // The store is unaffected.
         assert_eq!(called(&transaction, &everything()).len(), 3);
         assert!(store.endpoint_calls().is_empty());
     }
@@ -365,7 +365,7 @@ fn a_region_with_large_files_is_called_in_pieces() {
     assert_eq!((progress[0], progress[progress.len() - 1]), ((0, 2), (2, 2)));
     rows.sort();
     assert_eq!(rows, (0..600).filter(|number| *number != 7).map(row).collect::<Vec<_>>());
-    // Where few rows are asked for there are few pieces.
+    // A narrow range has few partitions.
     let narrow = [(row(100), Some(row(101)))];
     assert_eq!(pages(&transaction, &narrow, &Request::default()).unwrap().len(), 1);
 }
@@ -418,13 +418,13 @@ proptest! {
         }
         let expected = scanned(&transaction, &ranges);
         prop_assert_eq!(&called(&transaction, &ranges), &expected);
-        // The same while regions are split and others write.
+        // The same during splits and concurrent writes.
         let mut later = later_splits.into_iter();
         let mut found = Vec::new();
         let take = |page: Vec<Vec<u8>>| {
             found.extend(page);
             if let Some(point) = later.next() {
-                // Refused where a region begins already.
+                // Rejected if a region begins there already.
                 let _ = store.split_region(TABLE, SplitPoint::At(row(point)));
                 // This transaction holds the locks of its own rows.
                 if !own.contains_key(&point) {

@@ -1,4 +1,4 @@
-//! Crashes at every write: acknowledged commits are whole, others whole or absent.
+//! Crashes at every write: acknowledged commits are complete, others complete or absent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn commit(store: &Arc<Store>, number: u64) -> Result<()> {
     transaction.commit()?.durable.wait()
 }
 
-/// Runs until the world fails; returns how many commits were acknowledged.
+/// Commits until the environment fails; returns the number of acknowledged commits.
 fn work(env: &FaultEnv) -> Result<u64> {
     let mut acknowledged = 0;
     let mut run = || -> Result<()> {
@@ -58,7 +58,7 @@ fn a_crash_at_any_write_keeps_what_was_acknowledged() {
         }
         let rows: BTreeMap<String, String> = scan(&begin(&store)).unwrap().into_iter().collect();
         check(&rows, acknowledged, failing);
-        // And it goes on from there.
+        // And it continues from there.
         commit(&store, 100).unwrap();
         store.flush_table(TABLE).unwrap();
         assert_eq!(scan(&begin(&store)).unwrap().iter().filter(|(_, v)| v == "100").count(), 2);

@@ -1,4 +1,4 @@
-//! Filters as text, for scripts: `all(prefix(a),value(>=,5))`. Has no spaces.
+//! Textual syntax of filters for scripts: `all(prefix(a),value(>=,5))`. Without spaces.
 //!
 //! ```text
 //! all(F,…) any(F,…) while(F) skip(F)
@@ -27,10 +27,10 @@ use store::{Filter, RowRef, Timestamp};
 
 type Parsed<T> = Result<T, String>;
 
-/// Finds the index of a family by its name.
+/// Look-up of the index of a family by its name.
 type Families<'a> = &'a dyn Fn(&str) -> Parsed<u8>;
 
-/// Keeps rows of which a value contains a text.
+/// Keeps rows with a value that contains a text.
 struct Contains(String);
 
 impl RowPredicate for Contains {
@@ -43,7 +43,7 @@ impl RowPredicate for Contains {
     }
 }
 
-/// Reads a filter.
+/// Parses a filter.
 pub(crate) fn parse(text: &str, families: Families<'_>) -> Parsed<Filter> {
     let (name, arguments) = match text.split_once('(') {
         Some((name, rest)) => {
@@ -136,7 +136,7 @@ fn column(text: &str, families: Families<'_>) -> Parsed<(u8, Vec<u8>)> {
     Ok((families(family)?, qualifier.into()))
 }
 
-/// Reads a range.
+/// Parses a range.
 fn range(text: &str) -> RowRange {
     let (start, stop) = text.split_once("..").unwrap_or((text, ""));
     let bytes = |text: &str| text.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! What regions tell about their load.
+//! Tests of the load statistics of regions.
 
 use std::time::Duration;
 

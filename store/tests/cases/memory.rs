@@ -1,5 +1,5 @@
-//! The memory of the process against the budget. Each figure needs a process of its own: the tests
-//! of the normal run start this program again with one of those that are ignored.
+//! Tests of the process's memory against the budget. Each measurement needs a separate process:
+//! the tests of the normal run start this program again with one of the ignored tests.
 //!
 //! Larger: `cargo test --release -p bennu-store --test scripts memory::measured -- --ignored
 //! --nocapture --test-threads=1`, with `BENNU_MEMORY_DATA` and `BENNU_MEMORY_BUDGET` in MiB.
@@ -21,7 +21,7 @@ const ROW_BYTES: u64 = VALUE_BYTES as u64 + 16;
 const BATCH_ROWS: u64 = 50;
 const WRITERS: u64 = 2;
 
-/// Returns a figure of this process in bytes: `VmRSS` now, `VmHWM` the highest since it was reset.
+/// Returns a size of this process in bytes: `VmRSS` now, `VmHWM` the highest since it was reset.
 fn figure(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -36,7 +36,7 @@ fn say(text: &str) {
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
-/// Runs one of the tests below in a process of its own.
+/// Runs one of the tests below in a separate process.
 fn measure(name: &str, variables: &[(&str, &str)]) {
     let name = format!("cases::memory::measured::{name}");
     let program = std::env::current_exe().unwrap();
@@ -62,7 +62,7 @@ fn load_compaction_and_scan_stay_within_the_budget() {
     measure("load_compaction_and_scan", &variables);
 }
 
-/// The steps of a run, and the most memory that any took.
+/// The steps of a run, and their maximal memory.
 struct Watch {
     budget: u64,
     since: Instant,
@@ -72,7 +72,7 @@ struct Watch {
 impl Watch {
     fn note(&mut self, what: &str, store: &Store) {
         let highest = figure("VmHWM");
-        // So that the next step has a figure of its own.
+        // So that the next step is measured separately.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         self.highest = self.highest.max(highest);
         let parts = [
@@ -121,8 +121,8 @@ fn put(number: u64) -> Mutation {
     Mutation::new(row(number)).put(0, "q", value)
 }
 
-/// Writes batches with several threads, each of which also reads a row that is there for each, so
-/// that the cache stays full, if it can.
+/// Writes batches with several threads, each of which also reads an existing row per batch, so
+/// that the cache stays full, if possible.
 fn load(store: &Arc<Store>, batches: std::ops::Range<u64>) {
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -156,7 +156,7 @@ fn scan(store: &Arc<Store>) -> u64 {
     found
 }
 
-/// Run in processes of their own.
+/// Run in separate processes.
 mod measured {
     use super::*;
 

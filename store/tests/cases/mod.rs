@@ -1,4 +1,4 @@
-//! Cases that need threads, chance or types that scripts do not have.
+//! Test cases that need threads, randomness, or types that scripts do not have.
 
 mod attached_endpoints;
 mod bulk_loads;
@@ -47,7 +47,7 @@ use store::{
 /// The table of all cases.
 const TABLE: TableId = TableId(1);
 
-/// With `BENNU_SPILL` all transactions spill whatever they stage.
+/// With `BENNU_SPILL` all transactions spill their staged cells.
 fn staged_bytes_max() -> Option<u64> {
     std::env::var_os("BENNU_SPILL").map(|_| 0)
 }
@@ -99,14 +99,14 @@ fn value(batch: &CellBatch) -> Option<String> {
     Some(String::from_utf8_lossy(cell.value).into_owned())
 }
 
-/// Returns all rows, read row by row, and by columns where there are any.
+/// Returns all rows, read by row, and by columns where possible.
 fn scan(transaction: &Transaction) -> Result<Vec<(String, String)>> {
     let rows = scan_rows(transaction)?;
     assert_eq!(scan_columns(transaction)?, rows, "by columns and by rows");
     Ok(rows)
 }
 
-/// Returns all rows by one scan: at a replica, the next one may see more.
+/// Returns all rows by one scan: at a replica, the next scan may see more.
 fn scan_rows(transaction: &Transaction) -> Result<Vec<(String, String)>> {
     let mut rows = Vec::new();
     let mut scanner = transaction.scan(TABLE, Scan::all())?;
@@ -120,7 +120,7 @@ fn scan_rows(transaction: &Transaction) -> Result<Vec<(String, String)>> {
     Ok(rows)
 }
 
-/// The same by columns, where there are any.
+/// As `scan_rows`, by columns where possible.
 fn scan_columns(transaction: &Transaction) -> Result<Vec<(String, String)>> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut rows = Vec::new();
@@ -146,7 +146,7 @@ fn scan_columns(transaction: &Transaction) -> Result<Vec<(String, String)>> {
     }
 }
 
-/// A family of small columnar blocks; values of at least a byte follow its layout.
+/// A family of small columnar blocks; values of at least a byte match its layout.
 fn columnar_family() -> FamilyDescriptor {
     let pieces = vec![Piece::Fixed(0), Piece::Rest(1)];
     FamilyDescriptor {

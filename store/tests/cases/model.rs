@@ -1,5 +1,5 @@
-//! Transactions against a sorted map: what is staged, rolled back, committed, seen by snapshots and
-//! found after a reopening is what the map says.
+//! Property test of transactions against a sorted map: staged, rolled back and committed writes,
+//! and reads by snapshots and after reopening, agree with the map.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ enum Step {
     RollBackTo,
     Commit,
     RollBack,
-    /// A reader keeps the present state.
+    /// A reader holds the present state.
     OpenReader,
     CheckReaders,
     ReadRange(u8, u8),

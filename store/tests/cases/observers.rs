@@ -1,4 +1,4 @@
-//! Observers, where scripts cannot show it: time, threads, whose failure it is.
+//! Tests of observers beyond scripts: time limits, threads, attribution of failures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const OTHER: TableId = TableId(2);
 
 type PreBatch = dyn Fn(&dyn ObserverContext, &mut [Mutation]) -> Result<()> + Send + Sync;
 
-/// Does something before each batch.
+/// Takes an action before each batch.
 struct Before {
     name: &'static str,
     essential: bool,
@@ -164,7 +164,7 @@ fn a_failure_is_counted_where_it_happened() {
     assert_eq!((outer.state, outer.errors, outer.panics), (CoprocessorState::Active, 0, 0));
     assert_eq!((inner.state, inner.panics), (CoprocessorState::Suspended, 10));
     assert!(inner.last_error.unwrap().contains("told to"));
-    // It is not essential: what it saw goes on without it.
+    // It is not essential: the operation proceeds without it.
     try_put(&store, "a").unwrap();
 }
 
@@ -172,7 +172,7 @@ fn a_failure_is_counted_where_it_happened() {
 fn additions_that_were_refused_are_not_there_even_if_the_hook_says_nothing() {
     let store = two_tables(&FaultEnv::new(1));
     observe(&store, TABLE, "outer", |context, batch| {
-        // The row that comes twice cuts the additions in two; the second part is refused.
+        // The repeated row cuts the additions in two; the second part is rejected.
         let mut twice = vec![Mutation::new("x").put(0, "q", b"1".to_vec())];
         twice.push(Mutation::new("x").put(0, "q", b"bad".to_vec()));
         assert!(context.add(OTHER, twice).is_err());
@@ -192,7 +192,7 @@ fn additions_that_were_refused_are_not_there_even_if_the_hook_says_nothing() {
     assert!(!transaction.get(OTHER, &Get::new("x"), &mut row).unwrap());
 }
 
-/// Lets a minute pass when a thread is about to wait, once it is armed.
+/// Advances the clock by a minute when a thread is about to wait, once it is armed.
 struct SlowWait {
     env: FaultEnv,
     armed: AtomicBool,
@@ -303,7 +303,7 @@ fn reads_alone_leave_puts_their_short_way() {
     assert_eq!(reader.0.load(Ordering::SeqCst), 1);
 }
 
-/// Puts a longer value in the place of each value that begins with `v`.
+/// Replaces each value that begins with `v` by a longer one.
 struct Lengthen;
 
 impl CellFilter for Lengthen {

@@ -1,8 +1,8 @@
-//! What the policies of compaction choose: `tests/policies`, text in and text out.
+//! Tests of compaction policies with recorded answers in `tests/policies`.
 //!
-//! A block is a policy, the runs of a store, oldest first, and a question; after `---` the answer.
-//! `BENNU_REGOLD=1` writes the answers anew. A file is `id:first..last:bytes`, then what else is
-//! special about it. `simulate` fills a store with random keys instead, and tells what that cost.
+//! A block is a policy, the runs of a store, oldest first, and a question; after `---` the
+//! answer. `BENNU_REGOLD=1` records the answers again. A file is `id:first..last:bytes`, then its
+//! other properties. `simulate` fills a store with random keys instead, and prints the cost.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -80,7 +80,7 @@ struct OwnedFile {
     sequence: u64,
     markers: u64,
     made: i64,
-    /// When it is seen for the last time.
+    /// The last moment at which one of its cells is visible.
     seen: i64,
     busy: bool,
     /// Draws of each bucket of keys, for simulations.
@@ -271,11 +271,12 @@ fn layout(runs: &[OwnedRun]) -> Layout<'_> {
 const CELL_BYTES: f64 = 116.0;
 /// Cells of a memstore of 64 MiB.
 const FLUSH_CELLS: f64 = 64.0 * 1048576.0 / CELL_BYTES;
-/// Pieces of the space of keys.
+/// Number of buckets of the key space.
 const BUCKETS: usize = 2000;
 
-/// Fills a store with keys drawn evenly from as many as there are entries. Counts in expectation,
-/// so nothing is random: of `n` draws from `k` keys `k * (1 - exp(-n / k))` are different.
+/// Fills a store with keys drawn evenly from as many as there are entries. Computes expected
+/// values, so nothing is random: of `n` draws from `k` keys `k * (1 - exp(-n / k))` are
+/// different.
 struct Simulation {
     entries: f64,
     next_id: u64,
@@ -360,7 +361,7 @@ impl Simulation {
         )
     }
 
-    /// Does what the policy wants until it wants nothing.
+    /// Executes the policy's selections until there are none.
     fn settle(&mut self, case: &mut Case) {
         loop {
             self.most_bytes = self.most_bytes.max(bytes_of(&case.runs));
@@ -381,7 +382,7 @@ impl Simulation {
                     let files = take(&mut case.runs, &inputs);
                     let merged = self.merge(files, case.options.file_bytes);
                     self.written += merged.iter().map(|file| file.bytes as f64).sum::<f64>();
-                    // The inputs are there until the output is.
+                    // The inputs exist until the output does.
                     self.most_bytes = self.most_bytes.max(before + bytes_of_files(&merged));
                     put(&mut case.runs, level, merged);
                 }

@@ -1,4 +1,5 @@
-//! Prepared transactions: kept by rows of a table, made again of their bytes, ended at once.
+//! Tests of prepared transactions: stored in rows of a table, recovered from their encoding, and
+//! ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use store::{Error, Get, Mutation, Result, Store};
 
 use crate::cases::{TABLE, begin, descriptor, get, open, put, scan};
 
-/// The row that keeps the bytes.
+/// The row that stores the encoding.
 const KEPT: &str = "~prepared";
 
 fn created(env: &FaultEnv) -> Arc<Store> {
@@ -97,7 +98,7 @@ fn its_locks_and_cells_come_back() {
     assert_eq!(get(&begin(&store), KEPT).unwrap(), None);
     assert!(["b", "n", "s"].iter().all(|row| !is_locked(&store, row, LockMode::Exclusive)));
     assert!(matches!(end(&prepared), Err(Error::InvalidRequest(_))));
-    // What is no bytes of one is refused, whatever it is.
+    // Malformed bytes are rejected.
     for length in 0..bytes.len() {
         assert!(store.recover_prepared(&bytes[..length]).is_err(), "{length} bytes");
     }
@@ -149,7 +150,7 @@ fn the_example_of_the_format() {
 fn what_the_version_before_has_prepared_is_read() {
     let store = created(&FaultEnv::new(1));
     let mut bytes = prepare(&store).encode().unwrap();
-    // Without the rows that have got other keys.
+    // Without the key changes.
     assert_eq!((bytes[0], bytes.pop()), (2, Some(0)));
     bytes[0] = 1;
     let other = created(&FaultEnv::new(2));

@@ -1,5 +1,5 @@
-//! Background work: flushes by size, a bounded log, writers that wait for memory; and the ends of
-//! tables and stores.
+//! Tests of background work: flushes by size, a bounded log, writers that wait for memory; and
+//! the ends of tables and stores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn memory_and_log_stay_bounded_and_nothing_is_lost() {
         put(&store, &format!("{row:05}"), &filling);
         let status = store.status();
         // Writers wait at one and a half times the limit; a memstore's next chunk may be as large
-        // as all its chunks before.
+        // as all its previous chunks.
         assert!(status.memstore_bytes < status.memstore_limit_bytes * 3, "{status:?}");
     }
     let files: usize = store.regions(TABLE).unwrap().iter().map(|region| region.file_count).sum();
@@ -56,7 +56,7 @@ fn the_region_that_holds_the_log_back_is_flushed() {
     let filling = "x".repeat(2000);
     let oldest_bytes = || store.regions(TABLE).unwrap()[0].memstore_bytes;
     let mut row = 0;
-    // The other region is flushed again and again for its own size; the first is too small for that
+    // The other region is flushed repeatedly because of its size; the first is too small for that
     // and memory is not short, but its only record is at the beginning of the log.
     while oldest_bytes() > 0 {
         assert!(row < 5000, "{:?}", store.status());
@@ -214,7 +214,7 @@ fn a_transaction_that_has_spilled_cannot_be_prepared() {
     assert_eq!(scan(&begin(&store)).unwrap().len(), 0);
 }
 
-/// Returns how many wait for locks.
+/// Returns the number of waiters for locks.
 fn waiting(store: &Store) -> usize {
     store.contended_locks().iter().filter(|lock| lock.waits.is_some()).count()
 }
@@ -248,7 +248,7 @@ fn row_locks_that_do_not_stay_in_memory_keep_others_out() {
         assert_eq!(shared.is_ok(), is_free || row % 2 == 1, "row {row}");
         assert_eq!(many.has_lock(TABLE, &row.to_be_bytes(), LockMode::Shared), !is_free);
     }
-    // Its own locks are in nobody's way, and a put that locks nothing waits for them.
+    // Its own locks do not conflict, and a put without a lock waits for them.
     locked(&many, 2, LockMode::Exclusive, LockWait::NoWait).unwrap();
     let (started, done) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -287,7 +287,7 @@ fn a_new_lock_can_be_given_back_and_an_old_one_stays() {
         let lock = many.lock_seen_row(TABLE, &key, mode, LockWait::Wait).unwrap();
         many.give_back(TABLE, &key, lock).unwrap();
     };
-    // In the table of locks, then in a list.
+    // In the lock table, then in a list.
     for rows in [0..10_u32, 10..3000] {
         for row in rows.clone() {
             locked(&many, row, mode, LockWait::Wait).unwrap();
@@ -306,7 +306,7 @@ fn a_new_lock_can_be_given_back_and_an_old_one_stays() {
         assert_eq!(locked(&other, row, mode, LockWait::Skip).unwrap(), expected, "row {row}");
     }
     assert_eq!(locked(&other, 6001, mode, LockWait::NoWait).unwrap(), SeenRow::Locked);
-    // A row that is there needs no lock for who wants its key, a key without a row does.
+    // An insert of an existing key needs no lock, one of an absent key does.
     assert!(!other.lock_absent_row(TABLE, &7000_u32.to_be_bytes()).unwrap());
     assert!(other.lock_absent_row(TABLE, &7001_u32.to_be_bytes()).unwrap());
     assert_eq!(locked(&many, 7000, mode, LockWait::NoWait).unwrap(), SeenRow::Locked);
@@ -360,7 +360,7 @@ fn locks_strengthened_at_once_do_not_stay_in_memory() {
     };
     locked(&many, 0, LockMode::NoKeyExclusive, LockWait::Wait).unwrap();
     let place = many.lock_place();
-    // Before the place, so that it is weak again afterwards.
+    // Before the position, so that it is weak again afterwards.
     lock(0..5000);
     assert!(store.status().transaction_bytes < 100 << 10, "{}", store.status().transaction_bytes);
     assert!(store.status().row_locks < 2000, "{}", store.status().row_locks);
@@ -397,7 +397,7 @@ fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
         mutation.locking = if row % 2 == 0 { Locking::RowGoes } else { Locking::Row };
         many.mutate(TABLE, vec![mutation]).unwrap();
     }
-    // Another row with the key of one that was deleted and spilled.
+    // Another row with the key of a deleted row whose lock was spilled.
     let again = Mutation::new(102_u32.to_be_bytes()).put(0, "q", "again".into());
     many.mutate(TABLE, vec![again]).unwrap();
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Quotas: which statements are refused, by the clock of the store.
+//! Tests of quotas: rejected statements, by the clock of the store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What reads cost: filters save work.
+//! Tests of the cost of reads: filters avoid reading cells.
 
 use std::sync::Arc;
 

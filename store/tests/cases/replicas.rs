@@ -1,4 +1,4 @@
-//! Replicas: what TIMELINE and STRONG readers see while the primary is held.
+//! Tests of replicas: results of TIMELINE and STRONG reads while the primary is held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ fn timeline(store: &Arc<Store>) -> Transaction {
     store.begin(TransactionOptions { consistency, ..TransactionOptions::default() })
 }
 
-/// Returns when the replicas have all that is visible.
+/// Waits until the replicas have all visible commits.
 fn until_fed(store: &Arc<Store>) {
     let visible = store.status().visible;
     while store.regions(TABLE).unwrap().iter().any(|r| r.replicas[0].applied < visible) {
@@ -108,8 +108,8 @@ fn strong_readers_and_writers_wait() {
     assert_eq!(get(&begin(&store), "a").unwrap().as_deref(), Some("two"));
 }
 
-/// Writers move an amount between two rows in two regions; whatever a replica shows, the sum is
-/// right.
+/// Writers move an amount between two rows in two regions; every read at a replica has the
+/// correct sum.
 #[test]
 fn a_replica_shows_a_prefix_of_history() {
     let store = open(&FaultEnv::new(1)).unwrap();
@@ -138,7 +138,7 @@ fn a_replica_shows_a_prefix_of_history() {
             done.store(true, Ordering::SeqCst);
         });
         while !done.load(Ordering::SeqCst) {
-            // Held together for a moment only: the writer waits meanwhile.
+            // Held together only briefly: the writer waits meanwhile.
             let regions = store.regions(TABLE).unwrap();
             let holds: Vec<_> =
                 regions.iter().map(|region| store.hold_region(region.region).unwrap()).collect();

@@ -1,22 +1,22 @@
-//! The commands of scripts with observers that trace all hooks, and do in some what they are told.
+//! Script commands with observers that trace all hooks, and execute configured actions in some.
 //!
 //! ```text
 //! watch TABLE NAME [priority=] [hooks=a,b] [essential] [veto=HOOK] [fail=HOOK] [panic=HOOK]
 //!         [slow=HOOK] [bypass=HOOK] [hide=ROW] [drop=VALUE] [change=OLD/NEW]
 //!         [spoils=VALUE]
 //! watch-wal NAME …      watch-master NAME …      unwatch TABLE
-//! trace                 what was called since
-//! coprocessors          figures of all
+//! trace                 the calls since the last trace
+//! coprocessors          statistics of all
 //! resume TABLE NAME
-//! limits failures=      opens the store anew with another limit, and nobody watches
-//! calm NAME             does nothing but trace from now on
+//! limits failures=      reopens the store with another limit, without observers
+//! calm NAME             removes all actions; only traces from now on
 //! scan-once TABLE [batch=ROWS] [limit=ROWS]
 //! bulk-load TABLE FAMILY:QUALIFIER ROW/VALUE …
 //! split TABLE ROW       merge TABLE
 //! alter TABLE versions= checkpoint DIRECTORY
 //! ```
 //!
-//! A name in `slow` takes six seconds by the world's clock; the limit is five.
+//! A name in `slow` takes six seconds by the simulated clock; the limit is five.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,7 +44,7 @@ use store::{
 
 use crate::{Answer, Attached, Words, World, shown};
 
-/// Observers that trace.
+/// The tracing observers of a script.
 #[derive(Default)]
 pub(crate) struct Watchers {
     tables: BTreeMap<TableId, Vec<Attached>>,
@@ -55,13 +55,13 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Returns after how many failures in a row a coprocessor is suspended.
+    /// Returns the number of consecutive failures after which a coprocessor is suspended.
     pub(crate) fn failures_max(&self) -> u32 {
         self.failures_max.unwrap_or(CoprocessorLimits::default().failures_max)
     }
 }
 
-/// What a tracer does in a hook.
+/// Action of a tracer in a hook.
 #[derive(Debug, Clone, Copy)]
 enum Deed {
     Veto,
@@ -79,7 +79,7 @@ const DEEDS: [(&str, Deed); 5] = [
     ("bypass", Deed::Bypass),
 ];
 
-/// Traces all hooks.
+/// Observer that traces all hooks.
 struct Tracer {
     name: String,
     hooks: Hooks,
@@ -89,7 +89,7 @@ struct Tracer {
     deeds: Mutex<BTreeMap<String, Deed>>,
     /// Hides this row from readers.
     hide: Option<String>,
-    /// What its filters do.
+    /// Action of its filters.
     drop: Option<String>,
     change: Option<(String, String)>,
     spoils: Option<String>,
@@ -127,7 +127,7 @@ fn written(written: &[Written]) -> String {
 }
 
 impl Tracer {
-    /// Traces a call and does what is to be done in it; returns whether to bypass.
+    /// Traces a call and executes its action; returns whether to bypass.
     fn on(&self, hook: Hook, what: impl std::fmt::Display) -> Result<bool> {
         let name = hook.name();
         self.trace.lock().push(format!("{}: {name} {what}", self.name).trim_end().to_owned());

@@ -1,11 +1,11 @@
-//! The commands of scripts that read.
+//! Script commands that read.
 //!
 //! ```text
 //! get TABLE ROW [families=…] [columns=…] [versions=…] [since=…] [until=…] [times=…] [cells=…]
 //!         [filter=…]
 //! exists TABLE ROW …
 //! scan TABLE [start=ROW] [after=ROW] [stop=ROW] [through=ROW] [prefix=TEXT] [reverse] [limit=ROWS]
-//!            [batch=CELLS] [bytes=BYTES] [seek=ROW] [counts] … and what a get takes
+//!            [batch=CELLS] [bytes=BYTES] [seek=ROW] [counts] … and the options of a get
 //! raw-scan TABLE …
 //!
 //! families=a,b  columns=a:x,a:y  versions=2 or all  times=a:1..5 (of one family)
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Every scan runs twice: in small batches, and as a chain of scans of which each returns one row
-//! or piece and the next goes on from there. The answers must be the same.
+//! or partial row and the next continues from there. The results must be equal.
 
 use store::scan::{CellWindow, FamilyRead};
 use store::{CellBatch, Filter, Get, Scan, TableId, TimeRange, Timestamp, Transaction};
@@ -21,7 +21,7 @@ use store::{CellBatch, Filter, Get, Scan, TableId, TimeRange, Timestamp, Transac
 use crate::cases::filter_text;
 use crate::{Answer, Words, World, shown};
 
-/// What gets and scans have in common.
+/// Common options of gets and scans.
 struct Common {
     families: Option<Vec<u8>>,
     family_reads: Vec<FamilyRead>,
@@ -132,7 +132,7 @@ impl World {
             scanner.seek(seek.as_bytes()).map_err(shown)?;
         }
         let mut last_row = Vec::new();
-        // Small batches, so that every script also tests going on.
+        // Small batches, so that every script also tests continuation.
         while scanner.next_batch(2, &mut batch).map_err(shown)? {
             for index in 0..batch.row_count() {
                 let row = batch.row(index);
@@ -202,7 +202,7 @@ impl World {
         Ok(Scan { families, family_reads, time_range, max_versions, cells, filter, ..scan })
     }
 
-    /// Reads a scan by scans of one row or piece each.
+    /// Reads a scan by scans of one row or partial row each.
     fn chain_of_scans(
         &self,
         transaction: &Transaction,

@@ -1,4 +1,4 @@
-//! The words of scripts that write: edits, and changes of a row that depend on the row.
+//! Script commands that write: edits, and changes of a row that depend on the row.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -139,7 +139,7 @@ fn value(word: &str) -> Vec<u8> {
     }
 }
 
-/// Returns the word of a value.
+/// Returns a value as a word.
 pub(crate) fn shown_value(value: &[u8]) -> String {
     match <[u8; 8]>::try_from(value) {
         Ok(bytes) if matches!(bytes[0], 0 | 0x7f..) => format!("#{}", i64::from_be_bytes(bytes)),

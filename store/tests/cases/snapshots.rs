@@ -1,4 +1,4 @@
-//! Snapshots that were forgotten: seen, counted, and closed when the store says so.
+//! Tests of long-lived snapshots: listed, counted, and closed at the limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ fn repeatable(store: &Arc<Store>) -> Transaction {
     transaction
 }
 
-/// What expires while a snapshot is open stays for it, through flushes, merges and files dropped
-/// whole.
+/// Versions that expire while a snapshot is open stay visible to it, despite flushes, merges and
+/// files dropped whole.
 #[test]
 fn a_snapshot_goes_on_to_see_what_expires_meanwhile() {
     let env = FaultEnv::new(1);
@@ -78,7 +78,7 @@ fn an_old_snapshot_is_seen_and_its_reads_fail_once_it_is_closed() {
     let mut scanner = forgotten.scan(TABLE, Scan::all()).unwrap();
     put(&store, "a", "new");
     env.set_now(8_000_000);
-    // Not too old yet: a compaction keeps what it sees.
+    // Not too old yet: a compaction retains its versions.
     store.flush_table(TABLE).unwrap();
     store.compact_table(TABLE, true).unwrap();
     assert_eq!(get(&forgotten, "a").unwrap().as_deref(), Some("old"));

@@ -1,5 +1,5 @@
-//! Regions that are split and merged while they are read and written: no row is lost, doubled or
-//! seen twice, whatever else goes on, and a crash at any step leaves one of the two states.
+//! Tests of splits and merges during reads and writes: no row is lost, duplicated or returned
+//! twice, despite concurrent activity, and a crash at any step leaves one of the two states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn daughters_have_the_rows_of_their_parent() {
     assert_eq!(scan(&old_reader).unwrap(), before, "a snapshot from before the split");
     drop(old_reader);
     let after = scan(&begin(&store)).unwrap();
-    // The halves are written anew, and the parent's files are gone.
+    // The half-files are rewritten, and the parent's files are removed.
     store.compact(TABLE, true).unwrap();
     assert_eq!(scan(&begin(&store)).unwrap(), after);
     for region in store.regions(TABLE).unwrap() {
@@ -80,7 +80,7 @@ fn a_region_is_split_in_its_middle() {
     store.split_region(TABLE, SplitPoint::Middle(ids(&store)[0])).unwrap();
     let middle: usize = starts(&store)[1][1..].parse().unwrap();
     assert!((30..70).contains(&middle), "{middle}");
-    // Again, though the files are not written anew yet.
+    // Again, though the files are not rewritten yet.
     store.split_region(TABLE, SplitPoint::Middle(ids(&store)[1])).unwrap();
     let quarter: usize = starts(&store)[2][1..].parse().unwrap();
     assert!((middle + 5..95).contains(&quarter), "{quarter} behind {middle}");
@@ -113,7 +113,7 @@ fn what_cannot_be_split_or_merged_is_refused() {
     assert_eq!(scan(&begin(&store)).unwrap().len(), 3);
 }
 
-/// Returns once the table has so many regions, or more.
+/// Waits until the table has at least `count` regions.
 fn await_regions(store: &Store, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while store.regions(TABLE).unwrap().len() < count {
@@ -135,7 +135,7 @@ fn regions_that_have_grown_are_split_by_their_policy() {
     let mut count = 0;
     for user in 0..40 {
         for event in 0..20 {
-            // Nothing that a block could compress away.
+            // Incompressible.
             let value: String = (0..8).map(|n| format!("{:016x}", noise(count * 8 + n))).collect();
             put(&store, &format!("user{user:02}/{event:02}"), &value);
             count += 1;
@@ -163,7 +163,7 @@ fn another_policy_is_kept_to_at_once() {
     }
     store.flush(TABLE).unwrap();
     assert_eq!(store.regions(TABLE).unwrap().len(), 1);
-    // No flush and no compaction comes after it.
+    // No flush and no compaction follows it.
     let split = SplitOptions { policy: SplitPolicy::ConstantSize, max_file_bytes: 16 << 10 };
     store.alter_table(TableDescriptor { split, ..descriptor(&[], 1) }).unwrap();
     await_regions(&store, 2);
@@ -213,7 +213,7 @@ fn a_crash_at_every_step_leaves_one_of_the_two_states() {
                 true => store.merge_regions(TABLE, &ids(&store)).map(drop),
                 false => split_at(&store, "r003"),
             };
-            // The process itself goes on, and does not acknowledge what might be lost.
+            // The process continues, and does not acknowledge commits that might be lost.
             let written = begin(&store);
             let put = Mutation::new("r004").put(0, "q", b"after".to_vec());
             let acknowledged = written
@@ -237,7 +237,7 @@ fn a_crash_at_every_step_leaves_one_of_the_two_states() {
                 let count = ids(&store).len();
                 let (old, new) = if merges { (2, 1) } else { (2, 3) };
                 assert!(count == new || (done.is_err() && count == old), "{count} regions");
-                // It can be done now.
+                // It succeeds now.
                 if count == old {
                     match merges {
                         true => store.merge_regions(TABLE, &ids(&store)).map(drop).unwrap(),
@@ -255,7 +255,7 @@ fn a_crash_at_every_step_leaves_one_of_the_two_states() {
     }
 }
 
-/// Values that writers count up; each key belongs to one writer.
+/// Number of values that writers increment; each key belongs to one writer.
 const KEYS: u64 = 200;
 const WRITERS: u64 = 8;
 const READERS: usize = 8;
@@ -264,11 +264,11 @@ fn key(n: u64) -> String {
     format!("k{n:04}")
 }
 
-/// What each writer has committed last, by key; a reader may see that or anything newer.
+/// The last commit of each writer, by key; a reader may see that or a newer one.
 struct Counters(Vec<AtomicU64>);
 
 impl Counters {
-    /// Checks a scan that began after `seen` was noted.
+    /// Checks a scan that began after `seen` was recorded.
     fn check(&self, seen: &[u64], found: &[(String, String)]) {
         let by_key: BTreeMap<&str, u64> =
             found.iter().map(|(row, value)| (row.as_str(), value.parse().unwrap())).collect();
@@ -309,13 +309,13 @@ fn read_all(store: &Arc<Store>, reverse: bool, batch_rows: usize) -> Result<Vec<
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             rows.push((text(cell.row), text(cell.value)));
         }
-        // Others have their turn in the middle of the scan.
+        // Lets other threads run in the middle of the scan.
         std::thread::yield_now();
     }
     Ok(rows)
 }
 
-/// Splits, merges, flushes and compacts until all has happened often enough.
+/// Splits, merges, flushes and compacts until each has happened often enough.
 fn reshape(store: &Store, reads: &AtomicU64) {
     let (mut splits, mut merges, mut turn) = (0, 0, 0_u64);
     while splits < 40 || merges < 20 || reads.load(Ordering::SeqCst) < 40 {
@@ -344,7 +344,7 @@ fn reshape(store: &Store, reads: &AtomicU64) {
     }
 }
 
-/// Splits, merges, flushes and compacts among sixteen clients that write and read.
+/// Splits, merges, flushes and compacts during the writes and reads of sixteen clients.
 #[test]
 fn nothing_is_lost_or_doubled_under_load() {
     let env = FaultEnv::new(7);

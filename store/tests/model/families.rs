@@ -1,5 +1,5 @@
-//! Random rules of families: so few versions, such short TTLs, blocks so small and policies so
-//! eager that a few cells meet all of them.
+//! Random family descriptors: with so few versions, such short TTLs, such small blocks and such
+//! eager policies that a few cells are affected by all of them.
 
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ pub(crate) fn compaction() -> impl Strategy<Value = CompactionOptions> {
     })
 }
 
-/// A family whose cells have timestamps from 100,000 to 600,000, or later; it is 600,000 or later.
+/// A family whose cells have timestamps from 100,000 to 600,000, or later; the clock is at
+/// 600,000 or later.
 pub(crate) fn family() -> impl Strategy<Value = FamilyDescriptor> {
     let keep = prop_oneof![
         3 => Just(KeepDeletedCells::False),

@@ -1,10 +1,10 @@
-//! The rules of cells as a program that a reader can check: no files, no merge, no cell order, just
-//! commit after commit. What the store answers is compared with what this says.
+//! Executable specification of cell visibility, simple enough to be checked by reading: no files,
+//! no merge, no cell order, just commit after commit. The store's results are compared with it.
 //!
-//! [`hold`] runs the random tests and counts what they compare.
+//! [`hold`] runs the randomised tests and counts their comparisons.
 //!
-//! It is a module of the test binary (for whole stores) and of the unit tests of one family of one
-//! region; the rules in words are in the header of `store::scan::retention`.
+//! It is a module of the test binary (for whole stores) and of the unit tests of one family of
+//! one region; the rules in prose are in the header of `store::scan::retention`.
 
 pub(crate) mod families;
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
-// From the parent: the crate has another name there than here.
+// From the parent module: the crate has another name there.
 use super::{
     Cell, CellType, FamilyDescriptor, KeepDeletedCells, ReadSpec, Timestamp, split_expiring,
 };
@@ -23,12 +23,13 @@ use super::{
 /// A version that a read finds: row, qualifier, timestamp, sequence, value.
 pub(crate) type Found = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
 
-/// A property of random histories: its name, its cases, and how many operations they have at least.
-/// A write, a flush, a read that was drawn and compared with the model count one each.
+/// A property of random histories: its name, its number of cases, and its minimal number of
+/// operations. A write, a flush, and a read that was generated and compared with the model count
+/// one each.
 type Property = (&'static str, u32, u64);
 
-/// All properties, those of the unit tests and those of the test binary, as the default run has
-/// them.
+/// All properties, those of the unit tests and those of the test binary, with the parameters of
+/// the default run.
 const PROPERTIES: [Property; 3] = [
     ("families before and after flushes and compactions", 700, 41_000),
     ("families with staged cells", 700, 11_500),
@@ -44,13 +45,13 @@ const _: () = {
     assert!(operations >= 100_000, "so much random work is promised");
 };
 
-/// Runs the cases of a property, `BENNU_CASES` times as many if that is set. Each returns how many
-/// operations it had. What fails is shrunk, and its seed kept in the file `regressions`, whose
-/// seeds run first.
+/// Runs the cases of a property, `BENNU_CASES` times as many if that is set. Each returns its
+/// number of operations. A failing case is shrunk, and its seed stored in the file `regressions`,
+/// whose seeds run first.
 ///
 /// # Panics
 ///
-/// If a case does, or if there were fewer operations than [`PROPERTIES`] says.
+/// If a case does, or if there were fewer operations than [`PROPERTIES`] requires.
 pub(crate) fn hold<S: Strategy>(
     (name, regressions): (&str, &'static str),
     strategy: S,
@@ -83,12 +84,13 @@ pub(crate) fn hold<S: Strategy>(
 
 type Column = (Vec<u8>, Vec<u8>);
 
-/// Returns what a read of one family finds, in cell order, given all cells that were ever written.
+/// Returns the result of a read of one family, in cell order, from all cells that were ever
+/// written.
 pub(crate) fn visible(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Found> {
-    // What has expired by its own TTL was never written.
+    // A cell expired by its cell TTL counts as never written.
     let is_there = |cell: &&Cell| spec.sees(cell.sequence) && last_seen(cell) >= spec.now_micros;
     let mut seen: Vec<&Cell> = cells.iter().filter(is_there).collect();
-    // Within a commit markers come first: they mask older commits only.
+    // Within a commit markers come first: they mask only older commits.
     seen.sort_by_key(|cell| (cell.sequence, cell.cell_type.is_put()));
     let expiry = family.ttl.map_or(i64::MIN, |ttl| spec.now_micros - ttl.as_micros() as i64);
     let ends = |marker: &Cell| match family.keep_deleted_cells {
@@ -135,7 +137,8 @@ pub(crate) fn visible(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec
     found
 }
 
-/// Returns what a read of the state at `at` finds: by the rules, of what was written until then.
+/// Returns the result of a time travel read at `at`: by the rules, from the cells written until
+/// then.
 #[allow(dead_code, reason = "the unit tests of one family ask for no former states")]
 pub(crate) fn visible_as_of(
     cells: &[Cell],
@@ -147,13 +150,13 @@ pub(crate) fn visible_as_of(
     visible(&until, family, &ReadSpec { now_micros, max_versions: 1, ..*spec })
 }
 
-/// Returns whether the rules promise that rewrites change no answer for a family whose history has
-/// markers of single versions: MIN_VERSIONS leaves open how many of the expired come back then.
+/// Returns whether rewrites cannot change a result for a family whose history has markers of
+/// single versions: with MIN_VERSIONS it is undefined how many expired versions reappear.
 pub(crate) fn allows_version_markers(family: &FamilyDescriptor) -> bool {
     family.min_versions == 0 || family.ttl.is_none()
 }
 
-/// Returns when a cell is there for the last time, in microseconds.
+/// Returns the last moment at which a cell is visible, in microseconds.
 fn last_seen(cell: &Cell) -> i64 {
     match cell.cell_type {
         CellType::ExpiringPut => {

@@ -1,8 +1,8 @@
-//! The disk of a [`FaultEnv`](super::FaultEnv): what is in memory of it and what is on it.
+//! Simulated disk of a [`FaultEnv`](super::FaultEnv): the volatile and the durable state.
 //!
-//! A file has its bytes as a process reads them and its bytes as they lie on the disk, and the
-//! ranges in which the two may differ. A directory has its names twice, and the changes between the
-//! two in their order. A sync makes them equal; a crash keeps any part of the differences.
+//! A file has its bytes as a process reads them, its durable bytes, and the ranges in which the
+//! two may differ. A directory has its names twice, and the changes between the two in order. A
+//! sync makes them equal; a crash retains any part of the differences.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,13 +15,13 @@ use super::Unsynced;
 /// The result of an operation of the disk.
 pub(super) type Outcome<T> = Result<T, ErrorKind>;
 
-/// Numbers that only the seed decides.
+/// Pseudorandom numbers from a seed.
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Random {
-        // Spread, so that neighbouring seeds have nothing in common; never 0.
+        // Spread, so that neighbouring seeds are uncorrelated; never 0.
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-/// What a name leads to.
+/// Target of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(usize),
@@ -48,9 +48,9 @@ pub(super) enum Node {
 #[derive(Debug, Clone, Default)]
 struct File {
     bytes: Vec<u8>,
-    /// As they lie on the disk.
+    /// The durable bytes.
     durable: Vec<u8>,
-    /// Written since the last sync, in the order of writing.
+    /// Ranges written since the last sync, in order.
     dirty: Vec<Range<usize>>,
 }
 
@@ -58,7 +58,7 @@ struct File {
 enum Change {
     Set(OsString, Node),
     Unset(OsString),
-    /// Whole or not at all.
+    /// Atomic.
     Rename(OsString, OsString, Node),
 }
 
@@ -98,7 +98,7 @@ impl Change {
     }
 }
 
-/// Files and directories; numbers of nodes are never used again.
+/// Files and directories; numbers of nodes are never reused.
 #[derive(Debug, Clone)]
 pub(super) struct Disk {
     files: Vec<File>,
@@ -136,8 +136,8 @@ impl Disk {
         }
     }
 
-    /// Creates a directory and its parents; their names are on the disk at once, as all else that
-    /// happened in the directory of a new one: it was synced.
+    /// Creates a directory and its parents; their names are durable at once, as are all earlier
+    /// changes in the directory of a new one, because it was synced.
     pub(super) fn create_directory(&mut self, path: &Path) -> Outcome<usize> {
         let mut at = ROOT;
         for name in path.components().filter_map(plain_name) {
@@ -158,7 +158,7 @@ impl Disk {
         Ok(at)
     }
 
-    /// Returns the directory of a path, which is made if it is not there, and the path's last name.
+    /// Returns the directory of a path, created if need be, and the path's last name.
     fn place_of<'a>(&mut self, path: &'a Path) -> Outcome<(usize, &'a OsStr)> {
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
         let directory = self.create_directory(path.parent().unwrap_or(Path::new("")))?;
@@ -205,7 +205,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes a directory with all in it: file by file, so that a crash may leave some.
+    /// Removes a directory with its content: file by file, so that a crash may leave some.
     pub(super) fn remove_directory(&mut self, path: &Path) -> Outcome<()> {
         let removed = self.directory(path).ok_or(ErrorKind::NotFound)?;
         self.empty(removed);
@@ -239,7 +239,7 @@ impl Disk {
         &self.files[file].bytes
     }
 
-    /// Writes bytes over what is there or behind the end; a gap before them is filled with zeros.
+    /// Overwrites or extends a file; a gap before the bytes is filled with zeros.
     pub(super) fn write_at(&mut self, file: usize, offset: usize, bytes: &[u8]) {
         let file = &mut self.files[file];
         let start = file.bytes.len().min(offset);
@@ -259,7 +259,7 @@ impl Disk {
         }
     }
 
-    /// Fails a sync as Linux does: each page reaches the disk or not, and none is tried again.
+    /// Fails a sync as Linux does: each page may or may not reach the disk, and none is retried.
     pub(super) fn fail_sync(&mut self, file: usize, random: &mut Random) {
         let dirty = std::mem::take(&mut self.files[file].dirty);
         for page in pages(&dirty, random) {
@@ -269,7 +269,7 @@ impl Disk {
         }
     }
 
-    /// Changes one bit of a file, in memory and on the disk.
+    /// Flips one bit of a file, in both states.
     pub(super) fn flip(&mut self, file: usize, bit: usize) {
         let File { bytes, durable, .. } = &mut self.files[file];
         for copy in [bytes, durable] {
@@ -279,7 +279,7 @@ impl Disk {
         }
     }
 
-    /// Writes a file that is on the disk at once, with its name.
+    /// Creates a file that is durable at once, with its name.
     pub(super) fn place(&mut self, path: &Path, bytes: Vec<u8>) -> Outcome<()> {
         let file = self.create(path)?;
         self.files[file] = File { durable: bytes.clone(), bytes, dirty: Vec::new() };
@@ -305,7 +305,7 @@ impl Disk {
         }
     }
 
-    /// Returns the bytes of all files that have a name.
+    /// Returns the bytes of all named files.
     pub(super) fn used_bytes(&self) -> u64 {
         let files = self.paths().into_iter().filter_map(|path| self.file(&path).ok());
         files.map(|file| self.files[file].bytes.len() as u64).sum()
@@ -335,8 +335,7 @@ impl Disk {
 }
 
 impl File {
-    /// Puts a range of the written bytes on the disk, behind zeros if what lies before is not
-    /// there.
+    /// Makes a range of the written bytes durable, extending the file by zeros if need be.
     fn write_through(&mut self, range: Range<usize>) {
         if self.durable.len() < range.end {
             self.durable.resize(range.end, 0);
@@ -370,7 +369,7 @@ impl File {
     }
 }
 
-/// Cuts ranges at the bounds of pages, whose size the seed decides.
+/// Divides ranges at page boundaries; the seed decides the page size.
 fn pages(ranges: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
     let page_bytes = [16, 64, 512, 4096][random.below(4)];
     let mut pages = Vec::new();

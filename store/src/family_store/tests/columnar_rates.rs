@@ -1,6 +1,5 @@
-//! What columnar blocks cost and save beside row blocks. Figures for a person to read:
-//! `ROWS=5000000 cargo test --release -p bennu-store --lib columnar_rates -- --ignored
-//! --nocapture`.
+//! Benchmark of columnar blocks against row blocks. Prints measurements: `ROWS=5000000 cargo test
+//! --release -p bennu-store --lib columnar_rates -- --ignored --nocapture`.
 
 use super::*;
 use crate::file::FileWriter;
@@ -15,9 +14,9 @@ fn layout() -> ValueLayout {
     ValueLayout { sections, shapes: vec![ValueShape { prefix: HEADER.to_vec(), pieces }] }
 }
 
-/// Reads of a round.
+/// Gets per round.
 const GETS: u64 = 500_000;
-/// Sums of a round: the system counts the time of a thread in steps of some milliseconds.
+/// Sums per round: the system measures the CPU time of a thread in steps of some milliseconds.
 const SUMS: u64 = 25;
 
 const HEADER: [u8; 5] = [0x11, 1, 10, 64, 2];
@@ -112,7 +111,7 @@ impl Figures {
     }
 }
 
-/// Nanoseconds that this thread has run: others on the machine do not count.
+/// CPU time of this thread in nanoseconds, unaffected by others on the machine.
 fn ran_nanos() -> u64 {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     schedstat.split(' ').next().unwrap().parse().unwrap()

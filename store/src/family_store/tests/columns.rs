@@ -1,5 +1,5 @@
-//! Scans take columns where nothing hides or changes a row, and read rows elsewhere; either way
-//! they give what a scan of rows gives.
+//! Tests of scans that take columns where no row is hidden or changed, and read rows elsewhere;
+//! either way the result is that of a scan of rows.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn spec(snapshot: u64) -> ReadSpec {
     }
 }
 
-/// Returns how many rows came as columns and how many did not.
+/// Returns the numbers of rows returned as columns and as rows.
 fn counts(store: &FamilyStore, spec: &ReadSpec) -> (usize, usize) {
     let view = store.view();
     let rows = scan(&view, spec, None, (b"", None), false);
@@ -53,7 +53,7 @@ fn counts(store: &FamilyStore, spec: &ReadSpec) -> (usize, usize) {
     }
 }
 
-/// Returns how many of a hundred gets and a few of rows that are not there need no merge.
+/// Returns how many of a hundred gets and a few of absent rows need no merge.
 fn plain_gets(store: &FamilyStore, spec: &ReadSpec) -> usize {
     let view = store.view();
     let is_plain = |row: &u64| {
@@ -63,7 +63,7 @@ fn plain_gets(store: &FamilyStore, spec: &ReadSpec) -> usize {
     (0..110).filter(is_plain).count()
 }
 
-/// A hundred rows in one file, the commit of each after that of the one before.
+/// A hundred rows in one file, the commit of each after that of the previous one.
 fn hundred(family: &FamilyDescriptor) -> (FaultEnv, FamilyStore) {
     let env = FaultEnv::new(1);
     let store = open(&env, family, &[]);
@@ -80,11 +80,11 @@ fn rows_that_nothing_touches_come_as_columns() {
     assert_eq!(counts(&store, &spec(100)), (100, 0));
     // Not the last rows of blocks.
     assert!((80..110).contains(&plain_gets(&store, &spec(100))));
-    // Of the file nothing is wanted.
+    // No cell of the file is visible.
     assert_eq!(plain_gets(&store, &spec(0)), 110);
     store.apply(&[at(50, 0, 101, CellType::Put), at(10, 0, 102, CellType::DeleteFamily)]);
     assert_eq!(counts(&store, &spec(100)), (98, 2));
-    // Row 10 is hidden; the row after it is the one that is found instead.
+    // Row 10 is hidden; the next row is found instead.
     assert_eq!(counts(&store, &spec(102)), (97, 2));
     flush(&store, 102, 102);
     assert_eq!(counts(&store, &spec(102)), (97, 2));
@@ -117,7 +117,7 @@ fn blocks_with_what_a_read_may_not_see_are_read_by_rows() {
     let (columns, rows) = counts(&store, &spec(100));
     assert_eq!(columns + rows, 51);
     assert!((35..51).contains(&columns), "{columns}");
-    // Blocks keep the layout that they were written with, and so does what is not merged again.
+    // Blocks keep the layout that they were written with until they are rewritten.
     let (_env, store) = hundred(&family());
     store.set_family(Arc::new(FamilyDescriptor {
         value_layout: ValueLayout::default(),

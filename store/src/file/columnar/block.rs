@@ -1,9 +1,9 @@
-//! A columnar block as the cache holds it: which part lies where, and what the heads of the parts
-//! of keys say, is found out once, not by every read. Of a block with a front the cache holds the
-//! front, and with it the pieces that were read since, each opened once.
+//! Cached form of a columnar block: positions of the parts and heads of the key parts are decoded
+//! once, not by every read. Of a block with a front the cache holds the front, together with the
+//! pieces that were read since, each decompressed once.
 //!
-//! The layout of values is taken apart once for a file, not for each of its blocks
-//! ([`KnownLayout`]), so that reads at random find it near.
+//! The layout of values is decoded once for a file, not for each of its blocks ([`KnownLayout`]),
+//! so that random reads find it in the processor's cache.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -25,8 +25,8 @@ use crate::file::origin::Origin;
 use crate::layout::{ReadLayout, WantedSections};
 use crate::prefetch::prefetch;
 
-/// Where a part lies that is stored as it is. Of others the start is behind the end, so that they
-/// are found to be none by the check of the bounds that there is anyway.
+/// Range of a part that is stored uncompressed. For others the start is above the end, so that
+/// the bounds check, which is made anyway, excludes them.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: u32,
@@ -35,7 +35,7 @@ struct Place {
 
 const ELSEWHERE: Place = Place { start: 1, end: 0 };
 
-/// The heads of the parts that every cell has something of.
+/// The decoded heads of the parts that have an entry for every cell.
 #[derive(Debug, Clone, Copy)]
 struct CellHeads {
     rows: StringsHead,
@@ -46,57 +46,57 @@ struct CellHeads {
     shapes: NumbersHead,
 }
 
-/// A columnar block whose head and directory were read.
+/// A columnar block with decoded head and directory.
 #[derive(Debug)]
 pub(in crate::file) struct ColumnarBlock {
     head: Head,
     layout: Arc<ReadLayout>,
     cells: OnceLock<CellHeads>,
     places: Box<[Place]>,
-    /// The parts that lie elsewhere, once they are opened; empty if there are none.
+    /// The parts that are not in `bytes`, once they are opened; empty if there are none.
     opened: Box<[OpenedPart]>,
-    /// Bytes of those parts that are in `bytes`, when all are open.
+    /// Bytes of those parts of which the stored form is in `bytes`, when all are open.
     opened_bytes: usize,
-    /// Bytes of all parts, none of which are compressed.
+    /// Uncompressed bytes of all parts.
     raw_bytes: usize,
-    /// Bytes of what was read since.
+    /// Bytes of pieces read since.
     read_bytes: AtomicUsize,
     bytes: Arc<[u8]>,
-    /// Where the block begins in `bytes`, without the header of its frame.
+    /// Offset of the block in `bytes`, without the header of its frame.
     begin: usize,
-    /// Where what is not in `bytes` is read from.
+    /// Source of the bytes that are not in `bytes`.
     origin: Option<Origin>,
 }
 
-/// Raw bytes, once they are opened.
+/// Raw bytes of a piece, once it is opened.
 pub(super) type OpenedBytes = OnceLock<Box<[u8]>>;
 
-/// A part that does not lie in the bytes of its block as it is.
+/// A part that is compressed or not in the bytes of its block.
 #[derive(Debug, Default)]
 struct OpenedPart {
     whole: OpenedBytes,
     chunks: OnceLock<Box<OpenedChunks>>,
 }
 
-/// The chunks of a part, of which some are open.
+/// The chunks of a part, some of which are open.
 #[derive(Debug)]
 struct OpenedChunks {
     chunks: Chunks,
     slots: Box<[OpenedBytes]>,
 }
 
-/// How a block is divided, and what of it is there.
+/// Division of a block, and its loaded portion.
 pub(in crate::file) enum Division {
     /// It has no front.
     None,
-    /// It has a front, and is there as a whole, without its frame.
+    /// It has a front, and is loaded completely, without its frame.
     Whole,
-    /// Its front is there, frame and all.
+    /// Its front is loaded, with its frame.
     Front(Origin),
 }
 
 /// The layout of values of a file's blocks, known since the first of them was read. All have the
-/// same.
+/// same one.
 #[derive(Debug, Default)]
 pub(in crate::file) struct KnownLayout(OnceLock<Arc<ReadLayout>>);
 
@@ -113,7 +113,7 @@ impl KnownLayout {
     }
 }
 
-/// Reads head and directory of a block and makes room for the parts that are opened later.
+/// Decodes head and directory of a block and allocates slots for the parts that are opened later.
 pub(in crate::file) fn prepare(
     block: Block,
     known: &KnownLayout,
@@ -181,7 +181,7 @@ impl PreparedBlock for ColumnarBlock {
         &self.bytes
     }
 
-    /// As if all parts were open that are there, and with those that were read since.
+    /// Counts all loaded parts as if they were open, and those read since.
     fn byte_count(&self) -> usize {
         let tables = size_of_val(&*self.places) + size_of_val(&*self.opened);
         let opened = self.opened_bytes + self.read_bytes.load(Ordering::Relaxed);
@@ -194,7 +194,7 @@ impl ColumnarBlock {
         self.head.cell_count
     }
 
-    /// Returns the bytes of all parts, none of which are compressed.
+    /// Returns the uncompressed bytes of all parts.
     pub(super) fn raw_bytes(&self) -> usize {
         self.raw_bytes
     }
@@ -211,21 +211,21 @@ impl ColumnarBlock {
         &self.layout
     }
 
-    /// Brings near what is known of the sections of values.
+    /// Prefetches the metadata of the sections of values.
     pub(super) fn prefetch_sections(&self) {
         self.opened.iter().skip(FIRST_SECTION).for_each(prefetch);
     }
 
-    /// Brings near what a search in the block looks at first.
+    /// Prefetches the fields that a search in the block reads first.
     pub(in crate::file) fn prefetch(&self) {
-        // It takes some cache lines.
+        // Several cache lines.
         prefetch(&self.head);
         prefetch(&self.cells);
         prefetch(&self.places);
         prefetch(&self.origin);
     }
 
-    /// Returns the block as far as it is there.
+    /// Returns the block as far as it is loaded.
     fn body(&self) -> &[u8] {
         &self.bytes[self.begin..]
     }
@@ -234,7 +234,7 @@ impl ColumnarBlock {
         Entry::of(self.body(), &self.head, part).ok_or(Malformed)
     }
 
-    /// Returns a part that lies in the bytes of the block as it is.
+    /// Returns a part that is uncompressed in the bytes of the block.
     #[inline]
     fn plain_part(&self, part: usize) -> Result<Option<&[u8]>, Malformed> {
         let place = self.places.get(part).ok_or(Malformed)?;
@@ -249,7 +249,7 @@ impl ColumnarBlock {
         }
     }
 
-    /// Returns a part of keys, which is in the front.
+    /// Returns a part of the keys, which is in the front.
     #[inline]
     fn key_part(&self, part: usize) -> Result<&[u8], Malformed> {
         match self.plain_part(part)? {
@@ -274,8 +274,8 @@ impl ColumnarBlock {
         Ok(self.put(&slot.whole, opened, is_here && entry.storage != Storage::Chunks))
     }
 
-    /// Puts what was opened into its slot. Another reader may have been faster; both opened the
-    /// same. What was not `counted` before makes the block heavier.
+    /// Stores opened bytes in their slot. Another reader may have been faster with the same
+    /// bytes. Bytes that were not `counted` before increase the block's weight in the cache.
     fn put<'a>(&self, slot: &'a OpenedBytes, opened: Box<[u8]>, is_counted: bool) -> &'a [u8] {
         let byte_count = opened.len();
         let mut is_first = false;
@@ -293,8 +293,8 @@ impl ColumnarBlock {
         bytes
     }
 
-    /// Hands some bytes of the block to `open`, from memory or from the file, of which their
-    /// checksums are still to be checked by [`ColumnarBlock::checked`].
+    /// Passes a range of the block to `open`, from memory or from the file; the caller verifies
+    /// checksums by [`ColumnarBlock::checked`].
     fn with_bytes<R>(
         &self,
         range: Range<usize>,
@@ -307,8 +307,8 @@ impl ColumnarBlock {
         }
     }
 
-    /// Returns a piece without its checksum, which is checked if the piece was just read: of a
-    /// block that is there as a whole that was done.
+    /// Returns a piece without its checksum, which is verified if the piece was just read: in a
+    /// completely loaded block that was done.
     fn checked<'a>(&self, piece: &'a [u8]) -> Result<&'a [u8], BlockError> {
         if let Some(origin) = &self.origin {
             origin.check(piece)?;
@@ -409,7 +409,7 @@ impl ColumnarBlock {
         Ok(self.put(slots.get(chunk).ok_or(Malformed)?, bytes, false))
     }
 
-    /// Brings near what a cell has of the sections of values, as far as it is open.
+    /// Prefetches a cell's entries in the sections of values, as far as they are open.
     pub(super) fn prefetch_value(&self, index: usize) {
         for (section, width) in self.layout.widths().iter().enumerate() {
             if let Some(bytes) = self.open_entry(FIRST_SECTION + section, (*width).into(), index)
@@ -421,7 +421,7 @@ impl ColumnarBlock {
         }
     }
 
-    /// As [`ColumnarBlock::entry_of`], of what is open.
+    /// As [`ColumnarBlock::entry_of`], for open parts only.
     fn open_entry(&self, part: usize, width: usize, index: usize) -> Option<&[u8]> {
         let whole = match self.plain_part(part).ok()? {
             Some(bytes) => bytes,
@@ -443,8 +443,8 @@ impl ColumnarBlock {
         }
     }
 
-    /// Returns the bytes that one cell has of a part of values, whose entries have `width` bytes,
-    /// or are strings if that is 0. Of a part in chunks only that of the cell is opened.
+    /// Returns a cell's entry in a part of values, whose entries have `width` bytes, or are
+    /// strings if that is 0. In a part in chunks only the cell's chunk is opened.
     fn entry_of(&self, part: usize, width: usize, index: usize) -> Result<&[u8], BlockError> {
         let whole = match self.plain_part(part)? {
             Some(bytes) => bytes,
@@ -466,9 +466,9 @@ impl ColumnarBlock {
         }
     }
 
-    /// Returns a section of which only some rows are looked at. If they are few, and it is in
-    /// chunks that are not open yet, only those that have them are opened: then it is in `slot`,
-    /// with zeros in the place of the others.
+    /// Returns a section of which only some rows are read. If they are few, and it is in chunks
+    /// that are not open yet, only their chunks are opened: then the section is in `slot`, with
+    /// zeros for the other rows.
     pub(super) fn section_of_rows<'a>(
         &'a self,
         section: usize,
@@ -545,8 +545,8 @@ impl ColumnarBlock {
         Ok(Numbers { head: self.cells()?.shapes, part: self.key_part(SHAPES)? })
     }
 
-    /// Appends the value of a cell, put together again; if only some sections are `wanted`, the
-    /// others are zeros or empty.
+    /// Appends the assembled value of a cell; if only some sections are `wanted`, the others are
+    /// zeros or empty.
     pub(super) fn append_value(
         &self,
         index: usize,

@@ -1,6 +1,6 @@
-//! Builds columnar blocks, one after the other.
+//! Builder of columnar blocks.
 //!
-//! A cell is taken apart when it is added; what is left for the end of the block is to compress.
+//! A cell is divided into parts when it is added; finishing a block only compresses them.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ use crate::file::encoding::{BlockBuilder, encoding_code};
 use crate::file::format::{BLOCK_HEADER_BYTES, CHECKSUM_BYTES, data_header, u32_at};
 use crate::layout::{SectionKind, ValueLayout};
 
-/// Sections enter the front as long as it stays below this: it is read for every row.
+/// Limit of the front up to which sections are stored in it: the front is read for every row.
 const FRONT_BYTES: usize = 8 << 10;
-/// Raw bytes of a chunk, about, of which there are at least two.
+/// Approximate raw bytes of a chunk; a part has at least two.
 const CHUNK_BYTES: usize = 4 << 10;
-/// The same where they are compressed for their size.
+/// The same for compression by zstd.
 const ZSTD_CHUNK_BYTES: usize = 16 << 10;
 
 /// Builds columnar blocks.
@@ -29,10 +29,10 @@ pub(in crate::file) struct ColumnarBuilder {
     encoded_layout: Vec<u8>,
     compression: Compression,
     compressor: Compressor,
-    /// For each shape, whether it has each section.
+    /// For each shape, the sections that it has.
     present: Vec<Vec<bool>>,
     rows: StringsBuilder,
-    /// Bytes that all rows begin with.
+    /// Length of the common prefix of all rows.
     row_prefix: usize,
     qualifiers: StringsBuilder,
     qualifier_prefix: usize,
@@ -42,9 +42,9 @@ pub(in crate::file) struct ColumnarBuilder {
     shapes: Vec<u64>,
     whole: StringsBuilder,
     sections: Vec<SectionBuilder>,
-    /// Of the value that is being added.
+    /// Parts of the value that is being added.
     parts: Vec<Range<usize>>,
-    /// Of keys and values.
+    /// Bytes of keys and values.
     byte_count: usize,
     is_plain: bool,
     scratch: Vec<u8>,
@@ -69,7 +69,7 @@ impl SectionBuilder {
 }
 
 impl ColumnarBuilder {
-    /// Appends the raw bytes of a part and returns the width of its entries, 0 of strings and
+    /// Appends the raw bytes of a part and returns the width of its entries, 0 for strings and
     /// numbers.
     fn append_raw(&self, part: usize, raw: &mut Vec<u8>) -> usize {
         match part {
@@ -92,7 +92,7 @@ impl ColumnarBuilder {
         0
     }
 
-    /// Appends a part: to the front, or as a piece behind it, or in chunks.
+    /// Appends a part: to the front, or behind it as a piece or in chunks.
     fn append_part(
         &mut self,
         part: usize,
@@ -132,7 +132,8 @@ impl ColumnarBuilder {
         StoredPart { start: behind, length, storage, chunk_bits: 0, is_behind: true }
     }
 
-    /// Appends a part in chunks of `1 << bits` rows: its table to the front, the chunks behind it.
+    /// Appends a part in chunks of `1 << bits` rows: its table to the front, the chunks behind
+    /// it.
     fn append_chunks(
         &mut self,
         part: usize,
@@ -171,8 +172,8 @@ impl ColumnarBuilder {
         }
     }
 
-    /// Appends bytes as they are stored. Opening them costs more than reading them, so they must
-    /// get smaller by an eighth.
+    /// Appends bytes, compressed only if that saves at least an eighth, because decompression
+    /// costs more than reading.
     fn compress(&mut self, compression: Compression, raw: &[u8], out: &mut Vec<u8>) -> Storage {
         let limit = raw.len() - raw.len() / 8;
         match self.compressor.append_below(limit, compression, raw, out) {
@@ -248,7 +249,7 @@ impl ColumnarBuilder {
         out.extend_from_slice(&least.to_le_bytes());
         out.extend_from_slice(&greatest.to_le_bytes());
         out.extend_from_slice(&last_sequence.to_le_bytes());
-        // Of the front, and zeros.
+        // Length of the front, and zeros.
         out.extend_from_slice(&[0; HEAD_BYTES - WHOLE_HEAD_BYTES]);
     }
 
@@ -272,37 +273,38 @@ impl ColumnarBuilder {
     }
 }
 
-/// A block being laid out: front, and what comes behind it.
+/// A block under construction: the front, and the pieces behind it.
 struct DividedBlock<'a> {
-    /// The block begins here in `out`.
+    /// Offset of the block in `out`.
     start: usize,
     /// The front.
     out: &'a mut Vec<u8>,
     /// The pieces behind it.
     behind: Vec<u8>,
-    /// Where `out` has places among the pieces, which are known when the front has ended.
+    /// Offsets in `out` of positions relative to the pieces, which are resolved when the front is
+    /// finished.
     begins_behind: Vec<usize>,
 }
 
-/// What the directory will say of a part.
+/// Directory entry of a part.
 struct StoredPart {
     start: usize,
     length: usize,
     storage: Storage,
     chunk_bits: u8,
-    /// `start` counts from the first piece.
+    /// True if `start` is relative to the first piece.
     is_behind: bool,
 }
 
 impl DividedBlock<'_> {
-    /// Returns the part that was just added to the front.
+    /// Returns the entry of the part that was just added to the front.
     fn in_front(&self, start: usize, storage: Storage, chunk_bits: u8) -> StoredPart {
         let length = self.out.len() - start;
         let start = start - self.start;
         StoredPart { start, length, storage, chunk_bits, is_behind: false }
     }
 
-    /// Enters a part into the directory.
+    /// Writes a part's entry into the directory.
     fn enter(&mut self, part: usize, stored: &StoredPart, raw_length: usize) {
         let at = self.start + HEAD_BYTES + part * ENTRY_BYTES;
         if stored.is_behind {
@@ -316,7 +318,7 @@ impl DividedBlock<'_> {
         entry[13] = stored.chunk_bits;
     }
 
-    /// Ends the front, puts the pieces behind it, and returns their buffer.
+    /// Finishes the front, appends the pieces, and returns their buffer.
     fn finish(self) -> Vec<u8> {
         let DividedBlock { start, out, behind, begins_behind } = self;
         let front_end = out.len() - start + CHECKSUM_BYTES;
@@ -335,18 +337,18 @@ impl DividedBlock<'_> {
     }
 }
 
-/// Returns the bytes of the front of a block, the header of its frame included.
+/// Returns the bytes of the front of a block, including the header of its frame.
 pub(in crate::file) fn front_bytes(raw: &[u8]) -> u32 {
     u32_at(raw, WHOLE_HEAD_BYTES).unwrap_or_default()
 }
 
-/// Appends the checksum of all from `start` on.
+/// Appends the checksum of all bytes from `start` on.
 fn append_checksum(out: &mut Vec<u8>, start: usize) {
     let checksum = crc32c::crc32c(&out[start..]);
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns the logarithm of the rows of a chunk, so that it has about so many bytes.
+/// Returns the binary logarithm of the rows of a chunk of about `chunk_bytes` bytes.
 fn chunk_bits(row_count: usize, raw_bytes: usize, chunk_bytes: usize) -> u8 {
     (row_count * chunk_bytes / raw_bytes).max(1).ilog2() as u8
 }
@@ -424,7 +426,7 @@ impl BlockBuilder for ColumnarBuilder {
     }
 }
 
-/// Appends one entry of a part whose entries, of `unit` bytes each, are all the same.
+/// Appends one entry of a part whose entries, of `unit` bytes each, are all equal.
 fn append_repeated(raw: &[u8], unit: usize, out: &mut Vec<u8>) -> Option<Storage> {
     if unit > 0 && raw.len() > unit && raw[unit..] == raw[..raw.len() - unit] {
         out.extend_from_slice(&raw[..unit]);

@@ -1,4 +1,4 @@
-//! Reads a columnar block cell by cell; puts together again only the cell it stands on.
+//! Cursor over the cells of a columnar block, which assembles only the current cell.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,32 +15,32 @@ use crate::file::columnar::strings::{Strings, first_bytes};
 use crate::file::encoding::{BlockCursor, BlockError, COLUMN_STEPS_MAX, Malformed};
 use crate::layout::WantedSections;
 
-/// Bytes of a key for which room is made at once.
+/// Initial capacity of the key buffer.
 const KEY_BYTES_GUESS: usize = 64;
 
-/// Stands on a cell of a columnar block, or on none.
+/// Cursor on a cell of a columnar block, or on none.
 #[derive(Default)]
 pub(in crate::file) struct ColumnarCursor {
     block: Option<Arc<ColumnarBlock>>,
-    /// The cell it stands on, if `key` is not empty.
+    /// Index of the current cell, if `key` is not empty.
     index: usize,
-    /// Empty if it stands on no cell.
+    /// Empty if the cursor is on no cell.
     key: Vec<u8>,
     value: Vec<u8>,
-    /// The value is still to be put together.
+    /// True if the value is not assembled yet.
     is_value_pending: bool,
-    /// The sections to put it together from; `None` for all.
+    /// The sections to assemble; `None` for all.
     wanted: Option<Arc<WantedSections>>,
 }
 
-/// How far [`ColumnarCursor::walk_back`] came.
+/// Outcome of [`ColumnarCursor::walk_back`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::file) enum WalkedBack {
     /// It has not moved.
     Nowhere,
-    /// To a cell that was shown.
+    /// It moved to a cell that `show` accepted.
     ToShown,
-    /// To one that was shown and is not wanted.
+    /// It moved to a cell that `show` rejected.
     ToRefused,
 }
 
@@ -72,7 +72,7 @@ impl<'b> Keys<'b> {
         out.extend_from_slice(prefix);
         out.extend_from_slice(row);
         for part in [self.qualifiers.prefix(), self.qualifiers.get(index)?] {
-            // As a rule one of them is empty.
+            // Usually one of them is empty.
             if !part.is_empty() {
                 out.extend_from_slice(part);
             }
@@ -98,7 +98,7 @@ impl<'b> Keys<'b> {
         Ok(parts.tail(row_length))
     }
 
-    /// Compares the key of a cell with a key that is taken apart, its row without the prefix.
+    /// Compares the key of a cell with a decoded key, its row without the prefix.
     fn compare(
         &self,
         index: usize,
@@ -131,8 +131,8 @@ impl ColumnarCursor {
         self.block.as_deref().ok_or(Malformed)
     }
 
-    /// From now on, until it takes another block, values are put together from these sections, if
-    /// the block has them.
+    /// Until another block is opened, values are assembled from these sections only, if the block
+    /// has them.
     pub(in crate::file) fn want(&mut self, wanted: &Arc<WantedSections>) {
         let fits = self.block.as_ref().is_some_and(|block| wanted.fits(block.layout()));
         self.wanted = fits.then(|| Arc::clone(wanted));
@@ -143,20 +143,20 @@ impl ColumnarCursor {
         self.block.as_ref().map_or(0, |block| block.cell_count())
     }
 
-    /// Returns whether it stands on a cell before which the block has one of another row, and none
-    /// of its own: known of all but the first of a plain block.
+    /// Returns whether the current cell is the only one of its row and not the first of the
+    /// block: certain for all but the first of a plain block.
     pub(in crate::file) fn is_alone_in_its_row(&self) -> bool {
         let is_plain = self.block.as_ref().is_some_and(|block| block.is_plain());
         is_plain && !self.key.is_empty() && self.index > 0
     }
 
-    /// Moves to a cell, or to none if there are not so many.
+    /// Moves to a cell, or to none if `index` is out of range.
     fn stand_on(&mut self, index: usize) -> Result<(), BlockError> {
         self.move_to(index)?;
         self.open_value()
     }
 
-    /// Does the same but for the value, which is not there before [`ColumnarCursor::open_value`].
+    /// As `stand_on`, without the value, which needs [`ColumnarCursor::open_value`].
     pub(in crate::file) fn move_to(&mut self, index: usize) -> Result<(), Malformed> {
         self.leave();
         if index >= self.cell_count() {
@@ -171,7 +171,7 @@ impl ColumnarCursor {
         Ok(())
     }
 
-    /// As [`BlockCursor::last`], but for the value, as all that move by keys.
+    /// As [`BlockCursor::last`], without the value, like all moves by key.
     pub(in crate::file) fn last_key(&mut self) -> Result<(), Malformed> {
         self.move_to(self.cell_count().wrapping_sub(1))
     }
@@ -183,7 +183,7 @@ impl ColumnarCursor {
 
     /// As [`BlockCursor::retreat`].
     pub(in crate::file) fn retreat_key(&mut self) -> Result<(), Malformed> {
-        // Before the first there is none, and none has so high a number.
+        // The wrapped index is out of range.
         if self.key.is_empty() { Ok(()) } else { self.move_to(self.index.wrapping_sub(1)) }
     }
 
@@ -194,8 +194,8 @@ impl ColumnarCursor {
         self.move_to(index?.wrapping_sub(1))
     }
 
-    /// From a cell that is alone in its row, goes back through such cells and shows them, as long
-    /// as `show` wants more.
+    /// From a cell that is alone in its row, moves backwards through such cells and passes them
+    /// to `show`, while it returns `true`.
     pub(in crate::file) fn walk_back(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
@@ -206,7 +206,7 @@ impl ColumnarCursor {
         let block = Arc::clone(self.block.as_ref().ok_or(Malformed)?);
         let keys = Keys::of(&block)?;
         let (mut walked, mut index) = (WalkedBack::Nowhere, self.index);
-        // The first of the block may have more of its row before it.
+        // The row of the block's first cell may begin in the previous block.
         while walked != WalkedBack::ToRefused && index > 1 {
             index -= 1;
             if let Err(error) = self.put_together(&block, &keys, index) {
@@ -222,7 +222,7 @@ impl ColumnarCursor {
         Ok(walked)
     }
 
-    /// Moves to a cell of its block, whose keys these are.
+    /// Moves to a cell of its block, whose keys are given.
     fn put_together(
         &mut self,
         block: &ColumnarBlock,
@@ -238,14 +238,14 @@ impl ColumnarCursor {
         block.append_value(index, self.wanted.as_deref(), &mut self.value)
     }
 
-    /// Stands on no cell.
+    /// Moves to no cell.
     fn leave(&mut self) {
         self.key.clear();
         self.value.clear();
         self.is_value_pending = false;
     }
 
-    /// Puts the value together if that was not done yet.
+    /// Assembles the value if that was not done yet.
     pub(in crate::file) fn open_value(&mut self) -> Result<(), BlockError> {
         if !self.is_value_pending {
             return Ok(());
@@ -263,7 +263,7 @@ impl ColumnarCursor {
         Ok(())
     }
 
-    /// Returns the first cell behind the column it stands on.
+    /// Returns the first cell behind the current column.
     fn end_of_column(&self) -> Result<usize, Malformed> {
         let block = self.block()?;
         if block.is_plain() {
@@ -285,7 +285,7 @@ impl ColumnarCursor {
         let keys = Keys::of(self.block()?)?;
         let target = split_key(target);
         let count = self.cell_count();
-        // What all rows begin with decides for all of them, or is not looked at again.
+        // The common prefix decides for all rows, or need not be compared again.
         let prefix = keys.rows.prefix();
         let head = &target.0[..prefix.len().min(target.0.len())];
         match prefix.cmp(head) {
@@ -294,7 +294,7 @@ impl ColumnarCursor {
             Ordering::Equal => {}
         }
         let target = (&target.0[prefix.len()..], target.1, target.2);
-        // Numbers decide as a rule, and are compared without a call.
+        // The first eight bytes usually decide, and are compared inline.
         let target_bytes = first_bytes(target.0);
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -313,13 +313,13 @@ impl ColumnarCursor {
     }
 }
 
-/// What is wanted as columns.
+/// Request for rows as columns.
 pub(crate) struct WantedColumns<'a> {
-    /// Row to stop before.
+    /// The row to stop before.
     pub(crate) stop: Option<&'a [u8]>,
-    /// Rows at most.
+    /// Maximal number of rows.
     pub(crate) row_limit: usize,
-    /// Whether the reader sees every put of a block with such versions.
+    /// Predicate: the reader sees every put of a block with this span.
     pub(crate) sees_all: &'a dyn Fn(&Span) -> bool,
 }
 
@@ -329,7 +329,7 @@ pub(in crate::file) struct BlockRows {
     pub(in crate::file) rows: Range<usize>,
 }
 
-/// The versions of a block.
+/// Ranges of timestamps and sequences of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) min_timestamp: Timestamp,
@@ -338,8 +338,8 @@ pub(crate) struct Span {
 }
 
 impl ColumnarCursor {
-    /// Returns the wanted rows from where it stands on, if they can be read as columns. Does not
-    /// move.
+    /// Returns the requested rows from the current one on, if they can be read as columns. Does
+    /// not move.
     pub(in crate::file) fn columns(
         &self,
         wanted: &WantedColumns<'_>,
@@ -397,8 +397,8 @@ impl BlockCursor for ColumnarCursor {
         self.open_value()
     }
 
-    /// The value of the cell it stands on then is there only after
-    /// [`ColumnarCursor::open_value`]: of a column that is left, the next is not wanted as a rule.
+    /// The value of the then current cell is available only after [`ColumnarCursor::open_value`]:
+    /// after a skipped column the next cell is usually not needed.
     fn skip_column(&mut self) -> Result<(), BlockError> {
         if self.key.is_empty() {
             return Ok(());

@@ -1,10 +1,10 @@
-//! The directory of a columnar block: where each part lies and how it is stored.
+//! Directory of a columnar block: position and storage of each part.
 //!
-//! Parts behind the front are pieces, each followed by its checksum: a part as a whole, or, of a
+//! Parts behind the front are pieces, each followed by its checksum: a whole part, or, for a
 //! large one, chunks of some rows. The front has the table of such a part:
 //!
-//! `length of the head (4) | head | where the first chunk begins (4) | where each chunk ends,
-//! from there on (4), and how it is stored (1)`
+//! `length of the head (4) | head | start of the first chunk (4) | for each chunk its end,
+//! relative to that start (4), and its storage (1)`
 
 use std::ops::Range;
 
@@ -18,24 +18,24 @@ use crate::file::compression::{LZ4, NONE, ZSTD, can_become};
 use crate::file::encoding::Malformed;
 use crate::file::format::{BLOCK_HEADER_BYTES, CHECKSUM_BYTES, u32_at, u64_at};
 
-/// Bytes of a chunk in the table of its part.
+/// Bytes of a chunk entry in the table of its part.
 pub(super) const CHUNK_ENTRY_BYTES: usize = 4 + 1;
 
-/// What the head of a block says.
+/// Decoded head of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     pub(super) cell_count: usize,
     pub(super) section_count: usize,
     pub(super) is_plain: bool,
     pub(super) span: Span,
-    /// Where the front ends, before its checksum; `None` if the block has none.
+    /// End of the front, before its checksum; `None` if the block has none.
     pub(super) front_end: Option<usize>,
     /// Bytes of the block.
     body_bytes: usize,
 }
 
 impl Head {
-    /// Reads the head of a block of so many bytes, which `bytes` begins with.
+    /// Decodes the head of a block of `body_bytes` bytes, of which `bytes` is the beginning.
     pub(super) fn read(bytes: &[u8], has_front: bool, body_bytes: usize) -> Option<Head> {
         let cell_count = u32_at(bytes, 0)? as usize;
         let [low, high, flags, 0] = *bytes.get(4..8)? else { return None };
@@ -65,25 +65,25 @@ impl Head {
     }
 }
 
-/// Returns where the front of a block ends, before its checksum.
+/// Returns the end of the front of a block, before its checksum.
 fn front_end(bytes: &[u8]) -> Option<usize> {
     let front_bytes = u32_at(bytes, WHOLE_HEAD_BYTES)? as usize;
     front_bytes.checked_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES)
 }
 
-/// What the directory says of a part.
+/// Directory entry of a part.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) raw_length: usize,
     pub(super) storage: Storage,
-    /// Logarithm of the rows of a chunk.
+    /// Binary logarithm of the rows of a chunk.
     chunk_bits: u8,
 }
 
 impl Entry {
-    /// Reads an entry of a block, whose bytes are there as far as its front goes.
+    /// Decodes an entry; `bytes` must include the front of the block.
     pub(super) fn of(bytes: &[u8], head: &Head, part: usize) -> Option<Entry> {
         let entry = match head.front_end {
             None => Entry::of_whole(bytes, head, part)?,
@@ -142,15 +142,15 @@ impl Entry {
     }
 }
 
-/// A part in chunks: what its table says, and where the table is. What reads takes the block, as
-/// far as it is there.
+/// A part in chunks: its decoded table, and the table's position. Its methods take the block, as
+/// far as it is loaded.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// What its raw bytes begin with, before those of the rows.
+    /// The beginning of its raw bytes, before those of the rows.
     head: Range<usize>,
-    /// Of strings.
+    /// Head of a string part.
     strings: Option<StringsHead>,
-    /// Of fixed sections.
+    /// Width of a fixed section.
     width: usize,
     first: usize,
     table: usize,
@@ -160,7 +160,8 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Reads the table of a part, whose entries have `width` bytes, or are strings if that is 0.
+    /// Decodes the table of a part, whose entries have `width` bytes, or are strings if that is
+    /// 0.
     pub(super) fn of(
         body: &[u8],
         head: &Head,
@@ -192,7 +193,7 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Returns what the raw bytes begin with, before those of the rows.
+    /// Returns the beginning of the raw bytes, before those of the rows.
     pub(super) fn head<'b>(&self, body: &'b [u8]) -> &'b [u8] {
         body.get(self.head.clone()).unwrap_or_default()
     }
@@ -202,12 +203,12 @@ impl Chunks {
         self.cell_count.div_ceil(1 << self.bits)
     }
 
-    /// Returns the chunk that has an entry of the part.
+    /// Returns the chunk of an entry of the part.
     pub(super) fn chunk_of(&self, index: usize) -> usize {
         index >> self.bits
     }
 
-    /// Returns where the bytes of an entry are among the raw bytes of its chunk.
+    /// Returns the range of an entry in the raw bytes of its chunk.
     #[inline]
     pub(super) fn range_in_chunk(
         &self,
@@ -220,7 +221,7 @@ impl Chunks {
         Ok(start..end)
     }
 
-    /// Returns where the raw bytes of a chunk are among those of the rows.
+    /// Returns the range of a chunk in the raw bytes of the rows.
     pub(super) fn raw_range(&self, body: &[u8], chunk: usize) -> Result<Range<usize>, Malformed> {
         let start = self.end_before(body, chunk << self.bits)?;
         let end = self.end_before(body, ((chunk + 1) << self.bits).min(self.cell_count))?;
@@ -238,7 +239,7 @@ impl Chunks {
         }
     }
 
-    /// Returns where a chunk with its checksum is stored, and how.
+    /// Returns the stored range of a chunk with its checksum, and its storage.
     pub(super) fn stored(
         &self,
         body: &[u8],
@@ -259,8 +260,8 @@ impl Chunks {
         Ok((self.first + start..self.first + end, code))
     }
 
-    /// Checks that head and chunks together become so many bytes, and can: what a table claims is
-    /// not allocated before.
+    /// Checks that head and chunks together decompress to `length` bytes: checked before
+    /// allocating the length that a table claims.
     pub(super) fn check_length(&self, body: &[u8], length: usize) -> Result<(), Malformed> {
         let mut found = self.head.len();
         for chunk in 0..self.count() {
@@ -274,7 +275,7 @@ impl Chunks {
         if found == length { Ok(()) } else { Err(Malformed) }
     }
 
-    /// Returns where all chunks are stored.
+    /// Returns the stored range of all chunks.
     pub(super) fn stored_range(&self, body: &[u8]) -> Result<Range<usize>, Malformed> {
         let (last, _) = self.stored(body, self.count() - 1)?;
         if self.first <= last.end { Ok(self.first..last.end) } else { Err(Malformed) }

@@ -1,32 +1,31 @@
-//! Columnar blocks: the keys of some cells together, then each section of their values apart.
+//! Columnar blocks: the keys of the cells together, then each section of their values separately.
 //!
 //! ```text
 //!   head | directory | layout | rows | qualifiers | timestamps | sequences | types | shapes
 //!        | whole values | section 0 | section 1 | …
 //! ```
 //!
-//! How values are cut is the family's [`ValueLayout`](crate::layout::ValueLayout). Every section
-//! has an entry for every cell, so that cell `i` is entry `i` everywhere: of a fixed section that
-//! is `i * width`. A marker, or a value that follows no shape of the layout, is kept whole and has
-//! zeros and nothing in the sections.
+//! The family's [`ValueLayout`](crate::layout::ValueLayout) defines the sections of values. Every
+//! section has an entry for every cell, so that cell `i` is entry `i` everywhere: in a fixed
+//! section at `i * width`. A marker, or a value that matches no shape of the layout, is stored
+//! whole and has zeros and empty strings in the sections.
 //!
 //! The block begins with its *front*: head, directory, keys, small sections, and the tables of
-//! large ones, under a checksum of their own. Behind it come pieces, each with its checksum: a
+//! large ones, with a checksum of their own. Behind it are pieces, each with its checksum: a
 //! section, or a chunk of some rows of a large one. So a get reads the front and the pieces that
-//! have its row, and a scan the sections that it wants. The cache holds the front, and with it
-//! what was opened. Blocks of files of version 2 have no front and are read whole.
-//! Byte by byte: `docs/formats/store-file.md`.
+//! have its row, and a scan the sections that it needs. The cache holds the front, together with
+//! the opened pieces. Blocks of files of version 2 have no front and are read whole. The byte
+//! format is in `docs/formats/store-file.md`.
 //!
 //! # Invariants
 //!
 //! 1. A block that is *plain* has only puts of different rows, all of one qualifier, and no value
-//!    that is kept whole: what [`ColumnSlice`] can hand out.
+//!    that is stored whole: [`ColumnSlice`] requires this.
 //! 2. All parts have as many entries as the block has cells.
 //!
-//! The builder is in [`builder`], what the directory says in [`directory`], a block as the cache
-//! holds it in [`block`], reading cell by cell in [`cursor`], reading whole columns in
-//! [`mod@slice`], one row of a plain block in [`plain_row`], and what parts are made of in
-//! [`numbers`] and [`strings`].
+//! The builder is in [`builder`], the directory in [`directory`], the cached form of a block in
+//! [`block`], reading by cell in [`cursor`], reading by column in [`mod@slice`], one row of a
+//! plain block in [`plain_row`], and the encodings of parts in [`numbers`] and [`strings`].
 
 mod numbers;
 mod strings;
@@ -47,20 +46,20 @@ pub(crate) use cursor::{Span, WantedColumns};
 pub(super) use plain_row::RowSearch;
 pub use slice::{ColumnSlice, VariableColumn};
 
-/// Cells of a block at most.
+/// Maximal number of cells of a block.
 const CELLS_MAX: usize = 1 << 16;
 /// Bytes before the directory of a block without a front.
 const WHOLE_HEAD_BYTES: usize = 4 + 2 + 1 + 1 + 8 + 8 + 8;
-/// Bytes before the directory: after the same, those of the front, and zeros.
+/// Bytes before the directory: the same, the length of the front, and zeros.
 const HEAD_BYTES: usize = WHOLE_HEAD_BYTES + 4 + 4;
-/// Bytes of a part in the directory of a block without a front.
+/// Bytes of a directory entry in a block without a front.
 const WHOLE_ENTRY_BYTES: usize = 4 + 4 + 1;
-/// Bytes of a part in the directory.
+/// Bytes of a directory entry.
 const ENTRY_BYTES: usize = 4 + 4 + 4 + 1 + 1 + 2;
-/// The block is plain.
+/// Flag of a plain block.
 const PLAIN: u8 = 1;
 
-// The parts by number.
+// Numbers of the parts.
 const LAYOUT: usize = 0;
 const ROWS: usize = 1;
 const QUALIFIERS: usize = 2;
@@ -71,13 +70,13 @@ const SHAPES: usize = 6;
 const WHOLE: usize = 7;
 const FIRST_SECTION: usize = 8;
 
-/// How a part is stored.
+/// Storage of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Storage {
     Plain = 0,
     Lz4 = 1,
     Zstd = 2,
-    /// The stored bytes again and again.
+    /// One entry, which is repeated.
     Repeated = 3,
     /// In chunks; the stored bytes are their table.
     Chunks = 4,

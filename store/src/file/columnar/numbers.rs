@@ -1,5 +1,5 @@
-//! Numbers near to each other: the least, and how far each is above it in as few bytes as the
-//! farthest needs; none if all are equal.
+//! Frame-of-reference encoding of numbers: the least, and the difference of each to it in as few
+//! bytes as the largest difference needs; none if all are equal.
 //!
 //! `least (8) | width (1) | differences (width each)`, little endian.
 
@@ -20,7 +20,7 @@ pub(super) fn append_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// What the head of numbers says.
+/// Decoded head of a number part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumbersHead {
     least: u64,
@@ -28,7 +28,7 @@ pub(super) struct NumbersHead {
 }
 
 impl NumbersHead {
-    /// Reads the head of a part of `count` numbers, and checks that they are there.
+    /// Decodes the head of a part of `count` numbers, and checks its length.
     pub(super) fn read(part: &[u8], count: usize) -> Result<NumbersHead, Malformed> {
         let (least, rest) = part.split_first_chunk::<8>().ok_or(Malformed)?;
         let (&width, differences) = rest.split_first().ok_or(Malformed)?;
@@ -38,8 +38,8 @@ impl NumbersHead {
         Ok(NumbersHead { least: u64::from_le_bytes(*least), width })
     }
 
-    /// Returns number `index` of the part that the head was read from; the least one if there are
-    /// not so many.
+    /// Returns number `index` of the part that the head was decoded from; the least one if
+    /// `index` is out of range.
     pub(super) fn get(self, part: &[u8], index: usize) -> u64 {
         let width = usize::from(self.width);
         let mut bytes = [0; 8];
@@ -52,7 +52,7 @@ impl NumbersHead {
         self.least.wrapping_add(u64::from_le_bytes(bytes))
     }
 
-    /// Returns the number that all are, if they are.
+    /// Returns the common value of all numbers, if they are equal.
     pub(super) fn only(self) -> Option<u64> {
         (self.width == 0).then_some(self.least)
     }

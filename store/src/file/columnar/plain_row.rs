@@ -1,7 +1,7 @@
-//! One row of a plain block: found without a cursor, and read without its key being put together.
+//! Point look-up of a row in a plain block: without a cursor, and without assembling its key.
 //!
-//! Looking it up goes in steps, each of which has the processor fetch what the next one looks at,
-//! so that who looks up many rows waits for several at once.
+//! The look-up is divided into steps, each of which prefetches the memory that the next one
+//! reads, so that the look-ups of many rows overlap their cache misses.
 
 use std::cmp::Ordering;
 
@@ -12,26 +12,26 @@ use crate::file::columnar::strings::first_bytes;
 use crate::file::encoding::{BlockError, Malformed};
 use crate::layout::WantedSections;
 
-/// What a block says about a row.
+/// Result of searching a row in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::file) enum RowSearch {
-    /// It is not there.
+    /// The row does not exist.
     Absent,
-    /// It is this cell, the only one of its row.
+    /// The row has only this cell.
     Found(usize),
-    /// Its cell is the last of the block: the row may go on in the next one.
+    /// Its cell is the last of the block: the row may continue in the next one.
     Last,
 }
 
 impl ColumnarBlock {
-    /// Brings near what [`ColumnarBlock::find_row`] looks at first.
+    /// Prefetches the memory that [`ColumnarBlock::find_row`] reads first.
     pub(in crate::file) fn prefetch_rows(&self) -> Result<(), Malformed> {
         self.rows()?.prefetch();
         self.prefetch_sections();
         Ok(())
     }
 
-    /// Searches for a row in a plain block. No block before it has cells of the row.
+    /// Searches for a row in a plain block. No earlier block may have cells of the row.
     pub(in crate::file) fn find_row(&self, row: &[u8]) -> Result<RowSearch, Malformed> {
         let rows = self.rows()?;
         let Some(wanted) = row.strip_prefix(rows.prefix()) else { return Ok(RowSearch::Absent) };
@@ -53,8 +53,8 @@ impl ColumnarBlock {
         Ok(RowSearch::Absent)
     }
 
-    /// Returns the key of a cell of a plain block, whose row is known; `None` if it has to be put
-    /// together.
+    /// Returns the key of a cell of a plain block, whose row is known; `None` if it has to be
+    /// assembled.
     pub(in crate::file) fn put_of<'b>(
         &'b self,
         index: usize,
@@ -71,13 +71,13 @@ impl ColumnarBlock {
         }))
     }
 
-    /// Brings near what [`ColumnarBlock::append_value_of`] looks at.
+    /// Prefetches the memory that [`ColumnarBlock::append_value_of`] reads.
     pub(in crate::file) fn prefetch_value_of(&self, index: usize) {
         self.prefetch_value(index);
     }
 
-    /// Appends the value of a cell of a plain block; if only some sections are `wanted`, the others
-    /// are zeros or empty.
+    /// Appends the value of a cell of a plain block; if only some sections are `wanted`, the
+    /// others are zeros or empty.
     pub(in crate::file) fn append_value_of(
         &self,
         index: usize,

@@ -1,4 +1,4 @@
-//! Some rows of a plain columnar block, column by column, as they lie in the block.
+//! Column slices: some rows of a plain columnar block, read column by column.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use crate::file::encoding::{BlockError, Malformed};
 use crate::file::format::BlockHandle;
 
 /// Rows of a store file, column by column: each has one cell, a put of one qualifier, whose value
-/// follows the family's layout. Sections that nobody asks for stay compressed.
+/// matches the family's layout. Sections that are not read stay compressed.
 ///
 /// Keeps the block in memory and its file on disk.
 pub struct ColumnSlice {
@@ -22,7 +22,7 @@ pub struct ColumnSlice {
     rows: Range<usize>,
     file: Arc<StoreFile>,
     handle: BlockHandle,
-    /// Sections of which only the rows are open; made when one is.
+    /// Sections of which only these rows are open; allocated on first use.
     opened: OnceLock<Box<[OpenedBytes]>>,
 }
 
@@ -35,7 +35,7 @@ pub struct VariableColumn<'a> {
 }
 
 impl ColumnSlice {
-    /// Returns these rows of a block, which is plain.
+    /// Returns a slice of a plain block.
     pub(in crate::file) fn new(
         BlockRows { block, rows }: BlockRows,
         file: Arc<StoreFile>,
@@ -51,7 +51,7 @@ impl ColumnSlice {
         read(&self.block).map_err(|Malformed| self.malformed())
     }
 
-    /// As [`ColumnSlice::read`], of what may have to be fetched from the file.
+    /// As [`ColumnSlice::read`], for bytes that may have to be read from the file.
     fn fetch<'a, T>(
         &'a self,
         read: impl FnOnce(&'a ColumnarBlock) -> std::result::Result<T, BlockError>,
@@ -72,25 +72,25 @@ impl ColumnSlice {
         self.rows.len()
     }
 
-    /// Returns their share of the bytes that the block has in the file.
+    /// Returns the rows' share of the stored bytes of the block.
     pub fn stored_bytes(&self) -> u64 {
         let (rows, block_rows) = (self.rows.len() as u64, self.block.cell_count() as u64);
         u64::from(self.handle.size) * rows / block_rows.max(1)
     }
 
-    /// Returns their share of the bytes of the block, none of which are compressed.
+    /// Returns the rows' share of the uncompressed bytes of the block.
     pub fn value_bytes(&self) -> u64 {
         let (rows, block_rows) = (self.rows.len() as u64, self.block.cell_count() as u64);
         self.block.raw_bytes() as u64 * rows / block_rows.max(1)
     }
 
-    /// Returns the width of each section of the layout that the values follow, 0 of those that are
-    /// variable. It is the layout that the family had when the file was written.
+    /// Returns the width of each section of the values' layout, 0 for variable ones. It is the
+    /// family's layout when the file was written.
     pub fn section_widths(&self) -> &[u16] {
         self.block.layout().widths()
     }
 
-    /// Returns what the values of each shape of that layout begin with.
+    /// Returns the prefix of the values of each shape of that layout.
     pub fn shape_prefixes(&self) -> impl Iterator<Item = &[u8]> {
         self.block.layout().prefixes()
     }
@@ -99,12 +99,12 @@ impl ColumnSlice {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`]; so do all that read.
+    /// [`Error::Corrupt`]; the same for all methods that read.
     pub fn qualifier(&self) -> Result<&[u8]> {
         self.read(|block| block.qualifiers()?.only().ok_or(Malformed))
     }
 
-    /// Appends the keys of some rows to `keys`, end to end, and where each ends to `ends`.
+    /// Appends the keys of some rows to `keys`, concatenated, and the end of each to `ends`.
     ///
     /// # Errors
     ///
@@ -130,31 +130,31 @@ impl ColumnSlice {
         beyond.map_or(Ok(()), |row| Err(no_row(row)))
     }
 
-    /// Returns the version of each row.
+    /// Returns the timestamp of each row.
     pub fn timestamps(&self) -> Result<impl Iterator<Item = Timestamp>> {
         let numbers = self.read(ColumnarBlock::timestamps)?;
         Ok(self.rows.clone().map(move |row| Timestamp(timestamp_of(numbers.get(row)))))
     }
 
-    /// Returns the commit of each row.
+    /// Returns the commit sequence of each row.
     pub fn sequences(&self) -> Result<impl Iterator<Item = Sequence>> {
         let numbers = self.read(ColumnarBlock::sequences)?;
         let adopted = self.file.adopted();
         Ok(self.rows.clone().map(move |row| adopted.unwrap_or_else(|| Sequence(numbers.get(row)))))
     }
 
-    /// Returns the number of the shape that the value of each row follows.
+    /// Returns the index of the shape that the value of each row matches.
     pub fn shapes(&self) -> Result<impl Iterator<Item = usize>> {
         let numbers = self.read(ColumnarBlock::shapes)?;
         Ok(self.rows.clone().map(move |row| (numbers.get(row) as usize).wrapping_sub(1)))
     }
 
-    /// Returns the number of the shape that all values follow, if they follow one.
+    /// Returns the index of the common shape of all values, if they have one.
     pub fn only_shape(&self) -> Result<Option<usize>> {
         Ok(self.read(ColumnarBlock::shapes)?.only().map(|shape| (shape as usize).wrapping_sub(1)))
     }
 
-    /// Appends the whole value of a row: for those who need more than some sections of it.
+    /// Appends the whole value of a row, for callers that need more than some sections.
     pub fn append_value(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         if row >= self.rows.len() {
             return Err(no_row(row));
@@ -162,8 +162,9 @@ impl ColumnSlice {
         self.fetch(|block| block.append_value(self.rows.start + row, None, out))
     }
 
-    /// Returns a section of fixed width: the bytes of all rows end to end, so that those of row `n`
-    /// are `n * width .. (n + 1) * width`. Zeros where a value's shape does not have the section.
+    /// Returns a section of fixed width: the bytes of all rows concatenated, so that those of row
+    /// `n` are `n * width .. (n + 1) * width`. Zeros if a value's shape does not have the
+    /// section.
     ///
     /// # Errors
     ///
@@ -212,7 +213,7 @@ impl ColumnSlice {
 }
 
 impl VariableColumn<'_> {
-    /// Returns the bytes of a row; empty where its value's shape does not have the section.
+    /// Returns the bytes of a row; empty if its value's shape does not have the section.
     ///
     /// # Errors
     ///
@@ -222,8 +223,8 @@ impl VariableColumn<'_> {
         string.map_err(|Malformed| self.slice.malformed())
     }
 
-    /// Returns the bytes of all rows end to end, and appends to `ends` where those of each end,
-    /// ascending.
+    /// Returns the bytes of all rows concatenated, and appends the end of each row's bytes to
+    /// `ends`, ascending.
     ///
     /// # Errors
     ///

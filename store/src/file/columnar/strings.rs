@@ -1,5 +1,5 @@
-//! Strings of bytes end to end, found by number: what all begin with, then the end of each unless
-//! all are of one length, then the rest of each.
+//! Encoding of byte strings with access by index: the common prefix, then the end offsets unless
+//! all have one length, then the rest of each string.
 //!
 //! `length of the prefix (2) | width of ends: 0, 2, 4 (1) | zero (1) | length, if width is 0 (4) |
 //! prefix | ends (width each) | bytes`, little endian. Lengths and ends are those behind the
@@ -14,7 +14,7 @@ use crate::prefetch::prefetch;
 /// Bytes before the prefix.
 const HEAD_BYTES: usize = 2 + 1 + 1 + 4;
 
-/// Gathers strings.
+/// Builder of a string part.
 #[derive(Default)]
 pub(super) struct StringsBuilder {
     bytes: Vec<u8>,
@@ -38,12 +38,12 @@ impl StringsBuilder {
         Some(&self.bytes[start..end])
     }
 
-    /// Returns where string `index` ends among the bytes of all.
+    /// Returns the end offset of string `index`.
     pub(super) fn end(&self, index: usize) -> usize {
         self.ends[index] as usize
     }
 
-    /// Appends the strings, of which the first `prefix_length` bytes are the same in all.
+    /// Appends the strings, which share their first `prefix_length` bytes.
     pub(super) fn append(&self, prefix_length: usize, out: &mut Vec<u8>) {
         let count = self.ends.len();
         let length_of = |index: usize| self.get(index).map_or(0, |string| string.len());
@@ -79,19 +79,19 @@ impl StringsBuilder {
     }
 }
 
-/// What the head of strings says.
+/// Decoded head of a string part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StringsHead {
     prefix_length: u16,
     end_width: u8,
-    /// Of each string, if `end_width` is 0.
+    /// Length of each string, if `end_width` is 0.
     length: u32,
-    /// Where the bytes of the strings begin.
+    /// Offset of the bytes of the strings.
     bytes_at: u32,
 }
 
 impl StringsHead {
-    /// Reads the head of a part of `count` strings, and checks that their ends are there.
+    /// Decodes the head of a part of `count` strings, and checks that their bytes exist.
     pub(super) fn read(part: &[u8], count: usize) -> Result<StringsHead, Malformed> {
         let head = StringsHead::of_head(part, count)?;
         let byte_count = part.len() - head.bytes_at as usize;
@@ -99,7 +99,7 @@ impl StringsHead {
         if head.end_width == 0 && byte_count != all { Err(Malformed) } else { Ok(head) }
     }
 
-    /// Reads the head of `count` strings, whose bytes need not be there.
+    /// Decodes the head of `count` strings, whose bytes need not be loaded.
     pub(super) fn of_head(part: &[u8], count: usize) -> Result<StringsHead, Malformed> {
         let [low, high, end_width, 0] = *part.get(..4).ok_or(Malformed)? else {
             return Err(Malformed);
@@ -114,7 +114,7 @@ impl StringsHead {
         Ok(StringsHead { prefix_length, end_width, length, bytes_at })
     }
 
-    /// Returns the strings of the part that the head was read from.
+    /// Returns the strings of the part that the head was decoded from.
     pub(super) fn of(self, part: &[u8]) -> Strings<'_> {
         Strings { head: self, part }
     }
@@ -132,13 +132,13 @@ impl<'b> Strings<'b> {
         Ok(StringsHead::read(part, count)?.of(part))
     }
 
-    /// Returns what all strings begin with.
+    /// Returns the common prefix of all strings.
     pub(super) fn prefix(&self) -> &'b [u8] {
         let length = usize::from(self.head.prefix_length);
         self.part.get(HEAD_BYTES..HEAD_BYTES + length).unwrap_or_default()
     }
 
-    /// Brings near what a binary search looks at in its first steps.
+    /// Prefetches the bytes that a binary search reads in its first steps.
     pub(super) fn prefetch(&self) {
         let ends_at = HEAD_BYTES + usize::from(self.head.prefix_length);
         let bytes_at = self.head.bytes_at as usize;
@@ -153,7 +153,7 @@ impl<'b> Strings<'b> {
         }
     }
 
-    /// Returns where string `index` ends among the bytes of all.
+    /// Returns the end offset of string `index`.
     pub(super) fn end(&self, index: usize) -> Option<usize> {
         let ends_at = HEAD_BYTES + usize::from(self.head.prefix_length);
         match self.head.end_width {
@@ -166,7 +166,7 @@ impl<'b> Strings<'b> {
         }
     }
 
-    /// Returns string `index` without the prefix. There are more.
+    /// Returns string `index` without the prefix. The index must be in range.
     pub(super) fn get(&self, index: usize) -> Result<&'b [u8], Malformed> {
         let start = match index.checked_sub(1) {
             None => 0,
@@ -177,8 +177,8 @@ impl<'b> Strings<'b> {
         bytes.get(start..end).ok_or(Malformed)
     }
 
-    /// Returns some strings end to end, without the prefix, and appends to `ends` where each ends
-    /// among their bytes: these ends ascend. There are so many strings.
+    /// Returns some strings concatenated, without the prefix, and appends the end offset of each
+    /// to `ends`: they ascend. The range must be valid.
     pub(super) fn run(
         &self,
         strings: Range<usize>,
@@ -210,7 +210,7 @@ impl<'b> Strings<'b> {
         if ends[first..].is_sorted() { Ok(bytes) } else { Err(Malformed) }
     }
 
-    /// Returns the ends of some strings as they are stored, in `WIDTH` bytes.
+    /// Returns the stored end offsets of some strings, of `WIDTH` bytes each.
     fn stored_ends<const WIDTH: usize>(
         &self,
         strings: Range<usize>,
@@ -220,8 +220,8 @@ impl<'b> Strings<'b> {
         Ok(self.part.get(range).ok_or(Malformed)?.as_chunks().0)
     }
 
-    /// Returns the first eight bytes of string `index`, without the prefix, as a number that sorts
-    /// as they do, filled up with zeros. There are more strings.
+    /// Returns the first eight bytes of string `index`, without the prefix, padded with zeros, as
+    /// a number that sorts as they do. The index must be in range.
     pub(super) fn first_bytes(&self, index: usize) -> Result<u64, Malformed> {
         let string = self.get(index)?;
         Ok(match string.first_chunk() {
@@ -230,15 +230,15 @@ impl<'b> Strings<'b> {
         })
     }
 
-    /// Returns the string that all are, if they are.
+    /// Returns the common value of all strings, if they are equal.
     pub(super) fn only(&self) -> Option<&'b [u8]> {
         (self.head.end_width == 0 && self.head.length == 0).then_some(self.prefix())
     }
 }
 
-/// Returns the first eight bytes as a number that sorts as they do, filled up with zeros.
+/// Returns the first eight bytes, padded with zeros, as a number that sorts as they do.
 pub(super) fn first_bytes(string: &[u8]) -> u64 {
-    // A loop, as most are short: to copy them would be a call.
+    // A loop, as most are short: a copy would be a call.
     let bytes = string.iter().take(8);
     bytes
         .fold((0, 64), |(number, left), &byte| (number | u64::from(byte) << (left - 8), left - 8))

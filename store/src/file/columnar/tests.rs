@@ -1,4 +1,4 @@
-//! The documented examples. That cells come back as they were is tested in
+//! Tests of the documented examples. Round trips of cells are tested in
 //! [`crate::file::encoding`], for all encodings.
 
 use super::*;
@@ -46,7 +46,7 @@ fn the_documented_example_holds() {
     assert_eq!(hex, documented("columnar"));
 }
 
-/// What files of version 2 have.
+/// The format of files of version 2.
 #[test]
 fn blocks_without_a_front_are_read() {
     let digits = documented("columnar-2");

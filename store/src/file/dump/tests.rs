@@ -1,4 +1,4 @@
-//! Tests of the dump: its text, and that it finds what is wrong.
+//! Tests of the dump: its text, and its detection of damage.
 
 use super::*;
 use crate::cell::{CellType, Sequence, Timestamp};

@@ -116,7 +116,7 @@ fn locks_and_deletions_after_a_place_are_undone() {
         take(&list, row, place, &locks);
         list.set_deleted(row, 10 + place, &locks).unwrap();
     }
-    // One is wanted in a stronger mode, two by others.
+    // One row is requested in a stronger mode, two by other transactions.
     let stronger = list.take(b"d", (LockMode::Exclusive, 2), &locks).unwrap();
     assert_eq!(stronger, ListedLock::Elsewhere);
     assert!(is_taken(&locks, 2, b"b") && is_taken(&locks, 2, b"e"));
@@ -150,7 +150,7 @@ fn no_row_has_two_owners_whoever_has_a_list() {
         let owner = next.fetch_add(1, Ordering::Relaxed);
         let (mut keys, mut list, mut rows) = (Vec::new(), None, Vec::new());
         for row in (owner % 7..ROWS).step_by(step as usize) {
-            // In the middle, as a transaction does that has taken some locks.
+            // Opened midway, as by a transaction that has taken some locks.
             if list.is_none() && row > ROWS / 5 {
                 list = open(&locks, owner);
             }

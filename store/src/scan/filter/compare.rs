@@ -1,4 +1,4 @@
-//! Comparisons, ready to run.
+//! Prepared comparisons of filters.
 
 use std::cmp::Ordering;
 
@@ -27,7 +27,8 @@ impl Test {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] for an order where there is none, and for a bad expression.
+    /// [`Error::InvalidRequest`] for an ordering of unordered comparators, and for an invalid
+    /// expression.
     pub(super) fn new(comparison: &Comparison) -> Result<Test> {
         let ordered = !matches!(comparison.op, CompareOp::Equal | CompareOp::NotEqual);
         let with = match &comparison.with {
@@ -44,7 +45,7 @@ impl Test {
         Ok(Test { op: comparison.op, with })
     }
 
-    /// Returns whether the bytes compare so.
+    /// Returns whether the comparison holds for the bytes.
     pub(super) fn passes(&self, bytes: &[u8]) -> bool {
         let ordering = match &self.with {
             With::Plain(comparator) => compare(bytes, comparator),

@@ -1,26 +1,26 @@
-//! Patterns of rows of which some bytes are free, and the next row that can match.
+//! Fuzzy row patterns with wildcard bytes, and the next row that can match.
 
 use crate::scan::filter::prefix_end;
 use crate::scan::merge::RowOrder;
 
-/// A pattern of the first bytes of a row: a byte that must be so, or `None` for any byte. A row
-/// that is shorter than the pattern does not match.
+/// A pattern of the first bytes of a row: a fixed byte, or `None` for any byte. A row that is
+/// shorter than the pattern does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FuzzyRow(pub Vec<Option<u8>>);
 
-/// Where a row stands towards a pattern.
+/// Result of matching a row against a pattern.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fuzzy {
     /// It matches.
     Match,
-    /// It does not; the next that can are at or after these bytes (in reverse: before them).
+    /// It does not match; the next match is at or after these bytes (in reverse: before them).
     Next(Vec<u8>),
-    /// It does not, and nothing that follows can.
+    /// It does not match, and no following row can.
     Past,
 }
 
 impl FuzzyRow {
-    /// Returns where a row stands, on the way through the rows in `order`.
+    /// Matches a row, for a scan in `order`.
     pub(super) fn find(&self, row: &[u8], order: RowOrder) -> Fuzzy {
         let pattern = &self.0;
         let paired = pattern.iter().zip(row);
@@ -70,7 +70,7 @@ impl FuzzyRow {
         prefix_end(&self.extended(last, 0xff)).map_or(Fuzzy::Past, Fuzzy::Next)
     }
 
-    /// Adds the rest of the pattern, with `free` in its free places.
+    /// Appends the rest of the pattern, with `free` for its wildcards.
     fn extended(&self, mut row: Vec<u8>, free: u8) -> Vec<u8> {
         let rest = self.0[row.len()..].iter();
         row.extend(rest.map(|byte| byte.unwrap_or(free)));
@@ -89,7 +89,7 @@ mod tests {
             && pattern.0.iter().zip(row).all(|(fixed, byte)| fixed.is_none_or(|f| f == *byte))
     }
 
-    /// Bytes at both ends of their range, and between.
+    /// Bytes at both ends of their range, and some in between.
     fn byte() -> impl Strategy<Value = u8> {
         prop_oneof![Just(0), Just(1), Just(7), Just(0xfe), Just(0xff)]
     }

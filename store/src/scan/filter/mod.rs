@@ -1,13 +1,13 @@
-//! What can be asked of rows and cells while they are read: filters, as plain data.
+//! Filters on rows and cells, as plain data.
 //!
-//! Filters see what [`crate::scan::retention`] lets through: live versions, at most VERSIONS of a
+//! Filters see the output of [`crate::scan::retention`]: live versions, at most VERSIONS of a
 //! column, inside the time range, and only of the families and columns that the read names. Then
-//! come the limits of the read: `max_versions`, the cells of a family, pieces, rows. So a filter by
-//! value may let an older version through where it refuses the newest, as in HBase.
+//! the limits of the read apply: `max_versions`, the cells of a family, partial rows, rows. So a
+//! filter by value may return an older version where it rejects the newest, as in HBase.
 //!
-//! How filters are run is in [`run`]: a row is asked about before its cells are read, and both a
-//! row and a cell may be answered with the next place that is worth reading, so that what lies
-//! between is skipped by seeks.
+//! [`run`] evaluates filters: a row is checked before its cells are read, and the result for a
+//! row or a cell may name the next position that is worth reading, so that the cells between are
+//! skipped by seeks.
 
 mod compare;
 mod fuzzy;
@@ -24,16 +24,16 @@ use crate::cell::{RowRef, Timestamp};
 pub use fuzzy::FuzzyRow;
 pub use ranges::RowRange;
 
-/// A condition of user code on whole rows, after versions were resolved.
+/// A user-defined condition on whole rows, after versions were resolved.
 pub trait RowPredicate: Send + Sync {
-    /// Returns whether the row is wanted.
+    /// Returns whether the row passes.
     ///
     /// # Errors
     ///
-    /// The scan fails with it.
+    /// The scan fails with the error.
     fn keep(&self, row: &RowRef<'_>) -> crate::Result<bool>;
 
-    /// One line for EXPLAIN.
+    /// Describes the condition in one line for EXPLAIN.
     fn describe(&self) -> String;
 }
 
@@ -43,17 +43,17 @@ impl fmt::Debug for dyn RowPredicate {
     }
 }
 
-/// Which rows and cells a read lets through. Plain data, but for [`Filter::Custom`].
+/// A filter on the rows and cells of a read. Plain data, except for [`Filter::Custom`].
 #[derive(Debug, Clone)]
 pub enum Filter {
-    /// Cells that all of these let through, of rows that all of them keep.
+    /// Cells that pass all of these, of rows that pass all of them.
     All(Vec<Filter>),
-    /// Cells that one of these lets through, of rows that one of them keeps.
+    /// Cells that pass one of these, of rows that pass one of them.
     Any(Vec<Filter>),
-    /// What the inner filter lets through, until it refuses something for the first time: there
-    /// the scan ends.
+    /// Cells that pass the inner filter, until it rejects something for the first time; the scan
+    /// ends there.
     WhileMatch(Box<Filter>),
-    /// Only rows of which the inner filter refuses no cell.
+    /// Rows of which the inner filter rejects no cell.
     Skip(Box<Filter>),
 
     /// Rows that begin with these bytes.
@@ -62,41 +62,41 @@ pub enum Filter {
     RowRanges(Vec<RowRange>),
     /// Rows that match one of these patterns.
     FuzzyRow(Vec<FuzzyRow>),
-    /// Rows whose key compares so.
+    /// Rows whose key satisfies the comparison.
     Row(Comparison),
-    /// The first rows that are returned: exact over the whole scan, whatever its regions.
+    /// The first rows of the result: exact over the whole scan, regardless of regions.
     Page(u64),
 
-    /// Cells of families whose name compares so.
+    /// Cells of families whose name satisfies the comparison.
     Family(Comparison),
-    /// Cells whose qualifier compares so.
+    /// Cells whose qualifier satisfies the comparison.
     Qualifier(Comparison),
     /// Cells whose qualifier begins with one of these.
     ColumnPrefix(Vec<Vec<u8>>),
     /// Cells whose qualifier is inside of this range.
     ColumnRange {
-        /// Where the range begins.
+        /// Start of the range.
         start: Bound<Vec<u8>>,
-        /// Where it ends.
+        /// End of the range.
         stop: Bound<Vec<u8>>,
     },
     /// The newest cell of some columns of each row, in cell order.
     ColumnPage {
-        /// Columns let through.
+        /// Maximal number of columns.
         limit: u32,
-        /// Where they begin.
+        /// First column.
         offset: ColumnOffset,
     },
 
-    /// Cells whose value compares so.
+    /// Cells whose value satisfies the comparison.
     Value(Comparison),
-    /// Cells of one column whose value compares so.
+    /// Cells of one column whose value satisfies the comparison.
     ColumnValue {
         /// Index of the family.
         family: u8,
         /// The qualifier.
         qualifier: Vec<u8>,
-        /// What the value must be.
+        /// Condition on the value.
         value: Comparison,
     },
     /// Cells of these versions.
@@ -109,40 +109,41 @@ pub enum Filter {
         length_as_value: bool,
     },
 
-    /// Rows of which one column's value compares so. The read must name the column if it names any.
+    /// Rows in which one column's value satisfies the comparison. If the read names columns, it
+    /// must name this one.
     SingleColumnValue(Box<ColumnCondition>),
-    /// Rows that user code keeps.
+    /// Rows that pass user code.
     Custom(Arc<dyn RowPredicate>),
 }
 
-/// Where a [`Filter::ColumnPage`] begins in a row.
+/// Start of a [`Filter::ColumnPage`] in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnOffset {
-    /// After so many columns.
+    /// After this number of columns.
     Count(u32),
-    /// With the first column at or after this qualifier, in each family.
+    /// At the first column at or after this qualifier, in each family.
     Qualifier(Vec<u8>),
 }
 
-/// A condition on a column that decides over its row.
+/// A condition on a column that decides about its row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnCondition {
     /// Index of the family.
     pub family: u8,
     /// The qualifier.
     pub qualifier: Vec<u8>,
-    /// What the value must be.
+    /// Condition on the value.
     pub value: Comparison,
-    /// Keeps rows that do not have the column.
+    /// True to keep rows that do not have the column.
     pub keep_if_missing: bool,
-    /// Looks at older versions too; one that compares so is enough.
+    /// True to check older versions too; one that satisfies the comparison suffices.
     pub any_version: bool,
-    /// Leaves the column itself out of the answer.
+    /// True to omit the column itself from the result.
     pub exclude_column: bool,
 }
 
 impl ColumnCondition {
-    /// Returns the condition on the newest version; rows without the column are dropped.
+    /// Returns the condition on the newest version; rows without the column are rejected.
     pub fn new(family: u8, qualifier: impl Into<Vec<u8>>, value: Comparison) -> ColumnCondition {
         ColumnCondition {
             family,
@@ -155,7 +156,7 @@ impl ColumnCondition {
     }
 }
 
-/// How the bytes at hand (left) compare with those of the filter (right).
+/// Comparison operator between the read bytes (left) and those of the filter (right).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompareOp {
     /// `<`
@@ -173,7 +174,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Returns whether it holds between two values that compare so.
+    /// Returns whether the operator holds for this ordering.
     pub fn holds(self, ordering: Ordering) -> bool {
         match self {
             CompareOp::Less => ordering.is_lt(),
@@ -186,25 +187,25 @@ impl CompareOp {
     }
 }
 
-/// What bytes are compared with.
+/// Right-hand side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparator {
     /// All of the bytes, unsigned.
     Binary(Vec<u8>),
-    /// As many of the first bytes as are given.
+    /// The first bytes, as many as given.
     BinaryPrefix(Vec<u8>),
-    /// As many bytes as are given, from an offset on. Bytes that end before are less.
+    /// Bytes from an offset on, as many as given. Bytes that end before are less.
     BinaryComponent {
         /// The bytes.
         bytes: Vec<u8>,
-        /// Where they are to stand.
+        /// The offset.
         offset: u32,
     },
     /// A big-endian two's complement number of 8 bytes. Other lengths are unequal, and less.
     Long(i64),
     /// Equal where some bit of the combination with the mask is set, and the lengths are the same.
     Bit {
-        /// How the bytes are combined.
+        /// Operator that combines the bytes.
         op: BitOp,
         /// The mask.
         mask: Vec<u8>,
@@ -217,23 +218,23 @@ pub enum Comparator {
     Regex(String),
 }
 
-/// How a [`Comparator::Bit`] combines bytes.
+/// Operator by which a [`Comparator::Bit`] combines bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitOp {
-    /// Both.
+    /// Both bits.
     And,
-    /// Any.
+    /// Either bit.
     Or,
-    /// One of the two.
+    /// Exactly one of the bits.
     Xor,
 }
 
-/// A comparison of some bytes of a row or cell.
+/// A comparison of bytes of a row or cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
-    /// How.
+    /// The operator.
     pub op: CompareOp,
-    /// With what.
+    /// The right-hand side.
     pub with: Comparator,
 }
 
@@ -244,7 +245,7 @@ impl Comparison {
     }
 }
 
-/// Returns the least bytes above everything that begins with `prefix`; `None` if nothing is above.
+/// Returns the least bytes above all bytes that begin with `prefix`; `None` if there are none.
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte < 0xff)?;
     let mut end = prefix[..=kept].to_vec();

@@ -1,4 +1,5 @@
-//! Sets of byte strings as sorted ranges: which rows or columns are wanted, and which come next.
+//! Sets of byte strings as sorted ranges: the selected rows or columns, and the next selected
+//! one.
 
 use std::ops::Bound;
 
@@ -8,9 +9,9 @@ use crate::scan::merge::RowOrder;
 /// A range of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowRange {
-    /// Where it begins.
+    /// Start of the range.
     pub start: Bound<Vec<u8>>,
-    /// Where it ends.
+    /// End of the range.
     pub stop: Bound<Vec<u8>>,
 }
 
@@ -21,31 +22,31 @@ impl RowRange {
     }
 }
 
-/// A set of byte strings: ranges from an included start to an excluded stop, ascending, that
-/// neither overlap nor touch.
+/// A set of byte strings: ranges from an included start to an excluded stop, ascending, neither
+/// overlapping nor adjacent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ranges {
     ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-/// Where some bytes stand in a set.
+/// Position of some bytes relative to a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing<'a> {
     /// Inside.
     In,
-    /// Outside; the next in the set are at or after these bytes (in reverse: before them).
+    /// Outside; the next bytes in the set are at or after these (in reverse: before them).
     Before(&'a [u8]),
-    /// Outside, and nothing in the set follows.
+    /// Outside, and beyond the whole set.
     Past,
 }
 
-/// Returns the least bytes above these.
+/// Returns the least bytes above the given ones.
 fn successor(bytes: &[u8]) -> Vec<u8> {
     [bytes, &[0]].concat()
 }
 
 impl Ranges {
-    /// Returns the set of ranges that may overlap in any order.
+    /// Returns the set of ranges, which may overlap and be in any order.
     pub(super) fn new(mut ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Ranges {
         ranges.retain(|(start, stop)| stop.as_ref().is_none_or(|stop| start < stop));
         ranges.sort();
@@ -64,7 +65,7 @@ impl Ranges {
         Ranges { ranges: merged }
     }
 
-    /// Returns the set of a range with any bounds.
+    /// Returns a range with any bounds as start and stop.
     pub(super) fn of_bounds(
         start: &Bound<Vec<u8>>,
         stop: &Bound<Vec<u8>>,
@@ -82,12 +83,12 @@ impl Ranges {
         (start, stop)
     }
 
-    /// Returns the set of what begins with one of these.
+    /// Returns the set of bytes that begin with one of the prefixes.
     pub(super) fn of_prefixes(prefixes: &[Vec<u8>]) -> Ranges {
         Ranges::new(prefixes.iter().map(|prefix| (prefix.clone(), prefix_end(prefix))).collect())
     }
 
-    /// Returns the set of what compares so, if that is a matter of ranges.
+    /// Returns the set of bytes that satisfy a comparison, if it is expressible by ranges.
     pub(super) fn of_comparison(comparison: &Comparison) -> Option<Ranges> {
         let (from, end) = match &comparison.with {
             Comparator::Binary(bytes) => (bytes.clone(), Some(successor(bytes))),
@@ -107,7 +108,7 @@ impl Ranges {
         Some(Ranges::new(ranges))
     }
 
-    /// Returns where some bytes stand, on the way through the set in `order`.
+    /// Locates some bytes, for a scan in `order`.
     pub(super) fn find(&self, bytes: &[u8], order: RowOrder) -> Standing<'_> {
         // The last range that begins at or before the bytes, and the one after it.
         let after = self.ranges.partition_point(|(start, _)| &start[..] <= bytes);

@@ -1,14 +1,15 @@
-//! Filters at work: what a filter says of a row before it is read, of each cell, and at the end.
+//! Evaluation of a filter during a scan: for each row before it is read, for each cell, and at
+//! the row's end.
 //!
-//! The calls for each row: [`FilterRun::start_row`]; [`FilterRun::cell`] for each cell, in cell
+//! Calls for each row: [`FilterRun::start_row`]; [`FilterRun::cell`] for each cell, in cell
 //! order; [`FilterRun::keeps_row`] if any was included; [`FilterRun::row_returned`] if it is part
-//! of the answer.
+//! of the result.
 //!
-//! An answer to a cell is two things: whether the cell is included, and how far on the next cell is
-//! that the filter wants to see ([`Jump`]). In a list of filters that must all pass, all include
-//! and the furthest jump is taken; where one is enough, any includes and the nearest jump is taken,
-//! and a filter is not shown what it has jumped over. HBase's return codes are the pairs of the
-//! two.
+//! The answer for a cell has two parts: whether the cell is included, and the distance to the
+//! next cell that the filter needs to see ([`Jump`]). In a conjunction of filters, a cell is
+//! included if all include it, and the furthest jump is taken; in a disjunction, if one includes
+//! it, and the nearest jump is taken, and a filter does not see cells that it has jumped over.
+//! HBase's return codes are pairs of the two.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -24,29 +25,29 @@ use crate::scan::filter::ranges::{Ranges, Standing};
 use crate::scan::filter::{ColumnCondition, ColumnOffset, Filter, FuzzyRow, RowPredicate};
 use crate::scan::merge::RowOrder;
 
-/// A qualifier, as a rule on the stack.
+/// A qualifier, usually without a heap allocation.
 pub type Qualifier = SmallVec<[u8; 24]>;
 
-/// What a filter says of a row before its cells are read.
+/// Result of a filter for a row before its cells are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowAnswer {
-    /// Its cells are to be read.
+    /// The cells must be read.
     Read,
-    /// It is refused.
+    /// The row is rejected.
     Refuse,
-    /// It is refused, and so is every row before the first one at or after these bytes (in
+    /// The row is rejected, and so is every row before the first one at or after these bytes (in
     /// reverse: every row after the last one before them).
     Seek(Vec<u8>),
-    /// It is refused, and so is every row that follows.
+    /// The row is rejected, and so is every row that follows.
     End,
 }
 
-/// Where the next cell is that a filter wants to see. Ordered by distance.
+/// The next cell that a filter needs to see. Ordered by distance.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Jump {
-    /// It is the next.
+    /// The next cell.
     Next,
-    /// After this column.
+    /// The first cell after this column.
     Column,
     /// At or after this qualifier, which is above that of the cell.
     To(Qualifier),
@@ -54,7 +55,7 @@ pub enum Jump {
     Row,
 }
 
-/// What becomes of the value of a cell that is included. Ordered by how much is lost.
+/// The part of an included cell's value that is returned. Ordered by loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueKept {
     /// All of it.
@@ -65,14 +66,14 @@ pub enum ValueKept {
     Nothing,
 }
 
-/// What a filter says of a cell.
+/// Result of a filter for a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellAnswer {
-    /// Whether the cell is part of the answer.
+    /// True if the cell is part of the result.
     pub include: bool,
-    /// Where the next cell is that the filter wants to see.
+    /// The next cell that the filter needs to see.
     pub jump: Jump,
-    /// What becomes of the value.
+    /// The part of the value that is returned.
     pub value: ValueKept,
 }
 
@@ -82,7 +83,7 @@ impl CellAnswer {
     }
 }
 
-/// A filter at work on one scan.
+/// A filter in evaluation on one scan.
 pub struct FilterRun {
     root: Node,
     order: RowOrder,
@@ -93,7 +94,7 @@ impl FilterRun {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] for comparisons that make no sense, and for unknown families.
+    /// [`Error::InvalidRequest`] for invalid comparisons, and for unknown families.
     pub fn new(
         filter: &Filter,
         families: &[FamilyDescriptor],
@@ -102,7 +103,7 @@ impl FilterRun {
         Ok(FilterRun { root: Node::new(filter, families)?, order })
     }
 
-    /// Returns whether what it says depends on cells, beyond their row.
+    /// Returns whether the filter depends on cells, beyond their row.
     pub fn sees_cells(&self) -> bool {
         self.root.any(&|node| {
             !matches!(node, Node::Rows(_) | Node::RowTest(_) | Node::Fuzzy(_) | Node::Page { .. })
@@ -111,15 +112,15 @@ impl FilterRun {
         })
     }
 
-    /// Returns whether it decides over a row when all of its cells were seen.
+    /// Returns whether the filter decides about a row only after all of its cells were seen.
     pub fn needs_whole_rows(&self) -> bool {
         self.root.any(&|node| {
             matches!(node, Node::SingleColumn(_) | Node::Custom(_) | Node::Skip { .. })
         })
     }
 
-    /// Returns whether any cell of a row may decide over others, or over what follows: it must then
-    /// see all of them, also those that the limits of the read leave out.
+    /// Returns whether a cell of a row may decide about others, or about what follows: the filter
+    /// must then see all of them, including those beyond the limits of the read.
     pub fn decides_by_any_cell(&self) -> bool {
         self.root.any(&|node| {
             matches!(node, Node::SingleColumn(_) | Node::ColumnPage { .. })
@@ -132,22 +133,22 @@ impl FilterRun {
         self.root.start_row(row, self.order)
     }
 
-    /// Judges the next cell of the row.
+    /// Evaluates the next cell of the row.
     pub fn cell(&mut self, cell: &CellRef<'_>) -> CellAnswer {
         self.root.cell(cell)
     }
 
-    /// Returns whether the row is part of the answer. `row` holds the cells that were included.
+    /// Returns whether the row is part of the result. `row` has the cells that were included.
     pub fn keeps_row(&mut self, row: &RowRef<'_>) -> Result<bool> {
         self.root.keeps_row(row)
     }
 
-    /// Takes note that the row is part of the answer.
+    /// Records that the row is part of the result.
     pub fn row_returned(&mut self) {
         self.root.row_returned();
     }
 
-    /// Returns what is left of the filter it was made of, for a scan that goes on from here.
+    /// Returns the filter with its remaining counts, for a scan that continues from here.
     pub fn rest(&self, filter: &Filter) -> Filter {
         self.root.rest(filter)
     }
@@ -159,8 +160,8 @@ enum Node {
     Any(Vec<Part>),
     WhileMatch {
         inner: Box<Node>,
-        /// The present row is refused. That ends the scan once it has a cell: a row that nobody
-        /// sees is no row.
+        /// True if the present row is rejected. That ends the scan once the row has a visible
+        /// cell: a row without one does not exist.
         refuses_row: bool,
         ended: bool,
     },
@@ -199,7 +200,7 @@ enum Node {
     Custom(Arc<dyn RowPredicate>),
 }
 
-/// A filter of a list, and what it said of the present row.
+/// A filter of a list, and its state for the present row.
 struct Part {
     node: Node,
     refuses_row: bool,
@@ -208,7 +209,7 @@ struct Part {
     jumped: Option<Jumped>,
 }
 
-/// A jump that was not taken, because another filter of the list wants to see what it leaps over.
+/// A deferred jump: another filter of the list needs to see cells that it would skip.
 struct Jumped {
     family: u8,
     from: Qualifier,
@@ -218,7 +219,7 @@ struct Jumped {
 struct SingleColumn {
     condition: ColumnCondition,
     test: Test,
-    /// What the column decided.
+    /// The decision of the column, if it was seen.
     matched: Option<bool>,
 }
 
@@ -287,7 +288,7 @@ impl Node {
         })
     }
 
-    /// Returns whether something is true of it or of a filter inside of it.
+    /// Returns whether a predicate holds for this filter or for one inside it.
     fn any(&self, is_so: &dyn Fn(&Node) -> bool) -> bool {
         is_so(self)
             || match self {
@@ -359,7 +360,7 @@ impl Node {
                 *failed = !answer.include;
                 match *failed {
                     true => CellAnswer::new(false, Jump::Row),
-                    // What it would leap over it refuses, and that decides.
+                    // The inner filter rejects cells that it would skip, and that decides.
                     false => CellAnswer { jump: Jump::Next, ..answer },
                 }
             }
@@ -407,7 +408,7 @@ impl Node {
         }
     }
 
-    /// Shortens a jump so that it does not leap over what a filter must see.
+    /// Shortens a jump so that it does not skip a cell that a filter must see.
     fn shortened(&self, cell: &CellRef<'_>, jump: Jump) -> Jump {
         match self {
             Node::All(parts) | Node::Any(parts) => {
@@ -423,7 +424,7 @@ impl Node {
                     (None, Ordering::Greater) => {
                         jump.min(Jump::To(Qualifier::from_slice(qualifier)))
                     }
-                    // An older version may be the one.
+                    // An older version may satisfy the condition.
                     (Some(false), Ordering::Equal) if *any_version => Jump::Next,
                     _ => jump,
                 }
@@ -504,7 +505,7 @@ fn check_family(family: u8, families: &[FamilyDescriptor]) -> Result<()> {
     }
 }
 
-/// Joins answers to a row of which one is enough.
+/// Combines the results for a row in a disjunction.
 fn nearest(order: RowOrder, answers: impl Iterator<Item = RowAnswer>) -> RowAnswer {
     answers.fold(RowAnswer::End, |joined, answer| match (joined, answer) {
         (RowAnswer::Read, _) | (_, RowAnswer::Read) => RowAnswer::Read,
@@ -517,7 +518,7 @@ fn nearest(order: RowOrder, answers: impl Iterator<Item = RowAnswer>) -> RowAnsw
     })
 }
 
-/// Joins answers to a row of which all count.
+/// Combines the results for a row in a conjunction.
 fn furthest(order: RowOrder, a: RowAnswer, b: RowAnswer) -> RowAnswer {
     match (a, b) {
         (RowAnswer::End, _) | (_, RowAnswer::End) => RowAnswer::End,
@@ -608,7 +609,7 @@ impl Part {
         self.jumped = None;
     }
 
-    /// Shows a cell to the filter, unless it has jumped over it.
+    /// Passes a cell to the filter, unless it has jumped over it.
     fn cell(&mut self, cell: &CellRef<'_>) -> CellAnswer {
         if let Some(jumped) = &self.jumped {
             if jumped.is_over(cell) {

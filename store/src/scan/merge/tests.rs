@@ -1,4 +1,4 @@
-//! Every cursor moves as one over a plain list of cells does, whatever it is asked.
+//! Property tests: every cursor moves like one over a plain list of cells.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Cursor for Listed {
     }
 }
 
-/// The sources that the store has, and one that is opened late.
+/// The sources of the store, and one that is opened lazily.
 #[expect(clippy::large_enum_variant, reason = "few are made")]
 enum Tested {
     Memory(MemstoreCursor<Arc<Memstore>>),
@@ -158,7 +158,7 @@ fn text(number: u8, digits: usize) -> Vec<u8> {
     format!("{number:0digits$}").into_bytes()
 }
 
-/// Rows of different lengths, some the beginning of others.
+/// Returns rows of different lengths, some a prefix of others.
 fn row(number: u8) -> Vec<u8> {
     let mut row = b"row".to_vec();
     row.extend(text(number / 3, 3));
@@ -198,7 +198,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..60)
 }
 
-/// Moves, and returns the keys that a walk shows.
+/// Moves a cursor, and returns the keys that a walk passes.
 fn go(cursor: &mut impl Cursor, step: &Move) -> Vec<Vec<u8>> {
     let mut shown = Vec::new();
     match step {

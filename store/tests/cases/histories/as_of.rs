@@ -1,4 +1,4 @@
-//! Reads of former states, in a form that can be compared with the model's.
+//! Time travel reads, in a form that can be compared with the model's.
 
 use store::family_store::ReadSpec;
 use store::{CellBatch, Result, Scan, TimeRange, Transaction};
@@ -10,7 +10,7 @@ use crate::cases::histories::reads::{Standpoint, cells_of};
 /// Row, qualifier, timestamp, value.
 pub(super) type Version = (Vec<u8>, Vec<u8>, i64, Vec<u8>);
 
-/// Returns what the model is asked.
+/// Returns the read specification for the model.
 pub(super) fn spec(standpoint: Standpoint) -> ReadSpec {
     ReadSpec {
         snapshot: standpoint.snapshot,
@@ -22,7 +22,7 @@ pub(super) fn spec(standpoint: Standpoint) -> ReadSpec {
     }
 }
 
-/// Returns what a scan finds.
+/// Returns the versions returned by a scan.
 pub(super) fn scan(transaction: &Transaction, scan: Scan) -> Result<Vec<Version>> {
     let mut scanner = transaction.scan(TABLE, scan)?;
     let (mut batch, mut all) = (CellBatch::new(), Vec::new());
@@ -32,13 +32,13 @@ pub(super) fn scan(transaction: &Transaction, scan: Scan) -> Result<Vec<Version>
     Ok(all)
 }
 
-/// Returns the versions of an answer.
+/// Returns the versions in a batch.
 pub(super) fn found(batch: &CellBatch) -> Vec<Version> {
     let cells = cells_of(batch).into_iter();
     cells.map(|(row, _, qualifier, at, value)| (row, qualifier, at, value)).collect()
 }
 
-/// Returns the versions that the model finds.
+/// Returns the versions found by the model.
 pub(super) fn versions(found: Vec<Found>) -> Vec<Version> {
     let versions = found.into_iter();
     versions.map(|(row, qualifier, at, _, value)| (row, qualifier, at, value)).collect()

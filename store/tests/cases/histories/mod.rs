@@ -1,6 +1,7 @@
-//! Histories of a store against the model: row mutations of every kind at any time, in transactions
-//! with savepoints, with flushes, compactions, restarts and crashes between them; and reads of
-//! every kind, by new transactions, by the one that writes, and by snapshots that stay open.
+//! Randomised histories of a store against the model: row mutations of every kind at any time, in
+//! transactions with savepoints, with flushes, compactions, restarts and crashes between them;
+//! and reads of every kind, by new transactions, by the writing one, and by snapshots that stay
+//! open.
 
 mod as_of;
 #[path = "../../model/mod.rs"]
@@ -34,7 +35,7 @@ use crate::cases::{TABLE, descriptor, open, staged_bytes_max};
 
 const FAMILIES: u8 = 3;
 const ROWS: u8 = 12;
-/// When histories begin. No commit has a time that a history may choose for a version.
+/// Start time of histories. No commit has a time that a history may choose for a version.
 const BEGIN: i64 = 600_007;
 const REGRESSIONS: &str = "proptest-regressions/histories.txt";
 
@@ -46,7 +47,7 @@ fn qualifier(number: u8) -> Vec<u8> {
     if number == 0 { Vec::new() } else { vec![b'q', b'0' + number] }
 }
 
-/// Who reads.
+/// The reader.
 #[derive(Debug, Clone, Copy)]
 enum Who {
     New,
@@ -63,11 +64,11 @@ enum Step {
     RollBack,
     OpenReader,
     CloseReader(usize),
-    /// Time goes on by this many milliseconds.
+    /// The clock advances by this many milliseconds.
     Wait(i64),
     Flush,
     Compact(bool),
-    /// Another policy of a family.
+    /// Changes the policy of a family.
     Alter(u8, CompactionOptions),
     /// The region of a row is split before it, if none begins there.
     Split(u8),
@@ -76,7 +77,7 @@ enum Step {
     Reopen,
     Crash,
     Read(Who, Read),
-    /// The state of a former time: microseconds since 1970.
+    /// Time travel to a moment: microseconds since 1970.
     ReadAsOf(Who, i64),
 }
 
@@ -124,19 +125,19 @@ struct World {
     families: Vec<FamilyDescriptor>,
     /// All cells that were ever committed, by family.
     committed: Vec<Vec<Cell>>,
-    /// What the open transaction has staged, in its order.
+    /// Cells that the open transaction has staged, in order.
     staged: Vec<(u8, Cell)>,
-    /// Edits that it has staged so far.
+    /// Number of edits that it has staged.
     edits: u64,
     transaction: Option<Transaction>,
     savepoint: Option<(Savepoint, u64)>,
     readers: Vec<Reader>,
     last: Sequence,
-    /// Whether a flush or compaction may have dropped something.
+    /// True if a flush or compaction may have dropped something.
     was_rewritten: bool,
 }
 
-/// What a policy needs that a random family may not have.
+/// Adjusts a family to the requirements of a policy.
 fn fitting(family: FamilyDescriptor, compaction: CompactionOptions) -> FamilyDescriptor {
     let refused = compaction.policy == CompactionPolicy::Fifo
         && (family.ttl.is_none() || family.min_versions > 0);
@@ -281,7 +282,7 @@ impl World {
         }
     }
 
-    /// Forgets what was staged behind so many edits.
+    /// Removes the cells staged after `edits` edits.
     fn forget_staged(&mut self, edits: u64) {
         self.staged.retain(|(_, cell)| cell.sequence.0 <= Sequence::STAGED | edits);
     }
@@ -368,8 +369,8 @@ impl World {
         }
     }
 
-    /// Compares the state of a former time with the model, family by family, by scan and get: it is
-    /// right, or there is an error because something was dropped.
+    /// Compares a time travel read with the model, family by family, by scan and get: it is
+    /// correct, or returns an error because versions were dropped.
     fn compare_as_of(&self, transaction: &Transaction, standpoint: Standpoint, at: Timestamp) {
         let cells = self.cells();
         for family in 0..FAMILIES {
@@ -404,7 +405,7 @@ impl World {
             Err(Error::BeforeHistory { begin_micros }) => {
                 let begin = Timestamp(begin_micros);
                 let whole = self.store().history_begin(TABLE).unwrap();
-                // What adopts files has its regions flushed before.
+                // An adoption of files flushes its regions before.
                 let was_rewritten = self.was_rewritten || staged_bytes_max().is_some();
                 assert!(at < begin && begin <= whole && was_rewritten, "{at:?} {begin:?}");
             }
@@ -412,7 +413,7 @@ impl World {
         }
     }
 
-    /// Compares a scan, a chain of scans that go on from each other, and a get with the model.
+    /// Compares a scan, a chain of continued scans, and a get with the model.
     fn compare(&self, transaction: &Transaction, standpoint: Standpoint, read: &Read) {
         let cells = self.cells();
         let expected = read.answer(&cells, &self.families, standpoint).concat();
@@ -463,7 +464,7 @@ fn histories_agree_with_the_model() {
             world.run(step);
             world.check_readers(&last);
         }
-        // Reads are steps of the history, but for those at the end.
+        // Reads are steps of the history, except those at the end.
         (history.len() + at_the_end.len()) as u64 + 4 * (1 + world.readers.len() as u64)
     });
 }

@@ -1,4 +1,4 @@
-//! Reads of a store, and what they answer by the plain meaning of each of their words, given the
+//! Reads of a store, and their expected results by the direct meaning of each option, from the
 //! cells that were ever written.
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use store::{Cell, FamilyDescriptor, Filter, Get, RowRef, Scan, TimeRange, Timest
 use crate::cases::histories::model::visible;
 use crate::cases::histories::{FAMILIES, ROWS, qualifier, row};
 
-/// A cell of an answer: row, family, qualifier, timestamp, value.
+/// A cell of a result: row, family, qualifier, timestamp, value.
 pub(super) type Found = (Vec<u8>, u8, Vec<u8>, i64, Vec<u8>);
 
-/// A filter that judges each cell by itself.
+/// A condition that judges each cell separately.
 #[derive(Debug, Clone)]
 pub(super) enum Condition {
     True,
@@ -40,7 +40,7 @@ pub(super) enum Condition {
     Any(Vec<Condition>),
 }
 
-/// What a value is compared with.
+/// Right-hand side of a comparison.
 #[derive(Debug, Clone)]
 pub(super) enum Against {
     Binary(u8),
@@ -52,7 +52,7 @@ pub(super) enum Against {
     Null,
 }
 
-/// What a filter does beside its condition.
+/// Effect of a filter in addition to its condition.
 #[derive(Debug, Clone)]
 pub(super) enum Shape {
     Plain,
@@ -67,7 +67,7 @@ pub(super) enum Shape {
     Custom(u8),
 }
 
-/// A read that the model understands.
+/// A read that the model supports.
 #[derive(Debug, Clone)]
 pub(super) struct Read {
     pub(super) rows: (u8, u8),
@@ -84,7 +84,7 @@ pub(super) struct Read {
     condition: Condition,
 }
 
-/// What a read sees of history.
+/// Snapshot and time of a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standpoint {
     pub(super) snapshot: store::Sequence,
@@ -108,7 +108,7 @@ fn digits(number: u8) -> Vec<u8> {
 }
 
 impl Against {
-    /// Those without an order are equal or not.
+    /// Comparators without an order only support equality.
     fn passes(&self, value: &[u8], op: CompareOp) -> bool {
         let is = |equal: bool| equal == (op == CompareOp::Equal);
         let part = |start: usize, bytes: &[u8]| {
@@ -218,7 +218,7 @@ impl Condition {
     }
 }
 
-/// Keeps rows of which a value contains a number.
+/// Keeps rows with a value that contains a number.
 struct Contains(u8);
 
 impl RowPredicate for Contains {
@@ -238,12 +238,12 @@ impl Contains {
 }
 
 impl Read {
-    /// Returns whether rows may come in pieces.
+    /// Returns whether rows may be returned in parts.
     fn may_cut(&self) -> bool {
         !matches!(self.shape, Shape::Skip | Shape::Single { .. } | Shape::Custom(_))
     }
 
-    /// Returns the filter, `None` if it lets everything through: such reads go other ways.
+    /// Returns the filter, `None` if every cell passes: such reads use other code paths.
     fn filter(&self) -> Option<Filter> {
         match (&self.shape, &self.condition) {
             (Shape::Plain, Condition::True) => None,
@@ -311,7 +311,7 @@ impl Read {
         }
     }
 
-    /// Returns how many cells may come as one row.
+    /// Returns the maximal number of cells returned as one row.
     pub(super) fn piece_cells(&self) -> usize {
         self.scan().batch.unwrap_or(u32::MAX) as usize
     }
@@ -332,7 +332,7 @@ impl Read {
         (one, get)
     }
 
-    /// Returns what is visible of the families, columns and times that it names, row by row.
+    /// Returns the visible cells of the selected families, columns and times, row by row.
     fn rows(
         &self,
         cells: &[Vec<Cell>],
@@ -367,7 +367,7 @@ impl Read {
         rows
     }
 
-    /// Returns the answer, row by row.
+    /// Returns the expected result, row by row.
     pub(super) fn answer(
         &self,
         cells: &[Vec<Cell>],
@@ -393,7 +393,7 @@ impl Read {
         rows
     }
 
-    /// Returns the cells of a row that the filter lets through.
+    /// Returns the cells of a row that pass the filter.
     fn filtered(&self, seen: &[Found], ended: &mut bool) -> Vec<Found> {
         let passes = |cell: &&Found| self.condition.passes(cell);
         let is_first_of_column = |index: usize| {
@@ -427,7 +427,7 @@ impl Read {
         cells.into_iter().cloned().collect()
     }
 
-    /// Cuts versions and cells of families.
+    /// Applies the limits of versions and cells of families.
     fn limited(&self, cells: Vec<Found>) -> Vec<Found> {
         let mut versions: BTreeMap<(u8, Vec<u8>), u32> = BTreeMap::new();
         let mut of_family: BTreeMap<u8, u32> = BTreeMap::new();
@@ -455,7 +455,7 @@ impl Read {
         cells
     }
 
-    /// Decides over a whole row: what is seen of it, and what would be returned.
+    /// Decides about a whole row, from its visible cells and the cells to be returned.
     fn keeps(&self, seen: &[Found], returned: &[Found]) -> bool {
         match &self.shape {
             Shape::Single { family, qualifier: number, op, with, flags } => {
@@ -500,7 +500,7 @@ fn op() -> impl Strategy<Value = CompareOp> {
     ])
 }
 
-/// A comparison that makes sense.
+/// A valid comparison.
 fn comparison() -> impl Strategy<Value = (CompareOp, Against)> {
     let with = prop_oneof![
         3 => (0..100u8).prop_map(Against::Binary),

@@ -1,4 +1,4 @@
-//! Writes of a history: what they stage, in the store and for the model.
+//! Writes of a history, staged in the store and in the model.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::cases::histories::model::{allows_version_markers, visible};
 use crate::cases::histories::reads::{Condition, condition};
 
-/// A time that is not chosen: that of the commit.
+/// The commit time.
 const AT_COMMIT: Option<i64> = None;
 
 /// One change of a row.
@@ -36,7 +36,7 @@ pub(super) enum Value {
     Empty,
 }
 
-/// What must hold for the row.
+/// Condition on the row.
 #[derive(Debug, Clone)]
 pub(super) enum Check {
     Nothing,
@@ -85,7 +85,7 @@ pub(super) fn write() -> impl Strategy<Value = Write> {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    // Now and then a version that lies in the future.
+    // Sometimes a version in the future.
     let at = || {
         prop_oneof![
             3 => Just(AT_COMMIT),
@@ -123,7 +123,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The newest version of a column: its time, its value, its TTL, whether it is staged.
+/// The newest version of a column: its time, its value, its TTL, and true if it is staged.
 struct Newest {
     at: i64,
     value: Vec<u8>,
@@ -132,7 +132,7 @@ struct Newest {
 }
 
 impl World {
-    /// Stages a write, in the store and for the model.
+    /// Stages a write, in the store and in the model.
     pub(super) fn write(&mut self, write: &Write) {
         let write = self.allowed(write);
         let mutation = write.mutation();
@@ -164,7 +164,8 @@ impl World {
         }
     }
 
-    /// Marks ranges instead of versions in families whose rules do not promise anything then.
+    /// Replaces markers of versions by markers of ranges in families for which their effect is
+    /// undefined.
     fn allowed(&self, write: &Write) -> Write {
         let mut write = write.clone();
         for change in &mut write.changes {
@@ -190,7 +191,7 @@ impl World {
         empty.commit().unwrap().timestamp.0
     }
 
-    /// Returns what reads under the row's lock see.
+    /// Returns the cells visible to reads under the row's lock.
     fn seen(&self, family: u8, time_range: (i64, i64)) -> Vec<model::Found> {
         let spec = ReadSpec {
             snapshot: Sequence(Sequence::STAGED - 1),
@@ -246,7 +247,7 @@ impl World {
         holds.then_some(at)
     }
 
-    /// Stages one change for the model; `Err` if the store is to refuse it.
+    /// Stages one change in the model; `Err` if the store must reject it.
     fn stage(
         &mut self,
         write: &Write,
@@ -296,7 +297,7 @@ impl World {
             Change::DeleteNewest { family, qualifier } => {
                 let Some(newest) = self.newest(write, *family, *qualifier) else { return Ok(()) };
                 self.edits += 1;
-                // It would not be part of the commit, so it would not have pushed out another one.
+                // It would not be part of the commit, so it would not have evicted another one.
                 let alone = self.families[usize::from(*family)].versions == 1;
                 let kind = match newest.is_staged && alone {
                     true => CellType::DeleteColumn,
@@ -330,7 +331,7 @@ impl World {
         self.staged.push((family, marker));
     }
 
-    /// Returns a cell of the edit staged last.
+    /// Returns a cell of the last staged edit.
     fn cell(&self, (number, column): (u8, u8), at: Option<i64>, cell_type: CellType) -> Cell {
         Cell {
             row: row(number),
@@ -352,7 +353,7 @@ fn is_ahead(at: i64, last_timestamp: i64) -> bool {
     at != Timestamp::LATEST.0 && at > last_timestamp
 }
 
-/// Returns what an increment or append makes of a value.
+/// Returns the result of an increment or append.
 fn replacement(change: &Change, old: Option<&[u8]>) -> Result<Vec<u8>, ()> {
     match change {
         Change::Increment { amount, .. } => {
@@ -366,8 +367,8 @@ fn replacement(change: &Change, old: Option<&[u8]>) -> Result<Vec<u8>, ()> {
     }
 }
 
-/// Returns what is left of staged cells in the commit: of a version that was staged twice the later
-/// one, and no put that was deleted again.
+/// Returns the final state of staged cells: of a version that was staged twice the later one, and
+/// no put that was deleted again.
 pub(super) fn collapsed(
     staged: Vec<(u8, Cell)>,
     sequence: Sequence,
@@ -409,7 +410,7 @@ impl Write {
         self.changes.iter().fold(mutation, |mutation, change| mutation.with(change.change()))
     }
 
-    /// Returns whether it depends on nothing, so that it can be a plain mutation.
+    /// Returns whether it does not depend on the row, so that it can be a plain mutation.
     fn is_plain(&self) -> bool {
         self.changes.iter().all(|change| matches!(change.change(), RowChange::Edit(_)))
     }

@@ -1,10 +1,10 @@
-//! Random schedules of commits, flushes, compactions, definitions, failures and crashes: a store
-//! that opens again holds a prefix of its history with every acknowledged commit in it.
+//! Randomised schedules of commits, flushes, compactions, DDL, failures and crashes: a reopened
+//! store has a prefix of its history with every acknowledged commit in it.
 //!
-//! A schedule is made from a seed alone. The default run takes the same seeds each time;
-//! `BENNU_SCHEDULES=20000 BENNU_SEED=5000` runs so many from there on, `BENNU_SCHEDULES=1` one.
-//! What fails is printed with its seed, and again with as few steps as still fail. The log's thread
-//! runs beside, so not every schedule takes the same course twice; most do.
+//! A schedule is generated from a seed. The default run uses the same seeds each time;
+//! `BENNU_SCHEDULES=20000 BENNU_SEED=5000` runs 20,000 from 5000 on, `BENNU_SCHEDULES=1` one. A
+//! failure is printed with its seed, and again with a minimal number of steps. The log's thread
+//! runs concurrently, so not every schedule is reproducible; most are.
 
 mod plan;
 mod world;
@@ -55,7 +55,7 @@ fn every_schedule_opens_again_to_a_prefix_of_history() {
     }
 }
 
-/// Runs a schedule; says what was wrong.
+/// Runs a schedule; returns the failure.
 fn run(plan: &Plan) -> Result<(), String> {
     let panics = BACKGROUND_PANICS.load(Ordering::SeqCst);
     let watch = Watch::begin(plan.seed);
@@ -82,13 +82,13 @@ fn run(plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// Takes steps away as long as the rest still fails, and returns the rest as text.
+/// Removes steps while the rest still fails, and returns the rest as text.
 fn shrink(mut plan: Plan) -> String {
     let mut runs = 0;
     let mut why = String::from("(passed when it was run again)");
     let mut still_fails = |plan: &Plan| {
         runs += 1;
-        // A course that threads decide gets more than one chance.
+        // A schedule that depends on threads gets more than one attempt.
         let failure = (0..2).find_map(|_| run(plan).err());
         (runs <= SHRINKING_RUNS).then_some(failure).flatten()
     };
@@ -112,7 +112,7 @@ fn shrink(mut plan: Plan) -> String {
     text
 }
 
-/// Panics of threads that the store keeps to itself; the thread that panics is not ours to join.
+/// Panics of the store's internal threads, which the test cannot join.
 static BACKGROUND_PANICS: AtomicU64 = AtomicU64::new(0);
 
 fn count_background_panics() {
@@ -122,7 +122,7 @@ fn count_background_panics() {
         std::panic::set_hook(Box::new(move |panic| {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or_default();
-            // Threads for regions run the coprocessors of other tests, which may panic.
+            // Region threads run the coprocessors of other tests, which may panic.
             if name.starts_with("bennu-") && !name.starts_with("bennu-region") {
                 BACKGROUND_PANICS.fetch_add(1, Ordering::SeqCst);
             }
@@ -131,18 +131,18 @@ fn count_background_panics() {
     });
 }
 
-/// Ends the process with the seed's number if a schedule stands still.
+/// Ends the process with the seed's number if a schedule hangs.
 struct Watch {
     ended: Arc<(Mutex<bool>, parking_lot::Condvar)>,
 }
 
-/// Far above what a schedule takes, on a busy machine too.
+/// Far above the duration of a schedule, even on a busy machine.
 const STANDSTILL: Duration = Duration::from_secs(120);
 
 type Ended = Arc<(Mutex<bool>, parking_lot::Condvar)>;
 
 impl Watch {
-    /// One thread looks after all that are begun.
+    /// One thread monitors all schedules.
     fn begin(seed: u64) -> Watch {
         static WATCHED: OnceLock<std::sync::mpsc::Sender<(u64, Ended)>> = OnceLock::new();
         let watched = WATCHED.get_or_init(|| {
@@ -176,7 +176,7 @@ impl Drop for Watch {
 
 #[test]
 fn shrinking_keeps_what_fails() {
-    // Nothing fails in a schedule without steps; a check that always fails must shrink to nothing.
+    // A schedule without steps cannot fail; a check that always fails must shrink to no steps.
     let plan = Plan { steps: Vec::new(), ..Plan::of_seed(1) };
     assert_eq!(run(&plan), Ok(()));
     let text = shrink(Plan { steps: vec![Step::Impossible, Step::Read], ..plan });

@@ -1,10 +1,10 @@
-//! What a schedule does, made from a seed.
+//! Generation of a schedule's steps from a seed.
 
 use store::env::fault::{Fault, Operation, Unsynced};
 
-/// Rows that schedules write; few, so that they meet.
+/// Number of rows that schedules write; small, so that they conflict.
 pub(super) const ROWS: u8 = 12;
-/// Tables that are open at a time.
+/// Number of tables that exist at a time.
 pub(super) const SLOTS: u8 = 3;
 
 /// A schedule.
@@ -20,7 +20,7 @@ pub(super) struct Plan {
 pub(super) struct Settings {
     pub(super) wal_segment_bytes: u64,
     pub(super) memstore_flush_bytes: u64,
-    /// Whether segments that the log does not need any more are kept elsewhere.
+    /// True if obsolete log segments are archived.
     pub(super) archive: bool,
     /// Bytes of staged cells above which transactions spill.
     pub(super) staged_bytes_max: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Settings {
 /// A write of one row.
 #[derive(Debug, Clone)]
 pub(super) enum Write {
-    /// A value of so many bytes.
+    /// A value of this many bytes.
     Put {
         slot: u8,
         row: u8,
@@ -50,16 +50,16 @@ impl Write {
     }
 }
 
-/// What a commit waits for before the schedule goes on.
+/// Wait of the schedule for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiting {
     Durable,
     Nothing,
-    /// Nothing, and the commit itself is ASYNC_WAL.
+    /// None, and the commit itself is ASYNC_WAL.
     Asynchronous,
 }
 
-/// How a process ends.
+/// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Clean,
@@ -77,7 +77,7 @@ pub(super) enum Step {
     Flush {
         slot: u8,
     },
-    /// By the threads of the background.
+    /// By the background threads.
     FlushSoon {
         slot: u8,
     },
@@ -85,7 +85,7 @@ pub(super) enum Step {
         slot: u8,
         major: bool,
     },
-    /// Writes these rows straight to files.
+    /// Bulk loads these rows.
     BulkLoad {
         slot: u8,
         rows: Vec<u8>,
@@ -116,7 +116,7 @@ pub(super) enum Step {
     Checkpoint,
     Inject(Fault),
     LeaveRoom(u64),
-    /// The process loses its disk after so many changes.
+    /// The process loses its disk after this many changes.
     FailAfter(u64),
     Calm,
     /// The next process opens, perhaps with a failure, and is checked.
@@ -124,16 +124,16 @@ pub(super) enum Step {
         end: End,
         fault: Option<Fault>,
     },
-    /// A bit of a store file or of the log changes while no process runs; ends the schedule.
+    /// Flips a bit of a store file or of the log while no process runs; ends the schedule.
     Flip {
         file: u64,
         bit: u64,
     },
-    /// Fails always: for the test of the test.
+    /// Always fails: for the test of the test.
     Impossible,
 }
 
-/// A generator that only the seed decides.
+/// Pseudorandom numbers from the seed.
 struct Random(u64);
 
 impl Random {

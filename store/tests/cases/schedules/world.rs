@@ -1,4 +1,4 @@
-//! A store under a schedule, and what its history says that it must hold.
+//! A store under a schedule, and its expected content by its history.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ const DIRECTORY: &str = "/data";
 
 /// Values by table, row and family.
 type Values = BTreeMap<(TableId, u8, u8), String>;
-/// What a commit changes; `None` is a delete.
+/// Changes of a commit; `None` is a delete.
 type Effects = Vec<((TableId, u8, u8), Option<String>)>;
 
-/// Whether something happened, as far as the process was told.
+/// Known outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     No,
@@ -40,7 +40,7 @@ struct Table {
     slot: u8,
     created: Fate,
     dropped: Fate,
-    /// Commits before a drop that failed.
+    /// Index of the first commit after a drop that failed.
     doubtful_from: usize,
     families: u8,
     regions: u8,
@@ -56,18 +56,18 @@ pub(super) struct World {
     next_table: u32,
     /// All commits that may be on disk, in order.
     history: Vec<Effects>,
-    /// So many of them must be.
+    /// Number of them that must be on disk.
     acknowledged: usize,
-    /// Bulk loads after all of them that failed: one may be on disk until the next commit.
+    /// Failed bulk loads after all of them: one may be on disk until the next commit.
     doubtful_loads: Vec<Effects>,
-    /// Tickets that nobody waited for yet, with the commits that they acknowledge.
+    /// Tickets that were not waited for yet, with the commits that they acknowledge.
     tickets: Vec<(usize, DurableTicket)>,
-    /// Whether this process has met a failure that was made.
+    /// True if this process has met an injected failure.
     disturbed: bool,
-    /// Whether a bit was changed in a file.
+    /// True if a bit was flipped in a file.
     flipped: bool,
     next_value: u32,
-    /// Checkpoints of this process: their directories, what they hold, whether they must be there.
+    /// Checkpoints of this process: directory, content, and outcome.
     checkpoints: Vec<(PathBuf, Values, Fate)>,
     next_checkpoint: u32,
 }
@@ -112,7 +112,7 @@ impl World {
         self.store.as_ref().unwrap()
     }
 
-    /// Runs a step; returns whether the schedule goes on.
+    /// Runs a step; returns whether the schedule continues.
     pub(super) fn run(&mut self, step: &Step) -> Result<bool, String> {
         match step {
             Step::Commit { writes, waiting } => self.commit(writes, *waiting)?,
@@ -146,7 +146,7 @@ impl World {
         Ok(true)
     }
 
-    /// Ends a schedule: what is there now must be there after one more start.
+    /// Ends a schedule: the present content must exist after one more restart.
     pub(super) fn finish(&mut self) -> Result<(), String> {
         self.restart(End::Crash(Unsynced::Lost), None)
     }
@@ -156,7 +156,8 @@ impl World {
         change(&self.env);
     }
 
-    /// Checks an outcome: only a disturbed process may fail, and only with errors that say so.
+    /// Checks an outcome: only a disturbed process may fail, and only with errors of injected
+    /// failures.
     fn accept<T>(&self, outcome: Result<T, Error>, what: &str) -> Result<Option<T>, String> {
         match outcome {
             Ok(value) => Ok(Some(value)),
@@ -166,7 +167,7 @@ impl World {
         }
     }
 
-    /// The table that the process knows in a slot.
+    /// Returns the table in a slot that the process knows.
     fn table_of(&self, slot: u8) -> Option<&Table> {
         self.tables.iter().find(|table| {
             table.slot == slot && table.created == Fate::Yes && table.dropped != Fate::Yes
@@ -266,7 +267,8 @@ impl World {
                 self.acknowledged = self.acknowledged.max(commits);
                 let written = &self.history[commits - 1];
                 for table in self.tables.iter_mut().filter(|table| table.doubtful_from < commits) {
-                    // It took an acknowledged commit after its drop had failed: it is not dropped.
+                    // It took an acknowledged commit after its drop had failed: it is not
+                    // dropped.
                     if written.iter().any(|((id, ..), _)| *id == table.id) {
                         table.dropped = Fate::No;
                     }
@@ -309,7 +311,7 @@ impl World {
     }
 
     fn drop_table(&mut self, slot: u8) -> Result<(), String> {
-        // So that the definition is not ahead of commits that may still be lost.
+        // So that the DDL is not ahead of commits that may still be lost.
         self.wait();
         let Some(id) = self.table_of(slot).map(|table| table.id) else { return Ok(()) };
         let dropped = self.store().drop_table(id);
@@ -361,7 +363,7 @@ impl World {
         })
     }
 
-    /// A checkpoint holds all that is applied, acknowledged or not.
+    /// A checkpoint has all applied commits, acknowledged or not.
     fn checkpoint(&mut self) -> Result<(), String> {
         let directory = PathBuf::from(format!("/copies/{}", self.next_checkpoint));
         self.next_checkpoint += 1;
@@ -379,7 +381,7 @@ impl World {
         Ok(())
     }
 
-    /// Opens what there is of the checkpoints of the last process.
+    /// Opens the existing checkpoints of the last process.
     fn check_checkpoints(&mut self) -> Result<(), String> {
         for (directory, values, fate) in std::mem::take(&mut self.checkpoints) {
             let is_there = self.env.paths().iter().any(|path| path.starts_with(&directory));
@@ -413,7 +415,7 @@ impl World {
             self.tickets.clear();
             self.store = None;
             if !self.disturbed {
-                // All was given to the log, and the log is synced at the end.
+                // All commits were passed to the log, and the log is synced at the end.
                 self.acknowledged = self.history.len();
             }
         }
@@ -435,7 +437,7 @@ impl World {
         if let Some(store) = self.accept(opened, "opening")? {
             self.store = Some(store);
         } else {
-            // The start failed half-way: once more, after one more crash.
+            // The opening failed half-way: once more, after one more crash.
             self.env = self.env.after_crash(unsynced);
             self.store = Some(
                 self.open(Path::new(DIRECTORY))
@@ -449,7 +451,7 @@ impl World {
         Ok(())
     }
 
-    /// Compares the tables with what is known of them, and takes note of what was open.
+    /// Compares the tables with the expected ones, and resolves unknown outcomes.
     fn check_tables(&mut self) -> Result<(), String> {
         let found = self.store().tables();
         for table in &mut self.tables {
@@ -477,7 +479,8 @@ impl World {
                 table.families = families;
             }
         }
-        // Two may have come to one slot, if the first one's creation had failed: one is enough.
+        // One slot may have two tables, if the creation of the first one had failed: one
+        // suffices.
         for slot in 0..SLOTS {
             while self.tables.iter().filter(|t| t.slot == slot && t.created == Fate::Yes).count()
                 > 1
@@ -492,7 +495,7 @@ impl World {
         Ok(())
     }
 
-    /// Reads all and finds the prefix of history that it is; what lies behind it never happened.
+    /// Reads all rows and determines the prefix of history; later commits never happened.
     fn check(&mut self) -> Result<(), String> {
         let doubtful = std::mem::take(&mut self.doubtful_loads);
         let Some(found) = self.read_all()? else { return Ok(()) };
@@ -523,7 +526,7 @@ impl World {
         self.prefix(&found).map(drop)
     }
 
-    /// Returns how many commits the values are the outcome of.
+    /// Returns the number of commits that produce the values.
     fn prefix(&self, found: &Values) -> Result<usize, String> {
         let known: Vec<TableId> = self.known_tables().collect();
         let mut values = Values::new();
@@ -545,14 +548,14 @@ impl World {
         Err(format!("not a prefix of {length} commits from {at_least}: {found:?}\nnot {closest:?}"))
     }
 
-    /// Reads all tables; `None` if a failure that was made is in the way.
+    /// Reads all tables; `None` if an injected failure prevents that.
     fn read_all(&self) -> Result<Option<Values>, String> {
         let tables: Vec<TableId> = self.known_tables().collect();
         self.accept(read_tables(self.store(), &tables), "a read")
     }
 
-    /// Changes a bit while no process runs. What is read then is right, or an error says that it
-    /// cannot be; the end of the log looks torn, so that less of history may be left.
+    /// Flips a bit while no process runs. Reads then return correct results, or an error of the
+    /// damage; the end of the log looks torn, so that less of history may remain.
     fn flip(&mut self, file: u64, bit: u64) -> Result<(), String> {
         self.wait();
         self.tickets.clear();
@@ -581,7 +584,7 @@ impl World {
     }
 }
 
-/// Returns the rules of a family: the tables of each slot have others.
+/// Returns the descriptor of a family: it depends on the slot.
 fn family(slot: u8, number: u8) -> FamilyDescriptor {
     let name = format!("f{number}");
     let small = LeveledOptions { level0_files: 2, base_bytes: 4000, multiplier: 2 };
