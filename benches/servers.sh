@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: starts and stops bennu and PostgreSQL with data in a temporary
+# Sourced by the scripts in this directory: starts and stops bennu and PostgreSQL with data in a temporary
 # directory ($work), and runs psql on them. Needs psql and a PostgreSQL server of Debian's packages;
 # PostgreSQL runs as the user `postgres` if the script runs as root.
 

@@ -1,11 +1,12 @@
-//! A program with coprocessors of its own, which SQL attaches to a table: an observer, and an
-//! endpoint that runs in the table's regions when it is called by name.
+//! Program with custom coprocessors, which SQL attaches to a table: an observer, and an endpoint
+//! that runs in the table's regions when it is called by name.
 //!
-//! * `max_change` refuses a change of a number by more than it may move at once.
-//! * `Histogram` counts the rows of a table by ranges of a number, in each region for itself.
+//! * `max_change` rejects a change of a number by more than a maximum.
+//! * `Histogram` counts the rows of a table by ranges of a number, separately in each region.
 //!
-//! Run it with `cargo run --example coprocessor`, its test with `cargo test --example coprocessor`.
-//! What hooks there are, and what they may do, is in `docs/coprocessors.md`.
+//! Run it with `cargo run --example coprocessor`, its test with
+//! `cargo test --example coprocessor`. The hooks and their permissions are documented in
+//! `docs/coprocessors.md`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -33,7 +34,7 @@ fn main() -> Result<()> {
     run(directory.path(), &mut std::io::stdout().lock())
 }
 
-/// Attaches both to a table, changes rows, and asks for histograms of them.
+/// Attaches both to a table, changes rows, and computes histograms.
 fn run(directory: &Path, out: &mut impl Write) -> Result<()> {
     let mut options = EngineOptions::default();
     options.registry.add(Arc::new(MaxChangeFactory));
@@ -64,8 +65,8 @@ fn run(directory: &Path, out: &mut impl Write) -> Result<()> {
     database.shut_down()
 }
 
-/// Makes `max_change`. The registry has checked the arguments before [`MaxChangeFactory::build`]
-/// sees them; what only the coprocessor can know, it checks itself.
+/// Factory of `max_change`. The registry has checked the arguments against the parameters before
+/// it calls [`MaxChangeFactory::build`]; further checks are made there.
 struct MaxChangeFactory;
 
 impl CoprocessorFactory for MaxChangeFactory {
@@ -112,7 +113,7 @@ fn is_integer(table: &TableShape, column: usize) -> bool {
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 
-/// Refuses changes that are too large.
+/// Observer that rejects changes above a maximum.
 struct MaxChange {
     name: String,
     table: Arc<TableShape>,
@@ -125,12 +126,12 @@ impl RegionObserver for MaxChange {
         &self.name
     }
 
-    /// Only this one is called; the others cost nothing.
+    /// Only this hook is called; the others cost nothing.
     fn hooks(&self) -> Hooks {
         Hooks::of(&[Hook::PreBatch])
     }
 
-    /// A rule that data must keep: while it cannot be asked, nothing is written.
+    /// The observer enforces a constraint: while it is suspended, writes fail.
     fn is_essential(&self) -> bool {
         true
     }
@@ -140,7 +141,8 @@ impl RegionObserver for MaxChange {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        // The rows are locked: what they were is read once, for all observers behind this one.
+        // The rows are locked. Their previous state is read once, for this and all later
+        // observers.
         load_previous(context, batch, |_| true)?;
         let layout = &self.table.layout;
         let column = [self.column];
@@ -164,7 +166,7 @@ impl RegionObserver for MaxChange {
 }
 
 impl MaxChange {
-    /// A veto is what the client sees: code, message, detail.
+    /// A veto is the error that the client receives: code, message, detail.
     fn refusal(&self, old: i64, new: i64) -> store::Error {
         store::Error::Vetoed(Box::new(Veto {
             code: "23514".to_owned(),
@@ -179,10 +181,10 @@ impl MaxChange {
     }
 }
 
-/// Counts rows by ranges of a column.
+/// Endpoint that counts rows by ranges of a column.
 struct Histogram;
 
-/// What each region is asked.
+/// The request to each region.
 struct HistogramRequest {
     table: Arc<TableShape>,
     column: usize,
@@ -191,7 +193,7 @@ struct HistogramRequest {
 
 impl Endpoint for Histogram {
     type Request = HistogramRequest;
-    /// Rows by the start of their range; rows with NULL are left out.
+    /// Row counts by the start of their range, without rows with NULL.
     type Response = BTreeMap<i64, u64>;
 
     fn name(&self) -> &str {
@@ -221,7 +223,7 @@ impl Endpoint for Histogram {
                         *counts.entry(from).or_default() += 1;
                     }
                 }
-                // A full page is handed over; the caller asks for the rest of the region.
+                // A full page is returned; the caller then requests the rest of the region.
                 if let Some(row) = region.page_end(cells.row_count() as u64, &mut scanner)? {
                     return Ok(Page::until(row, counts));
                 }
@@ -231,7 +233,7 @@ impl Endpoint for Histogram {
     }
 }
 
-/// What SQL needs beside: arguments, columns, and how the answers of the regions become rows.
+/// The SQL interface: arguments, columns, and the conversion of the regions' answers to rows.
 impl TableEndpoint for Histogram {
     type Answer = BTreeMap<i64, u64>;
 

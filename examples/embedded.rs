@@ -1,4 +1,4 @@
-//! A program with bennu inside: SQL without a server, and the store below it as a library of its own.
+//! Program that embeds bennu: SQL without a server, and the store below it as a library.
 //!
 //! Run it with `cargo run --example embedded`.
 
@@ -44,7 +44,7 @@ fn with_sql(directory: &Path, out: &mut impl Write) -> Result<()> {
     database.shut_down()
 }
 
-/// The one table of the store below, and the index of its one family.
+/// The only table of the store, and the index of its only family.
 const NOTES: TableId = TableId(1);
 const TEXT: u8 = 0;
 
@@ -64,7 +64,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
         split: SplitOptions::default(),
     })?;
 
-    // Versions may be given; without one, it is the time of the commit.
+    // A version may be specified; the default is the time of the commit.
     for (micros, value) in [(1_000, "draft"), (2_000, "second draft")] {
         let mut mutation = Mutation::new(*b"apple");
         mutation.edits.push(Edit::Put {
@@ -76,7 +76,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
         });
         write(&store, vec![mutation])?;
     }
-    // A commit is atomic, over as many rows, tables and regions as it has.
+    // A commit is atomic across rows, tables and regions.
     let last = write(
         &store,
         vec![
@@ -86,7 +86,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
     )?;
     writeln!(out, "\ncommitted at {} microseconds", last.0)?;
 
-    // What depends on the row is read under its lock: counters, texts that grow, conditions.
+    // Read-modify-write operations run under the lock of the row: counters, appends, conditions.
     let counted = store.begin(TransactionOptions::default());
     let reads = ColumnName::new(TEXT, *b"reads");
     counted.increment(NOTES, b"apple", reads.clone(), 2)?;
@@ -119,7 +119,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
     Ok(store.shut_down()?)
 }
 
-/// Commits mutations, waits until they are on disk, and returns their version.
+/// Commits mutations, waits until they are durable, and returns their version.
 fn write(store: &Arc<Store>, mutations: Vec<Mutation>) -> Result<Timestamp> {
     let transaction = store.begin(TransactionOptions::default());
     transaction.mutate(NOTES, mutations)?;
@@ -128,7 +128,7 @@ fn write(store: &Arc<Store>, mutations: Vec<Mutation>) -> Result<Timestamp> {
     Ok(timestamp)
 }
 
-/// Begins a transaction that reads what is committed now.
+/// Begins a transaction that reads the latest commits.
 fn read(store: &Arc<Store>) -> Transaction {
     let transaction =
         store.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
@@ -136,7 +136,7 @@ fn read(store: &Arc<Store>) -> Transaction {
     transaction
 }
 
-/// Lists cells as `row/qualifier@timestamp=value`; times of commits are left out.
+/// Formats cells as `row/qualifier@timestamp=value`, without times of commits.
 fn show(batch: &CellBatch) -> String {
     let cells = batch.rows().flat_map(|row| row.cells());
     let words = cells.map(|cell| {

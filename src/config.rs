@@ -1,7 +1,7 @@
-//! The server's configuration: file, environment, flags, in rising order.
+//! Server configuration from file, environment and flags, in rising precedence.
 //!
-//! Safe by default: only loopback addresses are listened on. Any other address needs TLS and a
-//! password, or the explicit `allow_plaintext`, and a password all the same.
+//! The defaults are safe: the server listens on loopback addresses only. Any other address
+//! requires a password, and TLS or the explicit `allow_plaintext`.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,25 +18,25 @@ use crate::error::{Error, Result};
 use crate::machine_memory::{BudgetOrigin, MemoryBudget};
 use crate::secret_file;
 
-/// The address that is listened on by default.
+/// Default listen address.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5433";
-/// The data directory by default.
+/// Default data directory.
 pub const DEFAULT_DATA: &str = "./bennu-data";
-/// The smallest memory budget that the store can work with.
+/// Minimum memory budget of the store.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
-/// How often tables to analyse are looked for.
+/// Default period of auto-analyze.
 const ANALYZE_PERIOD: Duration = Duration::from_secs(60);
-/// Clients that may be connected at a time, if it is not said.
+/// Default of `max_connections`.
 const DEFAULT_CONNECTIONS: usize = 1_000;
-/// The most that can be said: each has a thread while it is at work.
+/// Maximum of `max_connections`: each connection uses a thread while it is active.
 pub(crate) const CONNECTIONS_MAX: usize = 8_000;
-/// How many of them only the owner of the database may use: PostgreSQL's
+/// Connections that are reserved for the owner of the database: PostgreSQL's
 /// `superuser_reserved_connections`.
 pub(crate) const RESERVED_CONNECTIONS: usize = 3;
-/// More handlers than that are none: all statements compute at once.
+/// Number of handlers from which on the number of concurrent statements is not limited.
 const HANDLERS_MAX: usize = 100_000;
 
-/// Settings that may come from the file, from the environment or from flags; later ones win.
+/// Settings from file, environment or flags; later ones take precedence.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -50,34 +50,34 @@ pub struct Source {
     /// the machine's, or the container's
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
-    /// Long statements that compute at a time; by default one for each core
+    /// Long statements that execute at a time; by default one for each core
     #[arg(long, value_name = "COUNT", env = "BENNU_HANDLERS")]
     pub handlers: Option<usize>,
-    /// Clients that may be connected at a time; by default 1000
+    /// Maximum number of concurrent connections; by default 1000
     #[arg(long, value_name = "COUNT", env = "BENNU_MAX_CONNECTIONS")]
     pub max_connections: Option<usize>,
-    /// Time that a call of a coprocessor may take, for example 500ms; 0: any; by default 5s
+    /// Time limit of a coprocessor call, for example 500ms; 0 for no limit; by default 5s
     #[arg(long, value_name = "TIME", env = "BENNU_COPROCESSOR_TIME_LIMIT")]
     pub coprocessor_time_limit: Option<String>,
-    /// Failures in a row after which a coprocessor is suspended; by default 10
+    /// Consecutive failures after which a coprocessor is suspended; by default 10
     #[arg(long, value_name = "COUNT", env = "BENNU_COPROCESSOR_FAILURES_MAX")]
     pub coprocessor_failures_max: Option<u32>,
-    /// Time between looks for tables to analyse, for example 5min; 0: never; by default 1min
+    /// Period of auto-analyze, for example 5min; 0 to disable it; by default 1min
     #[arg(long, value_name = "TIME", env = "BENNU_ANALYZE_PERIOD")]
     pub analyze_period: Option<String>,
     /// Certificate chain for TLS, PEM
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key for TLS, PEM; nobody else may read it
+    /// Private key for TLS, PEM; must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
-    /// File whose first line is the password that clients must give; nobody else may read it
+    /// File with the password of clients in its first line; must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
     /// Listen beyond loopback without TLS
     #[arg(long, env = "BENNU_ALLOW_PLAINTEXT", num_args = 0..=1, default_missing_value = "true")]
     pub allow_plaintext: Option<bool>,
-    /// Log who connects
+    /// Log client connections
     #[arg(long, env = "BENNU_LOG_CONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
     pub log_connections: Option<bool>,
     /// Log the end of each session
@@ -86,13 +86,13 @@ pub struct Source {
     /// Statements to log: none, ddl, mod or all; sessions may SET it; by default none
     #[arg(long, value_name = "WHICH", env = "BENNU_LOG_STATEMENT")]
     pub log_statement: Option<String>,
-    /// Coprocessors of the server, on every table: `[[coprocessor]]` in the file, and only there
+    /// Coprocessors on every table: `[[coprocessor]]`, only in the file
     #[arg(skip)]
     #[serde(default)]
     pub coprocessor: Vec<ServerCoprocessor>,
 }
 
-/// A coprocessor that watches every table.
+/// A coprocessor on every table.
 ///
 /// ```toml
 /// [[coprocessor]]
@@ -104,14 +104,14 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerCoprocessor {
-    /// Which one.
+    /// Name of the coprocessor.
     pub name: String,
-    /// What it is called, if not by its own name.
+    /// Name of the attachment; the coprocessor's own by default.
     #[serde(rename = "as")]
     pub alias: Option<String>,
-    /// Where it stands in the chains.
+    /// Priority in the chains.
     pub priority: Option<i32>,
-    /// Its arguments.
+    /// Arguments of the attachment.
     #[serde(default)]
     pub with: BTreeMap<String, ArgumentValue>,
 }
@@ -122,54 +122,54 @@ pub struct ServerCoprocessor {
 pub enum ArgumentValue {
     /// `true`, `false`
     Boolean(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// All else.
+    /// Any other value.
     Text(String),
 }
 
-/// The configuration of a server, checked.
+/// The checked configuration of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Directory that holds the data.
+    /// Data directory.
     pub data: PathBuf,
-    /// Address to listen on.
+    /// Listen address.
     pub listen: SocketAddr,
     /// The store's memory budget.
     pub memory: MemoryBudget,
-    /// How many statements work at a time.
+    /// Limit of concurrently executing statements.
     pub admission: AdmissionOptions,
-    /// How many clients may be connected at a time.
+    /// Maximum number of concurrent connections.
     pub connections_max: usize,
-    /// How much is borne with coprocessors.
+    /// Time limit and failure limit of coprocessors.
     pub coprocessor_limits: CoprocessorLimits,
-    /// How often tables that have changed much are looked for, to be analysed; `None`: never.
+    /// Period of auto-analyze; `None` if it is disabled.
     pub analyze_period: Option<Duration>,
-    /// TLS, if it is to be offered.
+    /// Certificate and key, if TLS is offered.
     pub tls: Option<TlsFiles>,
-    /// The password that clients must give; `None`: none is asked for.
+    /// The password of clients; `None` if clients need none.
     pub password: Option<String>,
-    /// Clients that do not use TLS are turned away.
+    /// Clients without TLS are rejected.
     pub tls_required: bool,
-    /// What is logged of clients.
+    /// Log settings for clients.
     pub log: LogOptions,
     /// Coprocessors on every table.
     pub coprocessors: Vec<CoprocessorRecord>,
 }
 
-/// What is logged of clients, beside logins that fail.
+/// Log settings for clients. Failed logins are always logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Who connects.
+    /// `log_connections`.
     pub connections: bool,
-    /// Ends of sessions.
+    /// `log_disconnections`.
     pub disconnections: bool,
-    /// The value of `log_statement` that sessions begin with.
+    /// The initial value of `log_statement` in each session.
     pub statement: &'static str,
 }
 
 impl LogOptions {
-    /// Returns the settings that say so in each session, with their values.
+    /// Returns the session settings with these values.
     pub(crate) fn settings(&self) -> [(&'static str, &'static str); 3] {
         let word = |on: bool| if on { "on" } else { "off" };
         [
@@ -186,7 +186,7 @@ impl Default for LogOptions {
     }
 }
 
-/// Where the server's certificate is.
+/// Files of the server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificate chain, PEM.
@@ -200,7 +200,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or holds what is not known.
+    /// If it cannot be read or has unknown settings.
     pub fn read(path: &Path) -> Result<Source> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| Error::File { path: path.to_owned(), source })?;
@@ -211,7 +211,7 @@ impl Source {
         })
     }
 
-    /// Returns these settings over `lower` ones.
+    /// Returns these settings, completed by those of lower precedence.
     #[must_use]
     pub fn over(self, lower: Source) -> Source {
         Source {
@@ -408,7 +408,7 @@ fn parse_size(text: &str) -> Result<u64> {
     }
 }
 
-/// Reads a time; zero is none.
+/// Parses a duration; zero means no limit.
 fn time_limit(name: &str, text: &str) -> Result<Option<Duration>> {
     let malformed = || Error::Usage(format!("bad {name} \"{text}\"; an example is 500ms"));
     let time = parse_time(text).ok_or_else(malformed)?;

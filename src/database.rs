@@ -1,6 +1,6 @@
-//! Store and engine together: an open data directory that sessions can be opened on.
+//! An open data directory: store and engine, on which sessions are opened.
 //!
-//! What the server, the shell, the demo, tests and embedding programs start from.
+//! The server, the shell, the demo, tests and embedding programs start from it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use store::{Options, Store};
 
 use crate::error::Result;
 
-/// Bytes of log that are left for the next start to replay: a few hundredths of a second.
+/// Maximum bytes of log that a shutdown leaves for replay at the next start: some tens of
+/// milliseconds.
 const REPLAY_BYTES_MAX: u64 = 4 << 20;
 
-/// The user of sessions that name none.
+/// User of sessions that were opened without one.
 pub const DEFAULT_USER: &str = "bennu";
 
 /// An open data directory.
@@ -24,20 +25,20 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a data directory, creating it if need be.
+    /// Opens a data directory and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// What the store reports: the directory is in use, damaged or not accessible.
+    /// Errors of the store: the directory is in use, corrupt or not accessible.
     pub fn open(directory: &Path, options: Options) -> Result<Database> {
         Database::open_with(directory, options, EngineOptions::default())
     }
 
-    /// Opens a data directory with coprocessors of the program's own, or of the server.
+    /// Opens a data directory with additional coprocessors of the program or the server.
     ///
     /// # Errors
     ///
-    /// As for [`Database::open`], and what is wrong with coprocessors of the server.
+    /// As for [`Database::open`], and errors of the server's coprocessors.
     pub fn open_with(
         directory: &Path,
         options: Options,
@@ -57,23 +58,22 @@ impl Database {
         &self.engine
     }
 
-    /// Gives back what sequences have reserved, flushes what the next start would have to replay,
-    /// syncs the log and stops background work.
-    /// Sessions that are still open get errors.
+    /// Returns the reserved values of sequences, flushes memstores if the log is long, syncs the
+    /// log and stops background work. Sessions that are still open get errors.
     ///
     /// # Errors
     ///
     /// If the log cannot be synced.
     pub fn shut_down(&self) -> Result<()> {
         if let Err(error) = self.engine.give_back() {
-            // Those values are left out.
+            // The reserved values are skipped.
             tracing::warn!(%error, "could not give back values of sequences before the stop");
         }
         let store = self.engine.store();
         if store.status().log_bytes > REPLAY_BYTES_MAX
             && let Err(error) = store.flush_all()
         {
-            // The log holds everything; the next start is only slower.
+            // The log holds all commits; the next start only takes longer.
             tracing::warn!(%error, "could not flush before the stop");
         }
         Ok(store.shut_down()?)

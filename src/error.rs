@@ -1,4 +1,4 @@
-//! What can go wrong before and around the SQL: the errors that a command ends with.
+//! Errors of the commands: failures outside of SQL, and the SQL errors that end a command.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a command could not go on. Each is one line on standard error.
+/// An error that ends a command. It is printed as one line on standard error.
 #[derive(Debug)]
 pub enum Error {
     /// The command line or the configuration is wrong: exit status 2.
@@ -15,26 +15,26 @@ pub enum Error {
     Store(store::Error),
     /// A statement has failed.
     Sql(Box<sql::Error>),
-    /// Statements of a script on standard input have failed; each has been reported.
+    /// Statements of a script on standard input have failed; each error has been printed.
     Script {
-        /// The number of them.
+        /// Their number.
         failed: usize,
     },
-    /// An address could not be listened on.
+    /// The server could not listen on an address.
     Listen {
         /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file of the command itself could not be read or written.
+    /// A file of the command (not of the store) could not be read or written.
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Standard input or output is gone, or a thread could not be started.
+    /// Standard input or output was closed, or a thread could not be started.
     System(std::io::Error),
 }
 

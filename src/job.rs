@@ -1,4 +1,4 @@
-//! `bennu job`: work on a data directory or on a file of it, without a server.
+//! `bennu job`: offline tools for a data directory or a store file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::machine_memory::MemoryBudget;
 
-/// A job and what it works on.
+/// A job with its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Job {
     /// Copy what can be read of a damaged data directory to a new one, and report what is lost
@@ -26,7 +26,7 @@ pub enum Job {
         #[arg(long, value_name = "NEWDIR")]
         to: PathBuf,
     },
-    /// Check a store file and show what is in it
+    /// Check a store file and show its contents
     Storefile {
         /// The file
         file: PathBuf,
@@ -39,11 +39,11 @@ pub enum Job {
     },
 }
 
-/// Runs a job, which writes its findings to `out`.
+/// Runs a job, which prints its results to `out`.
 ///
 /// # Errors
 ///
-/// [`Error::Store`] if what it works on is corrupt or cannot be read.
+/// [`Error::Store`] if the directory or file is corrupt or cannot be read.
 pub fn run(job: Job, out: &mut dyn Write) -> Result<()> {
     match job {
         Job::Storefile { file, blocks, cells } => {
@@ -54,7 +54,7 @@ pub fn run(job: Job, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Salvages a directory, opens the copy, and reports.
+/// Salvages a directory, opens the copy, and prints the losses.
 fn salvage_to(data: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
     let env: Arc<dyn Env> = Arc::new(RealEnv::default());
     let salvaged = salvage(&env, data, to)?;

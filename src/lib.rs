@@ -1,7 +1,7 @@
-//! The server: sessions, the Postgres protocol, COPY, the demo and the command line.
+//! The server: wire protocol, COPY, the demo and the command line.
 //!
-//! Decides nothing about data: statements go to [`sql`], which owns sessions and transactions.
-//! Embedding programs start from [`database::Database`].
+//! Statements are passed to [`sql`], which has sessions and transactions. Embedding programs
+//! start from [`database::Database`].
 //!
 //! Modules, bottom up; each uses only those above it.
 

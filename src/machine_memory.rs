@@ -1,58 +1,57 @@
-//! Memory of the machine, or of the container that the process runs in: what the memory budget is
-//! chosen by where none is set.
+//! Memory of the machine or the container, from which the default memory budget is computed.
 //!
-//! Linux tells both: `/proc/meminfo`, and the limits of the process's cgroup and of those above it,
-//! in the layouts of cgroup version 1 and 2. In a container `/proc/self/cgroup` may name groups as
-//! the machine knows them, while only the container's own is mounted; so the root of the mount is
-//! asked, too. Where nothing is known the budget is that of a machine of 4 GiB.
+//! On Linux it is read from `/proc/meminfo` and from the limits of the process's cgroup and its
+//! ancestors, in the layouts of cgroup version 1 and 2. In a container `/proc/self/cgroup` may
+//! have the host's path of the group while only the container's own is mounted; so the root of
+//! the mount is read, too. If nothing can be read, the budget is that of a machine of 4 GiB.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The budget is this part of the memory.
+/// Divisor of the memory that gives the budget.
 const BUDGET_PART: u64 = 4;
-/// The smallest budget that is chosen.
+/// Minimum of the default budget.
 const BUDGET_BYTES_MIN: u64 = 256 << 20;
-/// Taken for the memory where it is not known.
+/// Assumed memory if it cannot be read.
 const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;
 
-/// A memory budget with where it comes from.
+/// A memory budget with its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBudget {
     /// Bytes.
     pub bytes: u64,
-    /// Who chose it.
+    /// The origin of the number.
     pub origin: BudgetOrigin,
 }
 
-/// Where a memory budget comes from.
+/// Origin of a memory budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetOrigin {
     /// The settings.
     Settings,
-    /// The machine's memory.
+    /// A share of the machine's memory, which is given.
     Machine(u64),
-    /// The limit of the container, which is below the machine's memory.
+    /// A share of the container's limit, which is given and below the machine's memory.
     Container(u64),
-    /// The memory is not known.
+    /// The memory could not be read.
     Unknown,
 }
 
 impl MemoryBudget {
-    /// Returns the budget that is taken where none is set: a quarter of the memory that the process
-    /// may use, at least 256 MiB.
+    /// Returns the default budget: a quarter of the memory available to the process, at least 256
+    /// MiB.
     pub fn of_machine() -> MemoryBudget {
         MemoryBudget::below(Path::new("/"))
     }
 
-    /// Returns the budget of a machine whose files are below a directory.
+    /// Returns the budget of a machine with `root` as its root directory.
     fn below(root: &Path) -> MemoryBudget {
         let machine = machine_bytes(root);
         let container = container_bytes(root);
         let origin = match (machine, container) {
             (Some(machine), Some(limit)) if limit < machine => BudgetOrigin::Container(limit),
             (Some(machine), _) => BudgetOrigin::Machine(machine),
-            // Without a limit cgroups of version 1 name a number near the greatest.
+            // Without a limit, cgroup version 1 has a number near the maximum.
             (None, Some(limit)) if limit < 1 << 60 => BudgetOrigin::Container(limit),
             (None, _) => BudgetOrigin::Unknown,
         };
@@ -88,7 +87,7 @@ fn machine_bytes(root: &Path) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Returns the lowest limit of the cgroups of the process.
+/// Returns the lowest limit among the cgroups of the process.
 fn container_bytes(root: &Path) -> Option<u64> {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut limits = Vec::new();
@@ -119,7 +118,7 @@ fn container_bytes(root: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Returns what is chosen where these files are there.
+    /// Returns the budget of a root directory with these files.
     fn chosen(files: &[(&str, &str)]) -> MemoryBudget {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -156,7 +155,7 @@ mod tests {
         ];
         let container = BudgetOrigin::Container(2 << 30);
         assert_eq!(chosen(&second), MemoryBudget { bytes: 512 << 20, origin: container });
-        // The group is the machine's name for what is mounted as the root.
+        // The group has the host's path of the mounted root.
         let first = [
             MEMINFO,
             ("proc/self/cgroup", "5:cpu,cpuacct:/docker/ab\n4:memory:/docker/ab\n"),

@@ -1,4 +1,4 @@
-//! The `bennu` binary: arguments, logs, and the commands they name.
+//! The `bennu` binary: command line, logging, and dispatch to the commands.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use store::memory::CountingAllocator;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<mimalloc::MiMalloc> = CountingAllocator(mimalloc::MiMalloc);
 
-/// SQL with Postgres manners over a versioned, region-partitioned LSM store
+/// A PostgreSQL-compatible SQL database on a versioned, range-partitioned LSM store
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
@@ -42,7 +42,7 @@ enum Command {
     },
     /// Load sample data into a temporary directory, print a tour, then serve it
     Demo {
-        /// Leave after the tour
+        /// Exit after the tour
         #[arg(long)]
         once: bool,
         /// Address to listen on after the tour
@@ -83,15 +83,15 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing can be done about a standard error that is gone.
+            // An error of standard error cannot be reported.
             let _ = writeln!(std::io::stderr(), "bennu: {error}");
             ExitCode::from(error.exit_status())
         }
     }
 }
 
-/// Logs go to standard error; `BENNU_LOG` chooses what, in `env_logger` syntax. What the settings
-/// say of clients is there unless `BENNU_LOG` names its target.
+/// Initializes logging to standard error. `BENNU_LOG` has the filter, in `env_logger` syntax.
+/// Entries about clients are logged unless `BENNU_LOG` filters their target.
 fn init_logs() {
     let chosen = std::env::var("BENNU_LOG").unwrap_or_else(|_| "warn".to_owned());
     let filter = tracing_subscriber::EnvFilter::try_new(format!("bennu::clients=info,{chosen}"))
@@ -146,7 +146,7 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
     let runtime = server::runtime()?;
     let database = Database::open(directory.path(), server::options(config.memory.bytes))?;
     let _governor = MemoryGovernor::start(database.engine(), config.memory.bytes)?;
-    // Before the load, so that a port in use is told at once.
+    // Binds before the load, so that a port in use is reported at once.
     let server = match once {
         true => None,
         false => Some(runtime.block_on(Server::bind(database.clone(), &config))?),
@@ -171,7 +171,7 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
     database.shut_down()
 }
 
-/// Prints the line that says how much memory is used, unless the settings say it.
+/// Prints the memory budget, unless it was set explicitly.
 fn announce_memory(config: &Config) -> Result<()> {
     if config.memory.origin != BudgetOrigin::Settings {
         writeln!(std::io::stdout(), "bennu: memory {}", config.memory)?;
@@ -179,7 +179,7 @@ fn announce_memory(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Prints the line that says that clients may connect.
+/// Prints that the server accepts clients.
 fn announce(server: &Server) -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "bennu: ready on {}", server.local_addr())?;

@@ -1,4 +1,4 @@
-//! Results as psql prints them: aligned columns under their names.
+//! Result tables in psql's aligned format.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns a result without rows yet.
+    /// Creates a table without rows.
     pub fn new(columns: &[OutputColumn]) -> Table {
         Table {
             names: columns.iter().map(|column| column.name.clone()).collect(),
@@ -24,7 +24,7 @@ impl Table {
         }
     }
 
-    /// Adds rows; NULL is printed as nothing.
+    /// Adds rows; NULL is printed as an empty string.
     pub fn push(&mut self, batch: &Batch, style: &TextStyle) {
         for row in 0..batch.row_count {
             let mut values = Vec::with_capacity(self.types.len());
@@ -49,7 +49,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Returns the first rows aligned, numbers to the right, with a line that counts the rest.
+    /// Returns the first rows aligned, numbers to the right, with the total number of rows.
     pub fn render(&self, row_limit: usize) -> String {
         let shown = &self.rows[..self.rows.len().min(row_limit)];
         let widths: Vec<usize> = self
@@ -108,7 +108,8 @@ impl Table {
     }
 }
 
-/// Returns how many places a text takes: its characters, which is right but for wide scripts.
+/// Returns the display width of a text: its number of characters, which is too small for wide
+/// scripts.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

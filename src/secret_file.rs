@@ -1,8 +1,8 @@
-//! Files that only the server may read: its key and its password.
+//! Secret files: the private key and the password of the server.
 //!
-//! Source: PostgreSQL's `check_ssl_key_file_permissions` (be-secure-common.c), whose rules these
-//! are: the file belongs to the server's user and nobody else can do anything with it, or it
-//! belongs to root and its group may read it.
+//! Source: PostgreSQL's `check_ssl_key_file_permissions` (be-secure-common.c). The file must
+//! belong to the server's user without access for group and others, or to root with at most read
+//! access for its group.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,14 +11,14 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Reads a file that nobody else may read. `what` names it in messages.
+/// Reads a file after checking its owner and mode. `what` is its name in messages.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if others may read or write it; [`Error::File`] if it cannot be read.
+/// [`Error::Usage`] if other users may access it; [`Error::File`] if it cannot be read.
 pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
     let failed = |source| Error::File { path: path.to_owned(), source };
-    // The same file is checked and read.
+    // The open file is checked, so that the checked and the read file are the same.
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let own = rustix::process::geteuid().as_raw();
@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns what is wrong with the owner or the mode of a file, if anything is.
+/// Returns the violated rule for owner and mode of a file, if any.
 fn exposure(owner: u32, own: u32, mode: u32) -> Option<&'static str> {
     if owner != own && owner != 0 {
         return Some("must be owned by the user of the server or by root");

@@ -1,4 +1,4 @@
-//! The server: a listener, a task for each client, and a clean stop.
+//! The server: a listener, a task for each client, and an orderly shutdown.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -26,31 +26,32 @@ use crate::pgwire::{
 };
 use crate::secret_file;
 
-/// How many threads there may be: one for each session, and some for what the server does itself.
+/// Maximum number of threads: one for each session, and some for the server's background work.
 const THREADS_MAX: usize = CONNECTIONS_MAX + 64;
-/// Descriptors of a session: its socket, a second one to end it, and a third one while it is idle.
+/// Descriptors of a session: its socket, a duplicate for shutting it down, and a third while it
+/// is idle.
 const FILES_PER_SESSION: u64 = 3;
-/// Descriptors of the server itself: sockets, the log, the manifest, files being written.
+/// Descriptors of the server: listener, log, manifest, files being written.
 const FILES_OF_SERVER: u64 = 16;
-/// How long running statements may go on after the server was told to stop.
+/// Time for running statements to finish after a shutdown request.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long statements have to notice that they were cancelled.
+/// Time for cancelled statements to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
-/// How often the server looks which clients are gone.
+/// Period of the check for disconnected clients.
 const GONE_PERIOD: Duration = Duration::from_millis(500);
-/// How long to wait when the system has no resources for another client.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Stack of a thread that runs statements: plans are as deep as they have joins and set operations,
-/// a statement may have a thousand of either, and they are walked by recursion, which takes some
-/// 64 KiB a step in a debug build. What is not used takes no memory.
+/// Stack of a thread that runs statements. Plans are as deep as they have joins and set
+/// operations, up to a thousand, and are walked by recursion that takes some 64 KiB per level in
+/// a debug build. Unused stack takes no memory.
 const STACK_BYTES: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64 << 20 };
 
-/// Returns what waits for clients, with the threads of their sessions.
+/// Creates the runtime of the server, whose blocking threads run the sessions.
 ///
 /// # Errors
 ///
-/// If they cannot be started.
+/// If it cannot be created.
 pub fn runtime() -> Result<Runtime> {
     let runtime = Builder::new_current_thread()
         .thread_name("bennu-session")
@@ -61,7 +62,7 @@ pub fn runtime() -> Result<Runtime> {
     Ok(runtime)
 }
 
-/// Raises the limit of file descriptors as far as the system allows, and warns if it leaves fewer
+/// Raises the soft limit of file descriptors to the hard limit, and warns if it allows fewer
 /// sessions than `connections_max`.
 pub fn raise_file_limit(connections_max: usize) {
     let limit = getrlimit(Resource::Nofile);
@@ -79,12 +80,13 @@ pub fn raise_file_limit(connections_max: usize) {
 }
 
 /// Numbers of clients for which the process has file descriptors. Half of the descriptors are for
-/// store files and temporary files (`store::env::RealEnv`), so that connections cannot take them.
+/// store files and temporary files (`store::env::RealEnv`), so that connections cannot use them
+/// up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DescriptorShares {
     /// Sessions: 3/8 of the descriptors, less those of the log, the manifest and new store files.
     sessions: usize,
-    /// Clients that have not logged in: a 16th.
+    /// Clients before login: one sixteenth.
     startup_slots: usize,
 }
 
@@ -108,12 +110,11 @@ pub fn options(memory_bytes: u64) -> Options {
     Options { memory_bytes, ..Options::default() }
 }
 
-/// Returns a future that is ready when the process is told to stop: SIGTERM or SIGINT. Signals
-/// count from the call on.
+/// Returns a future that completes at SIGTERM or SIGINT. Signals are caught from the call on.
 ///
 /// # Errors
 ///
-/// If the signals cannot be watched.
+/// If the signal handlers cannot be installed.
 ///
 /// # Panics
 ///
@@ -129,7 +130,7 @@ pub fn stop_signal() -> Result<impl Future<Output = ()> + Send> {
     })
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -139,11 +140,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens as configured. Clients are served from [`Server::run`] on.
+    /// Binds the configured address. [`Server::run`] serves clients.
     ///
     /// # Errors
     ///
-    /// If the address cannot be listened on, or the certificate or key cannot be used.
+    /// If the address cannot be bound, or the certificate or key cannot be used.
     pub async fn bind(database: Database, config: &Config) -> Result<Server> {
         let address = config.listen;
         let failed = |source| Error::Listen { address: address.to_string(), source };
@@ -179,12 +180,12 @@ impl Server {
         self.address
     }
 
-    /// Serves clients until `shutdown` is ready, then ends their connections: idle ones at once,
-    /// running statements after a grace.
+    /// Serves clients until `shutdown` completes, then ends their connections: idle ones at once,
+    /// running statements after a grace period.
     ///
     /// # Errors
     ///
-    /// None at present; what goes wrong with one client does not end the server.
+    /// None at present; errors of one client do not end the server.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let Server { listener, service, stopping, analyze_period, .. } = self;
         let mut clients = JoinSet::new();
@@ -227,11 +228,11 @@ impl Server {
 }
 
 async fn until_stopping(stopping: &mut watch::Receiver<bool>) {
-    // An error is the end of the server, too.
+    // A closed channel means shutdown, too.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// Stops the statements of clients that are gone, until the server stops.
+/// Cancels the statements of disconnected clients, until the server stops.
 async fn keep_looking_for_clients(service: Arc<Service>) {
     let mut stopping = service.stopping.clone();
     loop {
@@ -242,7 +243,7 @@ async fn keep_looking_for_clients(service: Arc<Service>) {
     }
 }
 
-/// Has tables analysed that have changed much, until the server stops.
+/// Runs auto-analyze periodically, until the server stops.
 async fn keep_analyzed(service: Arc<Service>, period: Duration) {
     let mut stopping = service.stopping.clone();
     loop {
@@ -269,7 +270,7 @@ async fn keep_analyzed(service: Arc<Service>, period: Duration) {
     }
 }
 
-/// File descriptor that is held to answer a client when the process has no other one left.
+/// File descriptor that is reserved for rejecting a client when the process has no other one.
 struct ReserveDescriptor(Option<File>);
 
 impl ReserveDescriptor {
@@ -277,8 +278,8 @@ impl ReserveDescriptor {
         ReserveDescriptor(File::open("/dev/null").ok())
     }
 
-    /// Accepts the next client with the reserve, tells it that there are too many, and closes its
-    /// connection.
+    /// Accepts the next client with the reserved descriptor, reports too many connections to it,
+    /// and closes its connection.
     async fn reject_next(&mut self, listener: &TcpListener) {
         self.0 = None;
         if let Ok(Ok((stream, _))) = tokio::time::timeout(ACCEPT_PAUSE, listener.accept()).await {
@@ -288,13 +289,13 @@ impl ReserveDescriptor {
     }
 }
 
-/// Starts to serve a client.
+/// Starts a task that serves a client.
 fn admit(
     (stream, address): (TcpStream, SocketAddr),
     service: &Arc<Service>,
     clients: &mut JoinSet<()>,
 ) {
-    // Without it, small answers wait for the client's acknowledgement of the last.
+    // Without it, small answers are delayed until the client has acknowledged the previous one.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a client is gone before it was served");
         return;
@@ -318,7 +319,7 @@ fn log_panic(ended: std::result::Result<(), JoinError>) {
     }
 }
 
-/// Reads certificate and key; also returns the certificate as it is.
+/// Loads certificate and key; also returns the certificate as PEM.
 fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
     let pem = read(&files.certificate)?;
     let key_pem = secret_file::read(&files.key, "private key file")?;
@@ -354,7 +355,7 @@ mod tests {
     use super::*;
     use crate::config::Source;
 
-    /// A startup packet of a user.
+    /// The startup packet of a user.
     const STARTUP: &[u8] = b"\0\0\0\x14\0\x03\0\0user\0bennu\0\0";
     const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 
@@ -419,7 +420,7 @@ mod tests {
             let mut client = Client::connect(address).unwrap();
             client.write_all(&[SSL_REQUEST, STARTUP, b"Q\0\0\0\x0dselect 1\0"].concat()).unwrap();
             let mut answer = Vec::new();
-            // The connection is dropped, perhaps with a reset, because data was left unread.
+            // The connection is closed, possibly with a reset because of unread data.
             let _ = client.read_to_end(&mut answer);
             assert_eq!(answer, b"");
             let mut client = Client::connect(address).unwrap();
@@ -454,7 +455,8 @@ mod tests {
         });
     }
 
-    /// One that has just had its answer still has a thread, one that is silent for longer has none.
+    /// A client that has just been answered still has a thread; one that has been silent for
+    /// longer has none.
     #[test]
     fn idle_clients_are_told_that_the_server_stops() {
         with_server(|address, stop| {

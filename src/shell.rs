@@ -1,8 +1,8 @@
 //! SQL shell for machines without psql: `bennu sql`.
 //!
-//! A statement ends with `;` outside of quotes and comments and may span lines; the shell runs one
-//! after the other. Rows are printed as psql prints them, errors go to a stream of their own. At a
-//! terminal the shell prints a prompt. It has two commands of psql, `\q` and `\?`; the others are
+//! A statement ends with `;` outside of quotes and comments and may span lines; the shell runs
+//! one after the other. Rows are printed in psql's format, errors to a separate stream. At a
+//! terminal the shell prints a prompt. It supports psql's commands `\q` and `\?`; others are
 //! errors.
 
 mod splitter;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::shell::splitter::{Split, split};
 use crate::statement;
 
-/// The prompts of a new statement and of one that goes on.
+/// The prompts of a new statement and of a continuation line.
 const PROMPTS: [&str; 2] = ["bennu=> ", "bennu-> "];
 
 const HELP: &str = "End a statement with a semicolon to run it.
@@ -32,15 +32,15 @@ pub struct Streams<'a> {
     pub output: &'a mut dyn Write,
     /// Errors of statements.
     pub errors: &'a mut dyn Write,
-    /// A user types the input: prompts are printed.
+    /// The input is a terminal: prompts are printed.
     pub is_terminal: bool,
 }
 
-/// Runs all statements of `text` and prints what each gives. Stops at the first error.
+/// Runs all statements of `text` and prints their results. Stops at the first error.
 ///
 /// # Errors
 ///
-/// What a statement raises.
+/// Those of a statement.
 pub fn run(session: &mut Session, text: &str, out: &mut dyn Write) -> Result<()> {
     statement::run_each(session, text, &mut |outcome| {
         match &outcome.rows {
@@ -56,7 +56,7 @@ pub fn run(session: &mut Session, text: &str, out: &mut dyn Write) -> Result<()>
 ///
 /// # Errors
 ///
-/// If a stream fails; [`Error::Script`] if statements have failed and no user has typed them.
+/// If a stream fails; [`Error::Script`] if statements failed and the input is not a terminal.
 pub fn interact(session: &mut Session, streams: &mut Streams<'_>) -> Result<()> {
     let mut pending = String::new();
     let mut failed = 0;
@@ -109,7 +109,7 @@ fn run_command(line: &str, streams: &mut Streams<'_>, failed: &mut usize) -> Res
     Ok(false)
 }
 
-/// Runs a statement and prints its outcome; returns how many have failed.
+/// Runs a statement and prints its outcome; returns the number of failures.
 fn run_one(session: &mut Session, text: &str, streams: &mut Streams<'_>) -> Result<usize> {
     if text.trim().is_empty() {
         return Ok(0);

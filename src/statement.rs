@@ -1,4 +1,4 @@
-//! Statements run from inside the process: by the shell, the demo and embedding programs.
+//! Statements that are run inside the process, by the shell, the demo and embedding programs.
 
 use sql::session::rows::Completion;
 use sql::session::{Execution, Session};
@@ -6,21 +6,21 @@ use sql::session::{Execution, Session};
 use crate::error::Result;
 use crate::result_table::Table;
 
-/// What one statement gave.
+/// The outcome of one statement.
 pub struct Outcome {
     /// The rows, if it returns any.
     pub rows: Option<Table>,
-    /// What it did.
+    /// Command tag and counts.
     pub completion: Completion,
-    /// The plan in one line, if it has one.
+    /// The plan in one line, if the statement has one.
     pub plan: Option<String>,
 }
 
-/// Starts the one statement of `text`. The caller ends it with [`commit`].
+/// Starts the single statement of `text`. The caller ends it with [`commit`].
 ///
 /// # Errors
 ///
-/// What the statement raises; the transaction is rolled back then.
+/// Those of the statement; the transaction is then rolled back.
 pub fn start(session: &mut Session, text: &str) -> Result<Execution> {
     attempt(session, |session| {
         let parsed = sql::session::parse(text)?.into_iter().next().ok_or_else(|| {
@@ -31,12 +31,12 @@ pub fn start(session: &mut Session, text: &str) -> Result<Execution> {
     })
 }
 
-/// Runs all statements of `text`, each committed by itself unless in a block, and hands what each
-/// gave to `show`.
+/// Runs all statements of `text` and passes each outcome to `show`. Each statement is committed
+/// separately unless in a transaction block.
 ///
 /// # Errors
 ///
-/// What a statement raises; the transaction is rolled back then. What `show` returns.
+/// Those of a statement, after which the transaction is rolled back; those of `show`.
 pub fn run_each(
     session: &mut Session,
     text: &str,
@@ -55,7 +55,7 @@ pub fn run_each(
     Ok(())
 }
 
-/// Runs all statements of `text` as [`run_each`] does and returns what the last one gave.
+/// Runs all statements of `text` as [`run_each`] does and returns the outcome of the last one.
 ///
 /// # Errors
 ///
@@ -73,7 +73,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Outcome> {
 ///
 /// # Errors
 ///
-/// Why it could not be committed.
+/// Those of the commit.
 pub fn commit(session: &mut Session) -> Result<()> {
     if let Some(ticket) = session.take_ticket() {
         ticket.wait()?;

@@ -1,7 +1,7 @@
-//! The text form of one value of a column, for results and COPY: nothing is allocated for a value.
+//! Text form of one value of a column, for results and COPY, without an allocation per value.
 //!
-//! The rules are those of [`types::text`]; here are only the short ways past a [`types::Datum`] for
-//! the types that would copy their bytes into one.
+//! The rules are those of [`types::text`]; this module only avoids the copy into a
+//! [`types::Datum`] for some types.
 
 use types::pieces::Pace;
 use types::text;
@@ -13,7 +13,7 @@ use types::{DataType, Vector};
 ///
 /// # Errors
 ///
-/// `57014` if the flag of the style is set during what takes long.
+/// `57014` if the interrupt flag of the style is set during a long conversion.
 #[inline]
 pub(crate) fn write(
     vector: &Vector,

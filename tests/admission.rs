@@ -1,4 +1,5 @@
-//! Admission: long statements that share few slots, beside short ones, with locks and without.
+//! Tests of admission control: long statements with few execution slots, short statements, and
+//! locks.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::harness::{Setup, TestServer, connect};
 
-/// Computes until it is stopped.
+/// A query that runs until it is cancelled.
 const ENDLESS: &str = "SELECT max(md5(i::text)) FROM generate_series(1, 1000000000) AS g(i)";
 
-/// A server that works on one long statement at a time.
+/// Starts a server with one execution slot.
 fn server_with_one_slot() -> TestServer {
     let admission = AdmissionOptions { handlers: 1 };
     TestServer::start_with(Setup { admission, ..Setup::default() })
@@ -37,7 +38,7 @@ async fn client_with_rows(server: &TestServer) -> Client {
     client
 }
 
-/// Runs statements that do not end by themselves, until they are cancelled.
+/// Runs statements without an end, until they are cancelled.
 async fn compute(server: &TestServer, statements: &[&'static str]) -> Computing {
     let mut running = Vec::new();
     for &statement in statements {
@@ -71,7 +72,7 @@ async fn long_statements_queue_up_and_short_ones_do_not() {
     let client = client_with_rows(&server).await;
     let computing = compute(&server, &[ENDLESS, ENDLESS, ENDLESS]).await;
     until(&server, |status| status.queued >= 2 && status.waited >= 10).await;
-    // All of these would wait for a second at least if they needed the slot.
+    // Each of these would wait for at least a second if it needed the slot.
     for _ in 0..20 {
         let row = client.query_one("SELECT b FROM t WHERE a = 1", &[]).await.unwrap();
         assert_eq!(row.get::<_, i32>(0), 10);
@@ -131,7 +132,7 @@ async fn who_waits_for_a_lock_leaves_the_slot_to_others() {
     first.batch_execute("BEGIN; UPDATE t SET b = 11 WHERE a = 1").await.unwrap();
     let second = connect(server.address()).await;
     let waiting = tokio::spawn(async move {
-        // Long by the time it comes to the lock.
+        // The statement is long when it reaches the lock.
         let update = "UPDATE t SET b = b + (SELECT count(md5(i::text)) FROM generate_series(1, 300000) AS g(i))::int WHERE a = 1";
         second.batch_execute(update).await.unwrap();
         second

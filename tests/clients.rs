@@ -1,11 +1,11 @@
-//! The programs that people come with: psql and pgbench, where they are installed.
+//! Tests with psql and pgbench, where they are installed.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use crate::harness::TestServer;
 
-/// Returns a client program, or says why its test does nothing.
+/// Returns whether a client program is installed; otherwise prints that the test is skipped.
 fn installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
@@ -47,7 +47,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs a script that must go well and returns what psql prints.
+/// Runs a script that must succeed and returns psql's output.
 fn answer(server: &TestServer, arguments: &[&str], input: &str) -> String {
     let output = psql(server, arguments, input);
     assert_eq!(text(&output.stderr), "", "{input}");
@@ -55,7 +55,7 @@ fn answer(server: &TestServer, arguments: &[&str], input: &str) -> String {
     text(&output.stdout)
 }
 
-/// What psql asks the catalog for its commands, which PostgreSQL answers with the same text.
+/// Runs psql's catalog queries for its commands, with the same output as PostgreSQL.
 #[test]
 #[expect(clippy::too_many_lines, reason = "what psql asks, one after the other")]
 fn psql_describes_what_there_is() {
@@ -118,7 +118,7 @@ bennu|Superuser, Create role, Create DB, Replication, Bypass RLS|{}
 public|pg_database_owner
 ";
     assert_eq!(listed, expected);
-    // No command is refused, whatever it finds.
+    // No command fails, regardless of its result.
     for command in [
         "\\d+ t",
         "\\d+ v",
@@ -226,7 +226,7 @@ fn psql_shows_errors_where_they_are() {
     assert!(errors.contains("ERROR:  relation \"nowhere\" does not exist"), "{errors}");
     assert!(errors.contains("LINE 2:   FROM nowhere;\n               ^"), "{errors}");
     assert_eq!(text(&output.stdout), "1\n2\n");
-    // Several statements in one message are all or nothing.
+    // Several statements in one message are atomic.
     let several = "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1); SELECT 1 / 0";
     let output = psql(&server, &["-At", "-c", several], "");
     assert_eq!(output.status.code(), Some(1));
@@ -236,7 +236,7 @@ fn psql_shows_errors_where_they_are() {
     let script = "BEGIN; SELECT 1 / 0; SELECT 3; COMMIT;";
     let output = psql(&server, &["-At", "-v", "ON_ERROR_STOP=1"], script);
     assert_eq!(output.status.code(), Some(3));
-    // psql asks for the server's version and encoding.
+    // psql requests the server's version and encoding.
     let printed =
         answer(&server, &["-At"], "\\echo :SERVER_VERSION_NAME :ENCODING :DBNAME :USER\n");
     assert!(printed.starts_with("15.0"), "{printed}");

@@ -1,4 +1,5 @@
-//! kill -9 under load: what was acknowledged is there, and nothing is there by halves.
+//! Crash test: kill -9 under load; acknowledged transactions are present, and all others are
+//! atomic.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,15 +26,15 @@ CREATE TABLE counter (client bigint PRIMARY KEY, n bigint NOT NULL);
 CREATE TABLE total (id int PRIMARY KEY, n bigint NOT NULL);
 INSERT INTO total VALUES (1, 0)";
 
-/// What a client was told.
+/// Acknowledgements received by the clients.
 #[derive(Default)]
 struct Acknowledged {
     /// For each client, the number of its last transaction that was acknowledged.
     last: BTreeMap<u64, u64>,
 }
 
-/// Writes one transaction after the other until the connection breaks; returns the last number that
-/// was acknowledged.
+/// Runs transactions until the connection breaks; returns the number of the last acknowledged
+/// one.
 async fn write(
     address: SocketAddr,
     client_number: u64,
@@ -106,7 +107,7 @@ async fn check(client: &Client, acknowledged: &Acknowledged) -> BTreeMap<u64, u6
     let joined = "SELECT count(*) FROM entry e JOIN mirror m \
                   ON m.id = e.client || '/' || e.number AND m.number = e.number";
     assert_eq!(number(client, joined).await, sum, "rows of the two tables");
-    // The index and the rows say the same.
+    // The index and the rows are consistent.
     for kind in 0..5 {
         let of =
             format!("client * 1000000 + number FROM entry WHERE kind = 'kind {kind}' ORDER BY 1");
@@ -146,7 +147,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
         }
         enough.notified().await;
         if round % 2 == 1 {
-            // Some of it in store files, some in the log.
+            // Some data is in store files, some in the log.
             let other = connect(server.address()).await;
             other.batch_execute("FLUSH entry; FLUSH total").await.unwrap();
         }
@@ -155,7 +156,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
             state.last.insert(client_number, writer.await.unwrap());
         }
         let client = connect(server.address()).await;
-        // What a client was not told may be there or not; from now on it is known.
+        // The outcome of unacknowledged transactions was unknown; now it is determined.
         state.last = check(&client, &state).await;
     }
     let (status, _) = server.terminate();

@@ -1,8 +1,8 @@
-//! Damaged data directories and the real binary: it refuses to start and changes nothing, or has
-//! all that was committed; and what can be read is salvaged.
+//! Damaged data directories and the real binary: it fails to start without changing anything, or
+//! has all committed data; and `job salvage` recovers the readable data.
 //!
-//! Each file, each way and each length: `store/tests/cases/directories.rs`. Here are some of them,
-//! with SQL; `BENNU_DAMAGE=all` takes every file in every way.
+//! Every file, kind of damage and length is tested in `store/tests/cases/directories.rs`. This
+//! test covers some of them with SQL; `BENNU_DAMAGE=all` covers every file and kind of damage.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 use crate::harness::{Process, binary, connect};
 
-/// Rows of each table; half of them are in the log only.
+/// Rows of each table; half of them are only in the log.
 const ROWS: i64 = 200;
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -44,8 +44,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Makes a directory with two tables and an index, in files and in the log, as a kill leaves it or
-/// a clean stop.
+/// Creates a directory with two tables and an index, in files and in the log, after a kill or a
+/// clean shutdown.
 async fn directory(data: &Path, killed: bool) {
     let server = Process::serve(data);
     let client = connect(server.address()).await;
@@ -80,7 +80,7 @@ async fn directory(data: &Path, killed: bool) {
 const COUNTS: &str = "SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), \
                       (SELECT count(*) FROM a WHERE x > 0)";
 
-/// The ways to damage a file.
+/// Kinds of damage to a file.
 const WAYS: [&str; 5] = ["removed", "emptied", "cut", "zeros", "a sibling"];
 
 fn damage(path: &Path, way: &str, files: &Files) {
@@ -99,8 +99,8 @@ fn damage(path: &Path, way: &str, files: &Files) {
     std::fs::write(path, damaged).unwrap();
 }
 
-/// Checks what becomes of a damaged directory: refused as it is, or everything is there, or a query
-/// names the file.
+/// Checks a damaged directory: the start fails, or all data is present, or a query reports the
+/// file.
 fn check(data: &Path, what: &str) {
     let before = files(data);
     let output = sql(data, COUNTS);
@@ -125,7 +125,7 @@ async fn a_damaged_directory_is_refused_or_whole() {
         let relevant = whole.keys().filter(|path| !path.ends_with("LOCK"));
         for (number, path) in relevant.enumerate() {
             for (index, way) in WAYS.iter().enumerate() {
-                // The manifest and the log in all ways, of the others one each.
+                // The manifest and the log get all kinds of damage, other files one each.
                 let is_main =
                     path.ends_with("MANIFEST") || path.extension().is_some_and(|e| e == "log");
                 if !everything && !is_main && (number + index) % 5 != 0 {
@@ -163,7 +163,7 @@ async fn a_directory_without_a_manifest_is_salvaged() {
     assert!(files(&data) == before);
     let output = sql(&to, COUNTS);
     assert!(text(&output).contains(&format!("{ROWS} |   {ROWS} |   {ROWS}")), "{}", text(&output));
-    // Not over something else.
+    // It does not overwrite an existing directory.
     let again = binary()
         .args(["job", "salvage", "--data", data.to_str().unwrap(), "--to", to.to_str().unwrap()])
         .output()
@@ -184,7 +184,7 @@ fn a_directory_of_the_version_before_is_opened() {
     assert!(text(&before).contains("history of table \"t\" begins at"), "{}", text(&before));
     let now = sql(&data, "SELECT count(*) FROM t FOR SYSTEM_TIME AS OF now()");
     assert!(text(&now).contains("1001"), "{}", text(&now));
-    // From now on it is known what is in it.
+    // The contents are fixed from now on.
     let log = files(&data).into_keys().filter(|path| path.extension().is_some_and(|e| e == "log"));
     std::fs::remove_file(log.max().unwrap()).unwrap();
     check(&data, "an upgraded directory without its log");

@@ -1,11 +1,11 @@
-//! Random definitions of several sessions at once, in transactions with savepoints and rollbacks,
-//! with kill -9 between: what the catalog has must be what was committed.
+//! Random concurrent DDL in transactions with savepoints and rollbacks, with kill -9 in between:
+//! the catalog must have exactly the committed definitions.
 //!
-//! Each definition writes what it does to a table, in the same transaction. After each kill the
-//! catalog and that table must agree, what was acknowledged must be there, and all objects must be
-//! of use. A debug build checks the whole catalog whenever one is published.
+//! Each definition records its effect in a table, in the same transaction. After each kill the
+//! catalog and that table must agree, acknowledged transactions must be present, and all objects
+//! must be usable. A debug build checks the whole catalog whenever one is published.
 //!
-//! `BENNU_DEFINITIONS=600` runs for so many seconds.
+//! `BENNU_DEFINITIONS=600` runs for this number of seconds.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const ROUNDS: u64 = 3;
 const CLIENTS: u64 = 6;
 /// Transactions that are acknowledged in a round before the server is killed.
 const ACKNOWLEDGED_PER_ROUND: u64 = 60;
-/// Names of each kind, few so that sessions meet.
+/// Names of each kind; few, so that sessions conflict.
 const NAMES: u64 = 5;
 
 const SETUP: &str = "\
@@ -32,13 +32,13 @@ CREATE TABLE model.object (kind text, name text, parent text, columns bigint,
     PRIMARY KEY (kind, name));
 CREATE TABLE model.done (id text PRIMARY KEY)";
 
-/// What a definition may fail with: names that are taken or missing, dependents, deadlocks.
+/// Expected errors of definitions: duplicate or missing names, dependents, deadlocks.
 const EXPECTED: [&str; 11] = [
     "42P07", "42710", "42P01", "42704", "3F000", "42P06", "2BP01", "40P01", "42883", "42723",
     "42701",
 ];
 
-/// Numbers from a seed.
+/// Seeded random number generator.
 struct Random(u64);
 
 impl Random {
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// Returns a definition, and what it changes of the model.
+/// Returns a definition, and its change of the model.
 #[expect(clippy::too_many_lines, reason = "a list")]
 fn definition(random: &mut Random) -> (String, String) {
     let place = ["public", "public", "public", "s_0", "s_1"][random.below(5) as usize];
@@ -143,7 +143,7 @@ fn definition(random: &mut Random) -> (String, String) {
     }
 }
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 enum Outcome {
     Acknowledged,
     RolledBack,
@@ -151,7 +151,7 @@ enum Outcome {
     Broken,
 }
 
-/// Runs one statement; `None`: it failed as it may.
+/// Runs one statement; returns `None` for an expected error.
 async fn run(client: &Client, sql: &str) -> Result<Option<()>, Outcome> {
     match client.batch_execute(sql).await {
         Ok(()) => Ok(Some(())),
@@ -194,7 +194,7 @@ async fn transaction(client: &Client, random: &mut Random, id: &str) -> Result<O
     Ok(Outcome::Acknowledged)
 }
 
-/// What the clients of a round share.
+/// State shared by the clients of a round.
 #[derive(Default)]
 struct Round {
     acknowledged: AtomicU64,
@@ -202,7 +202,7 @@ struct Round {
     killed: AtomicBool,
 }
 
-/// Runs transactions until the connection breaks; returns those that were acknowledged.
+/// Runs transactions until the connection breaks; returns the acknowledged ones.
 async fn define(address: SocketAddr, seed: u64, name: String, round: Arc<Round>) -> Vec<String> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut acknowledged = Vec::new();
@@ -235,7 +235,7 @@ async fn lines(client: &Client, sql: &str) -> BTreeSet<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// Compares the catalog with what the definitions say, and uses all that there is.
+/// Compares the catalog with the model, and uses all objects.
 async fn check(client: &Client, acknowledged: &BTreeSet<String>) {
     let done = lines(client, "SELECT id FROM model.done").await;
     let lost: Vec<&String> = acknowledged.difference(&done).collect();
@@ -268,7 +268,7 @@ async fn check(client: &Client, acknowledged: &BTreeSet<String>) {
         };
     }
     client.batch_execute(&uses).await.unwrap_or_else(|error| panic!("{uses}: {error:?}"));
-    // Has the whole catalog checked.
+    // Causes a check of the whole catalog.
     client.batch_execute("CREATE TABLE model.last (); DROP TABLE model.last").await.unwrap();
 }
 

@@ -1,8 +1,8 @@
-//! `pg_dump` and `pg_restore`, where they are installed: a database of all that there is comes back
-//! as it was, from each form of a dump.
+//! `pg_dump` and `pg_restore`, where they are installed: a database with all kinds of objects is
+//! restored identically from each dump format.
 //!
-//! With the address of a PostgreSQL in `BENNU_ORACLE` (a user and a database `bennu`, trusted) the
-//! ignored test takes the dumps there and back.
+//! With the address of a PostgreSQL in `BENNU_ORACLE` (with user and database `bennu`, trust
+//! authentication) the ignored test moves dumps in both directions.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::harness::TestServer;
 
 const SCHEMA: &str = include_str!("dump/schema.sql");
 
-/// What only bennu has, which PostgreSQL would refuse.
+/// Definitions that only bennu supports.
 const OWN: &str = r#"
 CREATE TABLE own (id int, n int, note text, PRIMARY KEY (id))
   WITH (salt_buckets = 4, versions = 3, ttl = '30 days', f.versions = 2,
@@ -23,7 +23,7 @@ CREATE TABLE named (id int PRIMARY KEY, a int, b int, c int, d int)
         "q""{}.versions" = 2, "dotted.G h.versions" = 3, "back\slash'.ttl" = '1 day');
 "#;
 
-/// Where a dump is taken from, or restored to.
+/// Source or target of a dump.
 struct Place<'a> {
     host: String,
     port: String,
@@ -55,7 +55,7 @@ impl Place<'_> {
         run(self.command("pg_dump").args(arguments).arg("-f").arg(file));
     }
 
-    /// Restores a dump, whatever form it has.
+    /// Restores a dump of any format.
     fn restore(&self, format: &str, file: &Path) {
         match format {
             "plain" => self.psql(&["-f", &file.display().to_string()]),
@@ -66,7 +66,7 @@ impl Place<'_> {
         }
     }
 
-    /// Returns what a dump says, without comments and what differs from run to run.
+    /// Returns the contents of a dump, without comments and values that differ between runs.
     fn contents(&self, file: &Path) -> String {
         self.dump(&[], file);
         let text = std::fs::read_to_string(file).unwrap();
@@ -153,7 +153,7 @@ fn dumps_come_back_as_they_were() {
         target.restore(format, &dump);
         assert_eq!(target.contents(&file), before, "{format} {options:?}");
     }
-    // The two halves of a dump.
+    // The two sections of a dump.
     let target = TestServer::start();
     let target = Place::of(&target);
     for part in ["pre-data", "data", "post-data"] {

@@ -1,4 +1,4 @@
-//! Snapshots that sessions share: `pg_export_snapshot()` and `SET TRANSACTION SNAPSHOT`.
+//! Snapshots shared by sessions: `pg_export_snapshot()` and `SET TRANSACTION SNAPSHOT`.
 
 use tokio_postgres::Client;
 

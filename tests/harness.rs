@@ -1,4 +1,4 @@
-//! Servers to test against: one inside of this process, or the real binary as a child.
+//! Test servers: in this process, or the real binary as a child process.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -19,29 +19,29 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio_postgres::{Client, NoTls};
 
-/// How long a server may take to start or to stop.
+/// Time limit for starting and stopping a server.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The memory budget of servers under test.
+/// Memory budget of test servers.
 const MEMORY_BYTES: u64 = 256 << 20;
 
-/// What a server under test asks of its clients.
+/// Configuration of a test server.
 #[derive(Debug, Default)]
 pub(crate) struct Setup {
-    /// The password, if one is asked for.
+    /// The password, if clients need one.
     pub(crate) password: Option<String>,
     /// Certificate and key, if TLS is offered.
     pub(crate) tls: Option<TlsFiles>,
-    /// How many statements work at a time.
+    /// Limit of concurrently executing statements.
     pub(crate) admission: AdmissionOptions,
-    /// How many clients may be connected.
+    /// Maximum number of connections.
     pub(crate) connections_max: Option<usize>,
-    /// How often tables to analyse are looked for; `None`: never, so that plans stay as they are.
+    /// Period of auto-analyze; `None` disables it, so that plans do not change.
     pub(crate) analyze_period: Option<Duration>,
-    /// How much longer than it does a sync of the log takes.
+    /// Additional duration of each sync of the log.
     pub(crate) sync_time: Option<Duration>,
 }
 
-/// A server in this process, on a directory and a port of its own. Stops when dropped.
+/// A server in this process, with its own directory and port. Stops when dropped.
 pub(crate) struct TestServer {
     address: SocketAddr,
     database: Database,
@@ -51,7 +51,7 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a server as it is by default.
+    /// Starts a server with the default configuration.
     pub(crate) fn start() -> TestServer {
         TestServer::start_with(Setup::default())
     }
@@ -97,17 +97,17 @@ impl TestServer {
         TestServer { address, database, stop: Some(stop), thread: Some(thread), directory }
     }
 
-    /// Returns where it listens.
+    /// Returns its address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns what it serves.
+    /// Returns its database.
     pub(crate) fn database(&self) -> &Database {
         &self.database
     }
 
-    /// Returns where its data is.
+    /// Returns its data directory.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -138,7 +138,7 @@ pub(crate) async fn connect(address: SocketAddr) -> Client {
     client
 }
 
-/// Returns the command of the real binary.
+/// Returns a command that runs the real binary.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bennu"));
     command.stdin(Stdio::null());
@@ -148,22 +148,22 @@ pub(crate) fn binary() -> Command {
     command
 }
 
-/// The real binary, serving. Killed when dropped.
+/// The real binary as a server. Killed when dropped.
 pub(crate) struct Process {
     child: Child,
     address: SocketAddr,
     data: PathBuf,
-    /// Kept open: a server that logs must not find its standard error closed.
+    /// Reader of standard error, which must remain open for the server's log.
     stderr: Option<JoinHandle<String>>,
 }
 
 impl Process {
-    /// Starts `bennu serve` on a directory and waits until clients may connect.
+    /// Starts `bennu serve` on a directory and waits until it accepts clients.
     pub(crate) fn serve(data: &Path) -> Process {
         Process::serve_with(data, &[])
     }
 
-    /// Starts `bennu serve` with more arguments.
+    /// Starts `bennu serve` with additional arguments.
     pub(crate) fn serve_with(data: &Path, arguments: &[&str]) -> Process {
         Process::start(binary(), data, arguments)
     }
@@ -204,25 +204,25 @@ impl Process {
         Process { child, address, data: data.to_owned(), stderr: Some(stderr) }
     }
 
-    /// Returns where it listens.
+    /// Returns its address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the most that it has had in memory, in bytes.
+    /// Returns its peak resident memory in bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
 
-    /// Ends it with SIGKILL, so that it can do nothing more.
+    /// Ends it with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to stop with SIGTERM; returns its exit status and what it wrote on standard error.
+    /// Stops it with SIGTERM; returns its exit status and its standard error.
     pub(crate) fn terminate(mut self) -> (ExitStatus, String) {
         let status = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());
@@ -230,14 +230,14 @@ impl Process {
         (status, self.stderr.take().unwrap().join().unwrap())
     }
 
-    /// Kills it and starts it again on the same data.
+    /// Kills it and restarts it on the same data.
     pub(crate) fn kill_and_restart(self) -> Process {
         let data = self.data.clone();
         self.kill();
         Process::serve(&data)
     }
 
-    /// Returns the resident memory of the process now.
+    /// Returns its current resident memory in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();

@@ -1,7 +1,7 @@
-//! Hints and details that advise a statement: what they advise is not rejected.
+//! Hints and details that recommend a statement: the recommended statement must be supported.
 //!
-//! The sources are searched for sentences with the first word of a statement in them. Each must be
-//! listed here, with statements that do what it advises; these are run.
+//! The test searches the sources for sentences that contain the first word of a statement. Each
+//! must be listed here, with statements that follow its recommendation; the test runs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::harness::TestServer;
 use crate::raw::{Raw, sqlstate};
 
-/// Words that statements begin with.
+/// First words of statements.
 const VERBS: &[&str] = &[
     "ALTER", "ANALYZE", "CALL", "COMMENT", "COMMIT", "COPY", "CREATE", "DELETE", "DROP", "EXPLAIN",
     "INSERT", "LOCK", "MERGE", "PREPARE", "REFRESH", "REINDEX", "RESET", "ROLLBACK", "SELECT",
@@ -29,7 +29,7 @@ CREATE PROCEDURE p() LANGUAGE sql AS '';
 INSERT INTO t (id, v) VALUES (1, 1);
 ";
 
-/// Parts of sentences, and statements that they advise.
+/// Parts of sentences, and the statements that they recommend.
 const ADVICE: &[(&str, &[&str])] = &[
     (
         "ALTER TABLE … ATTACH COPROCESSOR",
@@ -150,7 +150,7 @@ const ADVICE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Sentences with such a word that advise no statement.
+/// Sentences with such a word that recommend no statement.
 const NO_ADVICE: &[&str] = &[
     "The name is used both as MERGE target table and data source.",
     "Generated columns cannot be used in COPY.",
@@ -179,7 +179,7 @@ fn sources() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the string literals of a source, without those of its tests.
+/// Returns the string literals of a source file, without those of its tests.
 fn literals(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -209,7 +209,7 @@ fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether a literal is a sentence with the first word of a statement in it.
+/// Returns whether a literal is a sentence that contains the first word of a statement.
 fn may_advise(literal: &str) -> bool {
     let is_sentence = literal.starts_with(char::is_uppercase) && literal.ends_with('.');
     let mut words = literal.split(|part: char| !part.is_alphanumeric() && part != '_');

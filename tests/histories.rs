@@ -1,8 +1,9 @@
-//! Randomised histories of concurrent transactions over the wire, searched for anomalies.
+//! Randomised histories of concurrent transactions over the wire, checked for anomalies.
 //!
-//! Some seconds in `cargo test`. `BENNU_HISTORIES=600 cargo test --test tests histories:: --
-//! --nocapture` runs each test for that many seconds; `BENNU_SEED` chooses what is drawn (the order
-//! in which sessions meet is chance all the same).
+//! They take some seconds in `cargo test`.
+//! `BENNU_HISTORIES=600 cargo test --test tests histories:: -- --nocapture` runs each test for
+//! that number of seconds; `BENNU_SEED` sets the seed (the interleaving of sessions remains
+//! random).
 
 mod checker;
 mod workload;
@@ -30,13 +31,13 @@ fn seed() -> u64 {
     seed
 }
 
-/// Returns how long a long run takes, if one is asked for.
+/// Returns the duration of a long run, if one is requested.
 fn long_run() -> Option<Duration> {
     let seconds = std::env::var("BENNU_HISTORIES").ok()?;
     Some(Duration::from_secs(seconds.parse().unwrap()))
 }
 
-/// Runs all sessions until `enough` commits or the server is gone; returns what they recorded.
+/// Runs all sessions until `enough` commits or the server is down; returns their records.
 fn run_sessions(
     workload: &Workload,
     address: SocketAddr,
@@ -72,7 +73,7 @@ fn assert_right(recorded: &[Recorded], address: SocketAddr, level: Level) {
     assert!(count(Outcome::Committed) > 0, "nothing was tried");
 }
 
-/// Stops the disturbance also when a session panics.
+/// Stops the disturbance even if a session panics.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -81,7 +82,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Flushes, splits, merges and compacts until it is told to stop.
+/// Runs flushes, splits, merges and compactions until it is stopped.
 fn disturb(address: SocketAddr, stop: &AtomicBool) {
     let mut raw = Raw::login(address);
     let mut round = 0;
@@ -107,7 +108,7 @@ fn search(level: Level) {
 fn search_on(level: Level, setup: &dyn Fn() -> Setup) {
     let seed = seed();
     let end = long_run().map(|time| Instant::now() + time);
-    // A long run is many histories: what can be wrong is wrong within some seconds, if at all.
+    // A long run consists of many histories: anomalies appear within some seconds, if at all.
     for round in 0.. {
         let server = TestServer::start_with(setup());
         let address = server.address();
@@ -142,7 +143,7 @@ fn serializable_is_serializable() {
     search(Level::Serializable);
 }
 
-/// Two sessions are closer together than a sync.
+/// Two sessions commit within one sync.
 #[test]
 fn nothing_is_lost_on_a_slow_disk() {
     let setup = || Setup { sync_time: Some(Duration::from_millis(5)), ..Setup::default() };

@@ -1,4 +1,4 @@
-//! Isolation scripts: named sessions, one step at a time, with who waits for whom.
+//! Isolation test scripts: named sessions whose steps run one at a time, with the expected waits.
 //!
 //! ```text
 //! == dirty write
@@ -14,15 +14,15 @@
 //!    b> UPDATE 1
 //! ```
 //!
-//! `==` begins a scenario, with an empty schema and new sessions. A step is sent when the one
-//! before it has been answered or waits; `waits` is what the server says (`pg_blocking_pids()`),
-//! not a matter of time. Below a step stand its answer and those of sessions that it has set free,
-//! in the order of their names. Rows are written as psql does without alignment.
+//! `==` begins a scenario, with an empty schema and new sessions. A step is sent when the
+//! previous one has been answered or waits for a lock; `waits` is determined by the server
+//! (`pg_blocking_pids()`), not by time. Below a step are its answer and those of sessions that it
+//! has unblocked, in the order of their names. Rows have psql's unaligned format.
 //!
 //! `BENNU_ISOLATION_UPDATE=1 cargo test --test tests isolation::` records the answers, and
-//! `BENNU_ISOLATION=name` takes one script only. With a PostgreSQL at `BENNU_ORACLE` (user and
-//! database `bennu`) the ignored test asks it, or records its answers; scenarios whose title ends
-//! with `(onlyif bennu)` are left out then.
+//! `BENNU_ISOLATION=name` selects one script. With a PostgreSQL at `BENNU_ORACLE` (user and
+//! database `bennu`) the ignored test compares with it, or records its answers; it skips
+//! scenarios whose title ends with `(onlyif bennu)`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,22 +34,22 @@ use std::time::{Duration, Instant};
 use crate::harness::TestServer;
 use crate::raw::{Message, Raw};
 
-/// How long a step may neither be answered nor wait.
+/// Time limit of a step to be answered or to wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a session that has not answered is looked at.
+/// Interval of polling a session without an answer.
 const LOOK: Duration = Duration::from_millis(2);
-/// For how long a session must have waited to count as waiting: what ends a wait by itself
-/// (time-outs, cancelling, PostgreSQL's look for deadlocks) takes less.
+/// Time after which a blocked session counts as waiting: waits that end automatically (timeouts,
+/// cancellation, PostgreSQL's deadlock detection) are shorter.
 const WAITS: Duration = Duration::from_millis(100);
 /// The schema of each scenario.
 const SCHEMA: &str = "isolation_test";
 
-/// A session, on a thread of its own that sends what it is given and returns the answers.
+/// A session on its own thread, which sends steps and returns their answers.
 struct IsolationSession {
     process_id: String,
     steps: mpsc::Sender<String>,
     answers: mpsc::Receiver<Vec<String>>,
-    /// A step has been sent and not answered.
+    /// A step was sent and not answered.
     pending: bool,
 }
 
@@ -71,7 +71,7 @@ impl IsolationSession {
     }
 }
 
-/// The sessions of a scenario, and one that looks who waits.
+/// The sessions of a scenario, and one that queries the waits.
 struct Scenario {
     address: SocketAddr,
     control: Raw,
@@ -93,7 +93,7 @@ impl Scenario {
         assert!(!answer.iter().any(|line| line.starts_with("ERROR")), "setup: {sql}: {answer:?}");
     }
 
-    /// Runs a step; returns the lines that stand below it.
+    /// Runs a step; returns the expected lines below it.
     fn step(&mut self, name: &str, sql: &str) -> Vec<String> {
         let address = self.address;
         let session =
@@ -113,8 +113,8 @@ impl Scenario {
         lines
     }
 
-    /// Waits until a session has answered, and returns what; nothing if it waits for another one,
-    /// or has nothing to answer.
+    /// Waits for the answer of a session and returns it; `None` if it waits for a lock or has no
+    /// pending step.
     fn settle(&mut self, name: &str) -> Option<Vec<String>> {
         let session = self.sessions.get_mut(name).unwrap();
         let (begun, mut waits_since) = (Instant::now(), None);
@@ -143,7 +143,7 @@ impl Scenario {
         None
     }
 
-    /// Ends the sessions, those that wait as well: each one's end may set another free.
+    /// Ends the sessions, including waiting ones: the end of one may unblock another.
     fn end(mut self) {
         for session in self.sessions.values() {
             self.control.query(&format!("select pg_terminate_backend({})", session.process_id));
@@ -160,7 +160,7 @@ fn single_value(raw: &mut Raw, sql: &str) -> String {
     row.values().remove(0).unwrap_or_default()
 }
 
-/// Returns rows, command tags and errors, a line each.
+/// Returns rows, command tags and errors, one per line.
 fn answer_lines(messages: &[Message]) -> Vec<String> {
     let mut lines = Vec::new();
     for message in messages {
@@ -186,14 +186,14 @@ fn answer_lines(messages: &[Message]) -> Vec<String> {
     lines
 }
 
-/// What a script runs on.
+/// The server that runs a script.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Oracle {
     Bennu,
     Postgres,
 }
 
-/// Runs a script; returns it as it should read.
+/// Runs a script; returns it with the actual answers.
 fn run_script(script: &str, address: SocketAddr, server: Oracle) -> String {
     let mut out = String::new();
     let mut scenario: Option<Scenario> = None;
@@ -235,7 +235,7 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-/// Runs a script and records its answers, or returns what differs.
+/// Runs a script and records its answers, or returns the differences.
 fn check_script(path: &Path, address: SocketAddr, server: Oracle) -> Option<String> {
     let script = std::fs::read_to_string(path).unwrap();
     let ran = run_script(&script, address, server);
@@ -261,7 +261,7 @@ fn scripts_give_their_answers() {
         let server = TestServer::start();
         check_script(&path, server.address(), Oracle::Bennu)
     };
-    // They wait more than they work.
+    // The scripts run in parallel, because they wait most of the time.
     let failures: Vec<String> = std::thread::scope(|scope| {
         let running: Vec<_> =
             scripts().into_iter().map(|path| scope.spawn(move || check(path))).collect();

@@ -1,10 +1,9 @@
-//! Every key word of PostgreSQL in every place that wants a name, asked of both servers.
+//! Every key word of PostgreSQL in every syntactic position of a name, on bennu and PostgreSQL.
 //!
-//! The words are those of `pg_get_keywords()` and some that only bennu's statements have. Compared
-//! are SQLSTATEs, and names and types of columns.
-//!
-//! The test is ignored: it needs a PostgreSQL 15 at `BENNU_ORACLE`. `BENNU_SERVER` is a bennu to
-//! compare with in place of one in the test's process, `BENNU_ONLY` a part of the places to try.
+//! The words are those of `pg_get_keywords()` and some of bennu's own statements. The test
+//! compares SQLSTATEs, and names and types of columns. It is ignored: it needs a PostgreSQL 15 at
+//! `BENNU_ORACLE`. `BENNU_SERVER` is the address of a bennu instead of one in the test's process,
+//! `BENNU_ONLY` selects positions that contain a text.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +11,7 @@ use std::net::SocketAddr;
 use crate::harness::TestServer;
 use crate::raw::{Frames, Raw, rows};
 
-/// What the places name.
+/// Objects for the statements.
 const SETUP: &[&str] = &[
     "DROP TABLE IF EXISTS k CASCADE",
     "DROP TYPE IF EXISTS pair CASCADE",
@@ -20,7 +19,7 @@ const SETUP: &[&str] = &[
     "CREATE TYPE pair AS (a integer, b text)",
 ];
 
-/// Words of bennu's own statements, which are names to PostgreSQL.
+/// Key words of bennu's own statements, which PostgreSQL does not know.
 const OWN: &[&str] = &[
     "async",
     "compact",
@@ -38,7 +37,7 @@ const OWN: &[&str] = &[
     "version",
 ];
 
-/// Places of a name, `$`; what begins with a minus sign changes nothing that lasts.
+/// Statements with `$` for the name; those with a leading minus sign have no permanent effect.
 const PLACES: &[&str] = &[
     "-SELECT $ FROM (SELECT 1 AS \"$\") AS x",
     "-SELECT x.$ FROM (SELECT 1 AS \"$\") AS x",
@@ -203,8 +202,8 @@ const PLACES: &[&str] = &[
     "SELECT 1 FROM k FOR UPDATE OF $",
 ];
 
-/// Differences that are meant, or not worth more: a part of the place, words (or none: all), and
-/// why.
+/// Intended or accepted differences: a part of the statement, words (or none for all), and the
+/// reason.
 const DIFFERS: &[(&str, &str, &str)] = &[
     ("", "xml binary trigger", "types that bennu refuses, some with a hint"),
     ("", "double", "Phoenix's name of a type, which PostgreSQL has for users"),
@@ -255,7 +254,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("ANALYZE k ($)", "", "lists of columns are refused"),
 ];
 
-/// Returns whether a difference is meant.
+/// Returns whether a difference is intended.
 fn is_meant(place: &str, word: &str) -> bool {
     DIFFERS.iter().any(|(part, words, _)| {
         place.contains(part)
@@ -263,7 +262,7 @@ fn is_meant(place: &str, word: &str) -> bool {
     })
 }
 
-/// What a server answered: columns, or the SQLSTATE.
+/// Answer of a server: columns, SQLSTATE and message.
 type Answer = (Vec<(String, u32)>, String, String);
 
 fn answer(raw: &mut Raw) -> Answer {

@@ -1,7 +1,8 @@
-//! Histories of clients that lock, read and write: no increment is lost, whatever the lock is.
+//! Lost update tests: concurrent clients lock, read and write; no increment is lost with any kind
+//! of lock.
 //!
-//! The disk is slow, so that a lock is passed on long before what its holder has committed is
-//! durable: the next holder is to see that all the same, in other rows, too.
+//! The disk is slow, so that a lock is passed on long before the commit of its holder is durable:
+//! the next holder must nevertheless see that commit, in other rows, too.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::harness::{Setup, TestServer, connect};
 
-/// How long a sync takes.
+/// Duration of a sync.
 const SYNC: Duration = Duration::from_millis(2);
 const CLIENTS: usize = 4;
 const ROUNDS: usize = 20;
@@ -26,7 +27,7 @@ const TABLES: &str = "CREATE TABLE mx (id int PRIMARY KEY, v int); INSERT INTO m
 
 const READ: &str = "SELECT n FROM ctr WHERE id = 1";
 
-/// Runs statements; returns the first value of the last one that has any.
+/// Runs statements; returns the first value of the last one with rows.
 async fn value(client: &Client, text: &str) -> Option<String> {
     let messages = client.simple_query(text).await.unwrap();
     messages.iter().rev().find_map(|message| match message {
@@ -35,13 +36,13 @@ async fn value(client: &Client, text: &str) -> Option<String> {
     })
 }
 
-/// Increments the counter as a client does that computes the new value itself.
+/// Increments the counter with a value computed by the client.
 async fn increment(client: &Client) {
     let read: i64 = value(client, READ).await.unwrap().parse().unwrap();
     client.batch_execute(&format!("UPDATE ctr SET n = {} WHERE id = 1", read + 1)).await.unwrap();
 }
 
-/// Has clients increment the counter at once, each by `step`; returns where it ends.
+/// Increments the counter concurrently, with `step` on each client; returns its final value.
 async fn ends_at<F>(step: impl Fn(Client) -> F) -> i64
 where
     F: Future<Output = Client> + Send + 'static,
@@ -64,7 +65,7 @@ where
 
 const ALL: i64 = (CLIENTS * ROUNDS) as i64;
 
-/// Increments the counter in a block that begins like this.
+/// As [`ends_at`], in a block that begins with these statements.
 async fn ends_at_after(lock: &'static [&'static str]) -> i64 {
     ends_at(move |client| async move {
         for statement in lock {
@@ -163,7 +164,7 @@ async fn statements_of_one_message_see_what_their_locks_guard() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_referenced_row_that_is_locked_guards_those_that_refer_to_it() {
-    // The number of children is read by who locks the parent, each of whom adds one.
+    // The number of children is read after locking the parent, and each client adds one.
     let end = ends_at(|client| async move {
         client.batch_execute("BEGIN; SELECT n FROM parent WHERE id = 1 FOR UPDATE").await.unwrap();
         let count = value(&client, "SELECT count(*) FROM child WHERE parent = 1").await.unwrap();

@@ -1,4 +1,4 @@
-//! The integration tests of the whole, in one binary so that it is linked once.
+//! Integration tests, in one binary so that it is linked once.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "seeds and skipped tests are told to the reader")]

@@ -1,6 +1,6 @@
-//! The memory account, in the real server with `--memory 256MB`: `benches/memory` in short.
+//! Memory limit of the real server with `--memory 256MB`: a short version of `benches/memory`.
 //!
-//! What is asserted leaves room for a debug build, whose program takes some 60 MiB.
+//! The limits include a margin for a debug build, whose program takes some 60 MiB.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,19 @@ use tokio_postgres::Client;
 use crate::harness::{Process, connect};
 use crate::raw::{Raw, sqlstate};
 
-/// 1.25 times `--memory`, and what a debug build is larger than a release build.
+/// 1.25 times `--memory`, plus the additional size of a debug build.
 const PEAK_BYTES: u64 = (320 + 40) << 20;
-/// Above what an idle server takes, and below what any of the statements does.
+/// More than an idle server uses, and less than any of the statements does.
 const IDLE_BYTES: u64 = 130 << 20;
-/// How long memory may take until the system has it back; on a busy machine.
+/// Time until the system has the memory back, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Rows of about a kilobyte.
+/// Returns a query of rows of about a kilobyte.
 fn rows(count: usize) -> String {
     format!("SELECT i, md5(i::text) || repeat('x', 970) AS t FROM generate_series(1, {count}) i")
 }
 
-/// Runs a statement; returns the SQLSTATE and the detail if it fails.
+/// Runs a statement; returns the SQLSTATE and the detail of its error.
 async fn run(client: &Client, text: &str) -> Result<(), (String, String)> {
     client.batch_execute(text).await.map_err(|error| {
         let error = error.as_db_error().expect("the server lives");
@@ -118,14 +118,14 @@ fn joins_of_values_of_a_megabyte_keep_few_of_them() {
             run(&client, text).await.unwrap();
         }
         for (query, count) in [
-            // Look-ups, by key; then all of one left row.
+            // Index look-ups by key; then all rows for one left row.
             ("SELECT t FROM few JOIN big ON a = i", VALUES),
             ("SELECT t FROM few LEFT JOIN big ON a = i + 1 ORDER BY i LIMIT 1000", VALUES - 1),
             ("SELECT t FROM few f LEFT JOIN big b ON b.k = f.k WHERE i = 1", VALUES),
             ("SELECT i FROM few f WHERE i < 9 AND EXISTS (SELECT FROM big WHERE a = i AND t > '')", 8),
-            // A hash table of one key.
+            // A hash table with one key.
             ("SELECT t FROM (SELECT * FROM few WHERE i < 4) f LEFT JOIN big b USING (k)", 3 * VALUES),
-            // Pairs of all.
+            // A cross join.
             ("SELECT t FROM generate_series(1, 3) i LEFT JOIN big ON length(t) > i", 3 * VALUES),
             ("SELECT t FROM generate_series(1, 3) i FULL JOIN big ON a = i AND t > ''", VALUES),
             ("SELECT i FROM generate_series(1, 3) i WHERE NOT EXISTS (SELECT FROM big WHERE t < i || '')", 1),
@@ -284,18 +284,18 @@ fn long_lists_of_constants_take_little_more_than_their_text() {
 
 #[test]
 fn messages_that_come_in_part_are_bounded_together() {
-    /// The beginning of a Bind message of so many MiB.
+    /// Sends the beginning of a Bind message of this size.
     fn begin(raw: &mut Raw, mebibytes: u32) {
         raw.try_send(&[&[b'B'][..], &(mebibytes << 20).to_be_bytes()].concat());
     }
 
     run_on_server(async |process, client| {
-        // More than all of them may hold is refused before it comes.
+        // A message above the limit of all messages is rejected before it arrives.
         let mut raw = Raw::login(process.address());
         begin(&mut raw, 900);
         assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("53200"));
         let part = vec![b'x'; 1 << 20];
-        // One that all may hold comes whole, and is malformed.
+        // A message within the limit arrives completely, and is malformed.
         let mut raw = Raw::login(process.address());
         begin(&mut raw, 100);
         (0..100).for_each(|_| raw.try_send(&part));
@@ -327,7 +327,7 @@ fn a_message_that_the_system_refuses_ends_its_connection() {
         raw.try_send(&[&[b'B'][..], &(1000_u32 << 20).to_be_bytes()].concat());
         (0..520).for_each(|_| raw.try_send(&part));
     }
-    // Both together do not fit into the address space.
+    // Both together exceed the address space.
     assert_eq!(sqlstate(&clients[1].until_ready()).as_deref(), Some("53200"));
     drop(clients);
     let answer = Raw::login(process.address()).query("SELECT 1");

@@ -1,20 +1,20 @@
-//! Random PL/pgSQL: blocks, functions and procedures, right and wrong ones.
+//! Random PL/pgSQL: valid and invalid blocks, functions and procedures.
 //!
-//! Statements and expressions are drawn without regard to types, over variables of all kinds of
-//! types: records, composite types, domains, arrays, enums, cursors. The server
-//! must neither panic nor report an internal error, and the session must go on.
+//! Statements and expressions are generated without regard to types, over variables of all kinds
+//! of types: records, composite types, domains, arrays, enums, cursors. The server must neither
+//! panic nor report an internal error, and the session must continue.
 //!
-//! `BENNU_BLOCKS=100000` runs so many bodies, `BENNU_SEED=7` begins with another seed.
+//! `BENNU_BLOCKS=100000` sets the number of bodies, `BENNU_SEED=7` the first seed.
 
 use crate::harness::TestServer;
 use crate::random_queries::chance::Chance;
 use crate::raw::{Raw, sqlstate};
 
-/// Bodies in the default run.
+/// Number of bodies in the default run.
 const BODIES: usize = 1_500;
-/// Bodies after which tables, types and functions are made again.
+/// Number of bodies after which tables, types and functions are re-created.
 const BODIES_OF_A_SETUP: usize = 100;
-/// Nesting levels of statements.
+/// Maximum nesting depth of statements.
 const DEPTH: usize = 3;
 
 const SETUP: &[&str] = &[
@@ -207,12 +207,12 @@ const CONDITIONS: &[&str] = &[
 
 const DIAGNOSTICS: &[&str] = &["ROW_COUNT", "PG_CONTEXT", "RETURNED_SQLSTATE", "MESSAGE_TEXT"];
 
-/// Draws bodies.
+/// Generator of bodies.
 struct BodyGenerator {
     chance: Chance,
     /// The variables in scope.
     variables: Vec<String>,
-    /// The labels of the loops and blocks around.
+    /// The labels of the enclosing loops and blocks.
     labels: Vec<String>,
     names: usize,
 }
@@ -236,7 +236,7 @@ impl BodyGenerator {
         format!("{letter}{}", self.names)
     }
 
-    /// Returns statements that define what is called and call it, or one DO.
+    /// Returns statements that define functions and call them, or one DO.
     fn body(&mut self) -> Vec<String> {
         (self.variables, self.labels) = (Vec::new(), Vec::new());
         let way = self.chance.below(10);
@@ -285,7 +285,7 @@ impl BodyGenerator {
         ]
     }
 
-    /// Returns a block, with a label or none.
+    /// Returns a block, optionally with a label.
     fn block(&mut self, depth: usize) -> String {
         let (variables, labels) = (self.variables.len(), self.labels.len());
         let mut text = String::new();
@@ -551,7 +551,7 @@ impl BodyGenerator {
         }
     }
 
-    /// Returns an expression of the text of a statement.
+    /// Returns an expression for the text of a dynamic statement.
     fn text_of_query(&mut self) -> String {
         match self.chance.below(6) {
             0 => self.expression(1),

@@ -1,11 +1,11 @@
-//! Quotas of tables and roles, as clients meet them.
+//! Tests of the quotas of tables and roles.
 
 use bennu::Database;
 use tokio_postgres::{Client, NoTls};
 
 use crate::harness::{TestServer, connect, connection_string};
 
-/// Runs a statement that is to be refused; returns code, message, detail and hint.
+/// Runs a statement that must be rejected; returns code, message, detail and hint.
 async fn refused(client: &Client, statement: &str) -> [String; 4] {
     let done = client.batch_execute(statement).await;
     let error = done.expect_err(statement);
@@ -48,7 +48,7 @@ async fn a_table_over_its_quota_refuses_and_says_when_to_come_back() {
     let client = connect(server.address()).await;
     table(&client).await;
     client.batch_execute("ALTER TABLE t SET (max_read_bytes_per_second = 1)").await.unwrap();
-    // What it reads is known afterwards, and owed: for ten seconds.
+    // The bytes read are known only afterwards and are then charged: for ten seconds.
     client.batch_execute("SELECT * FROM t").await.unwrap();
     for statement in [
         "SELECT b FROM t WHERE a = 1",

@@ -1,18 +1,19 @@
-//! Random statements, and two servers that must agree on them.
+//! Random statements, executed by two servers that must agree.
 //!
-//! Tables with rows are drawn ([`schema`]), then queries and changes over them ([`query`],
-//! [`expression`], [`change`]). Two servers run each: rows are compared as a multiset, in order
-//! where ORDER BY leaves no ties; names and types of columns; and SQLSTATEs. A statement that shows
-//! a difference is shrunk ([`piece`]), then the tables' rows are left out as far as it stays.
+//! The test generates tables with rows ([`schema`]), then queries and changes over them
+//! ([`query`], [`expression`], [`change`]). Two servers run each statement. The test compares
+//! rows as a multiset, or in order if ORDER BY is total; names and types of columns; and
+//! SQLSTATEs. A statement with a difference is shrunk ([`piece`]), and then the rows of the
+//! tables as far as the difference remains.
 //!
-//! `cargo test` has bennu agree with itself: plain tables on one side; indexes, salt, row
+//! In `cargo test` bennu is compared with itself: plain tables on one side; indexes, salt, row
 //! blocks, statistics and little memory on the other. With the address of a PostgreSQL in
-//! `BENNU_ORACLE` (user and database `bennu`, trusted, tables are dropped) the ignored test
-//! compares with it; `BENNU_SERVER` is a bennu to compare in place of one in the test's process.
-//! `BENNU_SEED` is the first seed, `BENNU_CASES` how many follow it.
+//! `BENNU_ORACLE` (user and database `bennu`, trust authentication, tables are dropped) the
+//! ignored test compares with it; `BENNU_SERVER` is the address of a bennu instead of one in the
+//! test's process. `BENNU_SEED` is the first seed, `BENNU_CASES` the number of further seeds.
 //!
-//! What may differ: which of several possible runtime errors is met, and whether one is met at all,
-//! where a condition decides if an expression is computed.
+//! Accepted differences: the choice between several possible runtime errors, and whether an error
+//! is raised, if a condition determines the evaluation of an expression.
 
 mod aggregate;
 pub(crate) mod chance;
@@ -37,26 +38,26 @@ use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Schema, Setup};
 use crate::raw::{Frames, Message, Raw};
 
-/// Statements over the tables of one seed.
+/// Statements per seed.
 const STATEMENTS: usize = 60;
-/// How long a statement may take.
+/// Time limit of a statement.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Attempts at shrinking one difference.
+/// Maximum number of attempts at shrinking one difference.
 const ATTEMPTS: usize = 3000;
-/// How long shrinking one difference may take.
+/// Time limit for shrinking one difference.
 const SHRINKING: Duration = Duration::from_secs(60);
 
 /// One of the two servers.
 struct Side {
     raw: Raw,
-    /// Whether tables are made with all that bennu has.
+    /// Tables are created with bennu's additional features.
     rich: bool,
     simple: bool,
-    /// SQLSTATE of the last statement that was compared.
+    /// SQLSTATE of the last compared statement.
     last_error: String,
 }
 
-/// What a server answered.
+/// Answer of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Answer {
     columns: Vec<(String, u32)>,
@@ -99,7 +100,7 @@ impl Side {
         }
     }
 
-    /// Makes the tables anew.
+    /// Re-creates the tables.
     fn set_up(&mut self, setup: &[Setup]) {
         for number in 0..4 {
             self.ask(&format!("DROP TABLE IF EXISTS t{number} CASCADE"));
@@ -111,27 +112,27 @@ impl Side {
             let sql = if self.rich { &step.rich } else { &step.plain };
             let Some(sql) = sql else { continue };
             let answer = self.ask(sql);
-            // An index on what cannot be a key is left out, and a constraint that rows break.
+            // Indexes over unsupported types, and constraints that rows violate, are skipped.
             let may_fail = sql.starts_with("CREATE INDEX") || sql.starts_with("ALTER TABLE");
             assert!(answer.error.is_none() || may_fail, "{sql}: {answer:?}");
         }
     }
 }
 
-/// A statement, and what is known of its answer.
+/// A statement with properties of its answer.
 #[derive(Clone)]
 struct Statement {
-    /// Changes before it in its transaction.
+    /// Preceding changes in its transaction.
     earlier: Vec<Piece>,
     piece: Piece,
-    /// Whether the order of its rows is known.
+    /// The order of its rows is total.
     ordered: bool,
-    /// Tables to look at afterwards, if it changes some.
+    /// Tables to compare afterwards, if it changes some.
     changes: Vec<String>,
 }
 
 impl Statement {
-    /// Returns the statements that are sent.
+    /// Returns the SQL statements.
     fn texts(&self) -> Vec<String> {
         let mut texts: Vec<String> = self.earlier.iter().map(Piece::to_string).collect();
         texts.push(self.piece.to_string());
@@ -142,7 +143,7 @@ impl Statement {
         texts
     }
 
-    /// Returns smaller ones.
+    /// Returns smaller statements.
     fn shrunk(&self) -> Vec<Statement> {
         let mut smaller = Vec::new();
         for at in 0..self.earlier.len() {
@@ -163,8 +164,8 @@ impl Statement {
     }
 }
 
-/// The answers of a statement: of a change also those of the changes before it, and the tables as
-/// they are then. What fails is undone.
+/// Returns the answers of a statement; of a change also those of the preceding changes, and the
+/// resulting tables. Failed statements are rolled back.
 fn answers(side: &mut Side, statement: &Statement) -> Vec<Answer> {
     let texts = statement.texts();
     if statement.changes.is_empty() {
@@ -184,8 +185,8 @@ fn answers(side: &mut Side, statement: &Statement) -> Vec<Answer> {
     answers
 }
 
-/// Numbers and times are equal whatever their scale is, and so are 0 and -0: which of several equal
-/// values stands for a group is not said.
+/// Normalizes a value: numbers and times of different scales are equal, and so are 0 and -0,
+/// because either may represent a group.
 fn normal(value: &Option<String>) -> Option<String> {
     let value = value.as_ref()?;
     let value = if value == "-0" { "0" } else { value };
@@ -205,27 +206,27 @@ fn normal_rows(answer: &Answer, ordered: bool) -> Vec<Vec<Option<String>>> {
     rows
 }
 
-/// Errors that are met when values are computed, so that plans decide.
+/// Returns whether an error is raised by computing values, so that it may depend on the plan.
 fn is_of_values(code: &str) -> bool {
     code.starts_with("22") || code.starts_with("21")
 }
 
-/// Returns whether all of a statement's expressions are computed, whatever the plan.
+/// Returns whether every plan computes all expressions of a statement.
 fn is_strict(sql: &str) -> bool {
     let words = ["WHERE", "JOIN", "HAVING", "FETCH", "LIMIT", "OFFSET", "CASE", " AND ", " OR "];
     let more = ["coalesce", "EXISTS", " IN ", " ANY ", " ALL ", "WITH", "OVER", "FILTER", "FROM ("];
     !words.iter().chain(&more).any(|word| sql.contains(word))
 }
 
-/// Returns the kind of the difference between two answers to `sql`, if there is one. `ordered`:
-/// whether rows are to be in one order.
+/// Returns the kind of the difference between two answers to `sql`, if there is one. With
+/// `ordered`, the order of rows is compared.
 fn difference(sql: &str, ordered: bool, left: &Answer, right: &Answer) -> Option<String> {
     match (&left.error, &right.error) {
         (Some((a, _)), Some((b, _))) => {
             let of_rows = |code: &str| is_of_values(code) || code.starts_with("23");
-            // Which of two mistakes in one query is told of.
+            // Either of two errors in one query may be reported.
             let of_groups = |code: &str| code == "42803" || code == "42P19";
-            // PostgreSQL's XX000 is a cast that it should have refused before.
+            // PostgreSQL's XX000 is a cast that it should have rejected at plan time.
             let cannot = |side: &Answer| {
                 side.error.as_ref().is_some_and(|(_, text)| text.starts_with("cannot convert"))
             };
@@ -237,13 +238,14 @@ fn difference(sql: &str, ordered: bool, left: &Answer, right: &Answer) -> Option
                 || of_groups(a) && of_groups(b);
             (!excused).then(|| format!("SQLSTATE {a}, {b}"))
         }
-        // A conversion of infinity or NaN is 0A000, and is met or not like other values' errors.
+        // A conversion of infinity or NaN is 0A000, and may depend on the plan like other value
+        // errors.
         (Some((_, text)), None) | (None, Some((_, text))) if text.starts_with("cannot convert") => {
             None
         }
         (Some((code, _)), None) | (None, Some((code, _))) => {
             let side = if left.error.is_some() { "left" } else { "right" };
-            // What takes PostgreSQL long is not what a debug build is asked for.
+            // A statement that times out on PostgreSQL is not compared.
             let excused = is_of_values(code) && !is_strict(sql) || code == "57014";
             (!excused).then(|| format!("only the {side} side fails with {code}"))
         }
@@ -262,13 +264,13 @@ fn difference(sql: &str, ordered: bool, left: &Answer, right: &Answer) -> Option
     }
 }
 
-/// Two servers and what was found.
+/// Two servers with the statistics of a run.
 struct Pair {
     left: Side,
     right: Side,
-    /// Statements that took the left side much longer.
+    /// Statements that were much slower on the left side.
     slowest: Vec<(f64, f64, String)>,
-    /// How often the right side answered what: a SQLSTATE, or nothing.
+    /// Number of answers of the right side by SQLSTATE, or success.
     outcomes: BTreeMap<String, usize>,
 }
 
@@ -294,7 +296,7 @@ impl Pair {
         }
         for (sql, (left, right)) in statement.texts().iter().zip(left.iter().zip(&right)) {
             let kind = difference(sql, statement.ordered, left, right);
-            // What is excused may have left other rows.
+            // An accepted difference may have left different rows.
             if kind.is_some() || left.error.is_some() != right.error.is_some() {
                 return kind;
             }
@@ -302,7 +304,7 @@ impl Pair {
         None
     }
 
-    /// Returns the smallest statement found that shows the same kind of difference.
+    /// Returns the smallest statement found that has the same kind of difference.
     fn shrink(&mut self, statement: &Statement, kind: &str) -> Statement {
         let mut smallest = statement.clone();
         let mut attempts = 0;
@@ -322,7 +324,7 @@ impl Pair {
         }
     }
 
-    /// Leaves out steps of the set-up without which the difference stays, by halves.
+    /// Removes set-up steps that are not needed for the difference, by bisection.
     fn shrink_setup(&mut self, setup: &[Setup], statement: &Statement, kind: &str) -> Vec<Setup> {
         let mut setup = setup.to_vec();
         let mut size = setup.len() / 2;
@@ -355,7 +357,7 @@ impl Pair {
         setup
     }
 
-    /// Runs the statements of a seed and returns what is different, as text.
+    /// Runs the statements of a seed and returns the differences as text.
     fn run(&mut self, seed: u64, statement_count: usize) -> Vec<String> {
         let chance = &mut Chance::new(seed);
         let schema = Schema::random(chance);

@@ -1,13 +1,13 @@
-//! A client of the Postgres protocol that hides nothing: frames out, frames in.
+//! Raw client of the wire protocol: sends and receives frames.
 //!
-//! For what a driver would not do (bad frames, batches, text results of the extended protocol) or
-//! would not show (how many writes an answer took).
+//! For messages that a driver would not send (malformed frames, batches, text results of the
+//! extended protocol), and for details that it does not show (the number of writes of an answer).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take before the test fails.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A message of the server.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Message {
     /// Its type byte.
     pub(crate) kind: u8,
-    /// What follows the length.
+    /// The body after the length.
     pub(crate) body: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ impl Message {
         self.bytes().into_iter().map(|value| value.map(text)).collect()
     }
 
-    /// Returns the values of a DataRow as they are; `None` is NULL.
+    /// Returns the raw values of a DataRow; `None` is NULL.
     pub(crate) fn bytes(&self) -> Vec<Option<Vec<u8>>> {
         let mut rest = &self.body[2..];
         let count = i16::from_be_bytes([self.body[0], self.body[1]]);
@@ -72,17 +72,17 @@ impl Message {
     }
 }
 
-/// Frames to be sent in one write.
+/// Frames that are sent in one write.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Frames(pub(crate) Vec<u8>);
 
 impl Frames {
-    /// Returns no frames.
+    /// Creates an empty list of frames.
     pub(crate) fn new() -> Frames {
         Frames::default()
     }
 
-    /// Adds a frame as it is.
+    /// Adds a frame.
     #[must_use]
     pub(crate) fn frame(mut self, kind: u8, body: &[u8]) -> Frames {
         self.0.push(kind);
@@ -117,8 +117,8 @@ impl Frames {
         self.frame(b'B', &body)
     }
 
-    /// Adds a Bind to the nameless statement and portal with binary parameters, and results in
-    /// binary or as text.
+    /// Adds a Bind to the unnamed statement and portal with binary parameters, and results in
+    /// binary or text format.
     #[must_use]
     pub(crate) fn bind_binary(self, parameters: &[Option<Vec<u8>>], results: bool) -> Frames {
         let mut body = [text(""), text(""), vec![0, 1, 0, 1]].concat();
@@ -138,7 +138,7 @@ impl Frames {
         self.frame(b'D', &[vec![what], text(name)].concat())
     }
 
-    /// Adds an Execute; 0 rows means all.
+    /// Adds an Execute; 0 means all rows.
     #[must_use]
     pub(crate) fn execute(self, portal: &str, rows: u32) -> Frames {
         self.frame(b'E', &[text(portal), rows.to_be_bytes().to_vec()].concat())
@@ -151,7 +151,7 @@ impl Frames {
     }
 }
 
-/// Returns a string as the protocol writes it.
+/// Returns a string in protocol format.
 pub(crate) fn text(value: &str) -> Vec<u8> {
     [value.as_bytes(), &[0]].concat()
 }
@@ -171,14 +171,14 @@ pub(crate) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
 pub(crate) struct Raw {
     stream: TcpStream,
     received: Vec<u8>,
-    /// How much of `received` was read by the test.
+    /// Number of bytes of `received` that the test has read.
     taken: usize,
-    /// How many reads have given bytes: an upper bound of the server's writes that were seen apart.
+    /// Number of reads with data: an upper bound of the server's separate writes.
     pub(crate) reads: usize,
 }
 
 impl Raw {
-    /// Connects and sends nothing.
+    /// Connects without sending anything.
     pub(crate) fn connect(address: SocketAddr) -> Raw {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -195,7 +195,7 @@ impl Raw {
         raw
     }
 
-    /// Changes how long an answer may take before the test fails.
+    /// Sets the time limit of an answer.
     pub(crate) fn set_patience(&mut self, patience: Duration) {
         self.stream.set_read_timeout(Some(patience)).unwrap();
     }
@@ -205,17 +205,18 @@ impl Raw {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Sends bytes that the server may refuse to take.
+    /// Sends bytes; ignores errors, since the server may close the connection.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub(crate) fn finish(&mut self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
     }
 
-    /// Returns one byte, as the answer to an SSLRequest is; `None` if the server hung up.
+    /// Returns one byte, such as the answer to an SSLRequest; `None` if the server closed the
+    /// connection.
     pub(crate) fn read_byte(&mut self) -> Option<u8> {
         if self.pending().is_empty() && !self.fill() {
             return None;
@@ -224,7 +225,7 @@ impl Raw {
         Some(self.received[self.taken - 1])
     }
 
-    /// Returns the next message; `None` if the server hung up.
+    /// Returns the next message; `None` if the server closed the connection.
     pub(crate) fn read(&mut self) -> Option<Message> {
         while self.pending().len() < 5 || self.pending().len() < self.frame_length() {
             if !self.fill() {
@@ -238,7 +239,7 @@ impl Raw {
         Some(message)
     }
 
-    /// Returns the messages up to ReadyForQuery, or to the end of the connection.
+    /// Returns the messages up to ReadyForQuery, or up to the end of the connection.
     pub(crate) fn until_ready(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         while let Some(message) = self.read() {

@@ -1,15 +1,15 @@
-//! SERIALIZABLE as clients see it: what commits has a serial order that explains all that was read.
+//! Tests of SERIALIZABLE: committed transactions have a serial order that explains all reads.
 //!
-//! * `orders`: sessions whose steps are put in every order; what they return is compared with what
-//!   they return one after the other.
-//! * `random`: many clients at once, and a search for cycles in what they have seen.
+//! * `orders`: all interleavings of the steps of some sessions; the results are compared with
+//!   those of serial execution.
+//! * `random`: many concurrent clients, and a search for cycles in their histories.
 
 mod orders;
 mod random;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// Runs statements; returns the rows of the last as text, or the code of the error.
+/// Runs statements; returns the rows of the last as text, or the SQLSTATE.
 pub(crate) async fn run(client: &Client, sql: &str) -> Result<Vec<String>, String> {
     let done = client.simple_query(sql).await;
     let messages = done.map_err(|error| match error.as_db_error() {

@@ -1,4 +1,4 @@
-//! The shell of `bennu sql`: its loop over streams, and the exit status of the binary.
+//! Tests of `bennu sql`: its loop over streams, and the exit status of the binary.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use bennu::shell::{Streams, interact};
 
 use crate::harness::binary;
 
-/// Runs the shell over a text; returns output, errors and how it ended.
+/// Runs the shell with an input text; returns output, errors and the result.
 fn typed(text: &str, is_terminal: bool) -> (String, String, bennu::error::Result<()>) {
     let directory = tempfile::tempdir().unwrap();
     let options = bennu::server::options(64 << 20);

@@ -1,4 +1,4 @@
-//! Regions worked on side by side: calls of endpoints and scans that others watch and stop.
+//! Parallel work on regions: endpoint calls and scans, observed and stopped by other sessions.
 
 use sql::catalog::name::ObjectName;
 use store::descriptor::RegionId;
@@ -16,12 +16,12 @@ fn regions(server: &TestServer, table: &str) -> Vec<RegionId> {
     engine.store().regions(table.id).unwrap().iter().map(|region| region.region).collect()
 }
 
-/// Stops a region from answering.
+/// Blocks a region.
 fn hold(server: &TestServer, region: RegionId) -> HoldGuard {
     server.database().engine().store().hold_region(region).unwrap()
 }
 
-/// Asks for one row until it is this one.
+/// Runs a query of one row until it returns the expected value.
 async fn wait_for_row(client: &Client, query: &str, expected: &str) {
     loop {
         let row = client.query_opt(query, &[]).await.unwrap();
@@ -64,7 +64,7 @@ async fn another_session_sees_how_far_a_call_is_and_stops_it() {
 /// Rows of the table of [`wide_table`], in four regions.
 const ROWS: u64 = 40_000;
 
-/// Creates a table whose answer is far larger than what a socket takes.
+/// Creates a table whose result far exceeds the socket buffers.
 async fn wide_table(client: &Client) {
     client
         .batch_execute(
@@ -84,7 +84,8 @@ fn rows_read(server: &TestServer) -> u64 {
     engine.store().regions(table).unwrap().iter().map(|region| region.load.rows_read).sum()
 }
 
-/// Waits until nobody has read any more while another session was answered five hundred times.
+/// Waits until the number of rows read has not changed during five hundred queries of another
+/// session.
 async fn wait_for_rest(server: &TestServer, other: &Client) -> u64 {
     loop {
         let before = rows_read(server);
@@ -97,7 +98,7 @@ async fn wait_for_rest(server: &TestServer, other: &Client) -> u64 {
     }
 }
 
-/// Waits until no statement is open any more.
+/// Waits until no statement is open.
 async fn wait_for_end(server: &TestServer, other: &Client) {
     while !server.database().engine().store().snapshots().is_empty() {
         other.batch_execute("SELECT 1").await.unwrap();
@@ -111,16 +112,17 @@ async fn a_client_that_does_not_read_stops_the_reading() {
     wide_table(&other).await;
     let mut stalled = Raw::login(server.address());
     stalled.send(&Frames::new().query(WIDE_QUERY).0);
-    // It does not read at all, and then not on: region threads have joined in by then.
+    // The client does not read at all at first, then pauses: region threads have joined in by
+    // then.
     let read = wait_for_rest(&server, &other).await;
     assert!(read < ROWS / 2, "{read}");
     (0..5_000).for_each(|_| drop(stalled.read().unwrap()));
     let read = wait_for_rest(&server, &other).await;
-    // What was taken, what the socket took, and four batches of each region.
+    // Rows read by the client, rows in socket buffers, and four batches of each region.
     assert!((5_000..ROWS / 4 * 3).contains(&read), "{read}");
     let ahead = server.database().engine().store().status().read_ahead_bytes;
     assert!((1..=5 << 20).contains(&ahead), "{ahead}");
-    // It goes.
+    // The client disconnects.
     drop(stalled);
     wait_for_end(&server, &other).await;
     assert_eq!(rows_read(&server), read, "nothing was read for nobody");

@@ -1,13 +1,14 @@
-//! Everything that PostgreSQL's catalogs list over bennu's types, called on both servers.
+//! All functions, operators and casts of PostgreSQL's catalogs over bennu's types, called on both
+//! servers.
 //!
-//! Functions, aggregates, window functions ([`catalog`] reads pg_proc), operators (pg_operator) and
-//! casts between all types, each with a handful of values for every argument ([`samples`],
-//! [`calls`]); and a list of texts read as every type. Compared are values, names and types of the
-//! columns, SQLSTATEs, and messages.
+//! The test covers functions, aggregates, window functions ([`catalog`] reads pg_proc), operators
+//! (pg_operator) and casts between all types, each with a few values for every argument
+//! ([`samples`], [`calls`]); and a list of texts as input of every type. It compares values,
+//! names and types of the columns, SQLSTATEs, and messages.
 //!
-//! The test is ignored: it needs a PostgreSQL 15 at `BENNU_ORACLE`. `BENNU_SERVER` is a bennu to
-//! compare with in place of one in the test's process, `BENNU_ONLY` a part of the names to look at,
-//! `BENNU_CASES` a factor for the number of calls.
+//! The test is ignored: it needs a PostgreSQL 15 at `BENNU_ORACLE`. `BENNU_SERVER` is the address
+//! of a bennu instead of one in the test's process, `BENNU_ONLY` selects names that contain a
+//! text, `BENNU_CASES` is a factor for the number of calls.
 
 mod binary;
 mod calls;
@@ -22,12 +23,12 @@ use crate::harness::TestServer;
 use crate::raw::{Frames, Message, Raw, rows};
 use crate::signatures::catalog::Signature;
 
-/// Statements in flight.
+/// Pipelined statements.
 const WINDOW: usize = 50;
-/// Examples that are shown of each kind of difference.
+/// Examples that are shown for each kind of difference.
 const EXAMPLES: usize = 2;
 
-/// Types, and settings, that the calls use.
+/// Types and settings for the calls.
 const SETUP: &[&str] = &[
     "DROP TYPE IF EXISTS mood, pair CASCADE",
     "DROP DOMAIN IF EXISTS positive",
@@ -38,7 +39,7 @@ const SETUP: &[&str] = &[
     "SET statement_timeout = 5000",
 ];
 
-/// What a server answered.
+/// Answer of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Answer {
     columns: Vec<(String, u32)>,
@@ -47,7 +48,7 @@ struct Answer {
     message: String,
 }
 
-/// Types of users have other OIDs on each server.
+/// First OID of user-defined types, which differ between servers.
 const FIRST_OF_USERS: u32 = 16384;
 
 impl Answer {
@@ -80,8 +81,8 @@ impl Answer {
     }
 }
 
-/// Differences that are meant: the beginning of the signature, a part of the statement or of
-/// PostgreSQL's answer, and why.
+/// Intended differences: the beginning of the signature, a part of the statement or of
+/// PostgreSQL's answer, and the reason.
 const DIFFERS: &[(&str, &str, &str)] = &[
     ("age(timestamp", "infinity", "22008, where PostgreSQL takes infinity for a number"),
     ("money / ", "'-1'", "22003, where PostgreSQL's division fails in hardware"),
@@ -106,7 +107,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("\"char\"::char(3)", "''", "PostgreSQL's value is a zero byte, which ends the text"),
 ];
 
-/// Returns whether a difference is meant.
+/// Returns whether a difference is intended.
 fn is_meant(title: &str, sql: &str, theirs: &Answer) -> bool {
     DIFFERS.iter().any(|(beginning, part, _)| {
         title.starts_with(beginning) && (sql.contains(part) || theirs.code == *part)
@@ -116,7 +117,7 @@ fn is_meant(title: &str, sql: &str, theirs: &Answer) -> bool {
 /// Returns the kind of a difference, if there is one.
 fn difference(ours: &Answer, theirs: &Answer) -> Option<&'static str> {
     match (ours.code.as_str(), theirs.code.as_str()) {
-        // PostgreSQL makes all rows of a function in FROM before the first is shown.
+        // PostgreSQL computes all rows of a function in FROM before it returns the first.
         (_, "57014") => None,
         ("", "") if ours.columns != theirs.columns => Some("column"),
         ("", "") => (ours.rows != theirs.rows).then_some("value"),
@@ -146,7 +147,7 @@ impl Pair {
         pair
     }
 
-    /// Has both servers run statements.
+    /// Runs statements on both servers.
     fn ask(&mut self, statements: &[String]) -> Vec<(Answer, Answer)> {
         let frames = statements.iter().fold(Frames::new(), |frames, sql| frames.query(sql));
         self.ours.send(&frames.0);
@@ -170,17 +171,17 @@ impl Pair {
     }
 }
 
-/// What was found, by signature.
+/// Differences by signature.
 #[derive(Default)]
 struct Report {
-    /// Signature and kind: how many, and examples.
+    /// Number and examples by signature and kind.
     found: BTreeMap<(String, &'static str), (usize, Vec<String>)>,
     statement_counts: BTreeMap<String, usize>,
-    /// How many differences are meant.
+    /// Number of intended differences.
     meant: usize,
 }
 
-/// What can differ, in the order in which it is shown.
+/// Kinds of differences, in order of output.
 const KINDS: [&str; 8] = [
     "value",
     "column",
@@ -216,7 +217,7 @@ impl Report {
         *self.statement_counts.entry(title.to_owned()).or_default() += statements.len();
     }
 
-    /// Prints what was found and returns how many differ in more than their message.
+    /// Prints the differences and returns the number of those in more than the message.
     fn print(&self) -> usize {
         let statements: usize = self.statement_counts.values().sum();
         let total = |wanted: &str| {
@@ -247,7 +248,7 @@ impl Report {
     }
 }
 
-/// Returns all there is to call.
+/// Returns all signatures to call.
 fn signatures(pair: &mut Pair) -> Vec<Signature> {
     let mut all: Vec<Signature> = Vec::new();
     for row in pair.rows(&catalog::functions_query()) {
@@ -267,7 +268,7 @@ fn signatures(pair: &mut Pair) -> Vec<Signature> {
     all
 }
 
-/// Returns the servers, and the one of this process that must be kept.
+/// Returns the servers, and the one of this process, which must be retained.
 fn servers() -> (Pair, Option<TestServer>) {
     let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());

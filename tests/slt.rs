@@ -1,9 +1,9 @@
-//! The SQL scripts in `tests/slt`, each on a database of its own, through both protocols.
+//! SQL scripts in `tests/slt`, each on its own database, through both protocols.
 //!
 //! `BENNU_SLT_UPDATE=1 cargo test slt::` records the answers into the scripts, or into the one
-//! that `BENNU_SLT` names; what changed is then read and judged. Answers that PostgreSQL knows are
-//! PostgreSQL's: with the address of one in `BENNU_ORACLE` (a user and a database `bennu`,
-//! trusted, whose tables are dropped) the ignored test compares them, or records them.
+//! named by `BENNU_SLT`; changed answers must then be reviewed. Answers to portable statements
+//! are PostgreSQL's: with the address of a PostgreSQL in `BENNU_ORACLE` (user and database
+//! `bennu`, trust authentication, tables are dropped) the ignored test compares or records them.
 
 mod engine;
 
@@ -27,7 +27,7 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-/// Runs a script to its end and returns what was not as expected.
+/// Runs a script to its end and returns the differences.
 async fn run_script<D, M>(mut runner: Runner<D, M>, script: &Path) -> Vec<String>
 where
     D: AsyncDB<ColumnType = DefaultColumnType>,
@@ -87,7 +87,7 @@ async fn scripts_through_simple_queries() {
     assert_no_failures(&failures);
 }
 
-/// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
+/// Scripts whose statements PostgreSQL supports, except those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "volatile_calls",
     "extensions",

@@ -1,11 +1,12 @@
-//! SQLite's sqllogictest corpus through the wire, by SQLite's own rules.
+//! SQLite's sqllogictest corpus over the wire, by SQLite's rules.
 //!
-//! The corpus lies beside the checkout, in `../shared/slt/sqlite`, or where `BENNU_SLT_SQLITE`
-//! says; its README has the rules. `tests/run-sqlite-corpus` runs all of it, or some files; the
-//! test runs a sample. Some hundred records of it are in `tests/slt/sqlite`, and always run.
+//! The corpus is next to the checkout, in `../shared/slt/sqlite`, or in the folder
+//! `BENNU_SLT_SQLITE`; its README has the rules. `tests/run-sqlite-corpus` runs all of it, or
+//! some files; the test runs a sample. Some hundred records of it are in `tests/slt/sqlite`, and
+//! are always run.
 //!
-//! Records that `pg-deviations.txt` lists are left out: there PostgreSQL itself does not give what
-//! the file says.
+//! Records in `pg-deviations.txt` are skipped: for these PostgreSQL's answer differs from the
+//! file's.
 
 mod record;
 mod run;
@@ -21,16 +22,16 @@ use crate::raw::Raw;
 use crate::sqlite::record::{Expected, Record};
 use crate::sqlite::run::{Outcome, Protocol};
 
-/// How long a statement may take; then it is cancelled, and has failed.
+/// Time limit of a statement, which then fails.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Failures of one kind that are shown for one file.
 const SHOWN: usize = 2;
 
-/// A folder of files.
+/// A folder of script files.
 struct Corpus {
     folder: PathBuf,
-    /// `path:line` of the records that are left out.
+    /// `path:line` of the skipped records.
     left_out: BTreeSet<String>,
 }
 
@@ -61,7 +62,7 @@ impl Corpus {
         files
     }
 
-    /// Returns the records of a file that are to be run.
+    /// Returns the records of a file, without skipped ones.
     fn records(&self, file: &str) -> Vec<Record> {
         let text = std::fs::read_to_string(self.folder.join(file)).unwrap();
         let mut records = record::parse(&text).unwrap_or_else(|error| panic!("{file}:{error}"));
@@ -78,7 +79,7 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Runs records on a new database, or on the one of another server, whose tables are dropped.
+/// Runs records on a new database, or on that of another server, whose tables are dropped.
 fn run_file(
     server: Option<SocketAddr>,
     protocol: Protocol,
@@ -97,7 +98,7 @@ fn run_file(
     run::run(&mut connection, protocol, file, records)
 }
 
-/// Shows the failures of a file, some of each kind.
+/// Prints some failures of each kind.
 fn show_failures(outcome: &Outcome) {
     for (kind, failures) in &outcome.failures {
         println!("  {} × {kind}", failures.len());
@@ -107,7 +108,7 @@ fn show_failures(outcome: &Outcome) {
     }
 }
 
-/// Runs every `query_step`-th query of a file, and all its statements.
+/// Returns every `query_step`-th query of a file, and all other statements.
 fn sampled(records: Vec<Record>, query_step: usize) -> impl Iterator<Item = Record> {
     let mut queries = 0;
     records.into_iter().filter(move |record| {
@@ -133,11 +134,10 @@ fn records_of_the_corpus_that_are_here() {
     }
 }
 
-/// Queries that the sample takes of a file, and records up to the last of them above which it
-/// leaves the file out.
+/// Sampled queries of a file, and the maximum number of records up to the last of them.
 const SAMPLE: (usize, usize) = (30, 400);
 
-/// Returns the first records of a file; `None` if it begins with too many statements.
+/// Returns the first records of a file; `None` if too many statements precede the queries.
 fn sample(records: Vec<Record>) -> Option<Vec<Record>> {
     let (query_count, record_count) = SAMPLE;
     let is_query = |record: &Record| matches!(record.expected, Expected::Rows { .. });
@@ -155,7 +155,7 @@ fn sample_of_the_corpus() {
     }
     let corpus = Corpus::open(&folder);
     let protocols = [Protocol::Simple, Protocol::Extended];
-    // A file in one of the protocols: half a minute in place of a whole one.
+    // Each file runs with one of the protocols: half a minute instead of a whole one.
     let files: Vec<(String, Protocol)> =
         corpus.files().into_iter().zip(protocols.into_iter().cycle()).collect();
     let next = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Starting, stopping, and what goes wrong at it: one clear line each.
+//! Tests of starting and stopping the server, and of the errors: one clear line each.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ fn serve(arguments: &[&str]) -> Output {
     binary().arg("serve").args(arguments).output().unwrap()
 }
 
-/// Asserts how a start has failed: exit status, and one line on standard error.
+/// Asserts a failed start: exit status, and one line on standard error.
 fn assert_refused(output: &Output, status: i32, says: &[&str]) {
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(status), "{stderr}");
@@ -47,7 +47,7 @@ fn a_directory_in_use_is_named() {
     let data = directory.path().to_str().unwrap();
     let output = serve(&["--data", data, "--listen", "127.0.0.1:0"]);
     assert_refused(&output, 1, &["data directory", data, "in use by another process"]);
-    // As soon as the first is gone, the second may start.
+    // As soon as the first has ended, the second can start.
     assert!(first.terminate().0.success());
     Process::serve(directory.path());
 }
@@ -86,7 +86,7 @@ fn wrong_arguments_are_bad_usage() {
     assert!(!Path::new(&data).exists(), "nothing was made for a start that was refused");
 }
 
-/// Writes a file that its owner alone may read, or that everybody may.
+/// Writes a file with permissions for its owner, or for all.
 fn write_secret(path: &str, text: &str, mode: u32) {
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -189,7 +189,7 @@ async fn sigterm_stops_cleanly_and_the_data_is_there_again() {
     assert_eq!(count(&connect(server.address()).await, "t").await, Ok(2));
 }
 
-/// Returns the number of rows of a table, or the SQLSTATE and message of why not.
+/// Returns the number of rows of a table, or the SQLSTATE and message of the error.
 async fn count(client: &Client, table: &str) -> Result<i64, (String, String)> {
     match client.query_one(&format!("SELECT count(pad) FROM {table}"), &[]).await {
         Ok(row) => Ok(row.get(0)),
@@ -221,8 +221,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Makes two tables, flushes them, stops the server, and damages the store file of `broken`, which
-/// it returns.
+/// Creates two tables, flushes them, stops the server, and damages the store file of `broken`,
+/// which it returns.
 async fn damaged(directory: &Path, damage: fn(&Path)) -> PathBuf {
     let server = Process::serve(directory);
     let client = connect(server.address()).await;
@@ -255,7 +255,7 @@ async fn assert_damage_is_named(file: &Path, server: &Process) {
     let (code, message) = count(&client, "broken").await.unwrap_err();
     assert_eq!(code, "XX001", "{message}");
     assert!(message.contains(file.file_name().unwrap().to_str().unwrap()), "{message}");
-    // The session, the server and the other table go on.
+    // The session, the server and the other table continue.
     assert_eq!(count(&client, "whole").await, Ok(1));
     client.batch_execute("INSERT INTO whole VALUES (2, 'y')").await.unwrap();
     assert_eq!(count(&client, "whole").await, Ok(2));
@@ -295,12 +295,12 @@ async fn a_truncated_file_keeps_only_its_table_from_being_read() {
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].get::<_, &str>(0), "broken");
     assert!(rows[0].get::<_, &str>(1).contains(file.to_str().unwrap()));
-    // What could not be read again is not written.
+    // A table that cannot be read is not written.
     let insert = client.execute("INSERT INTO broken VALUES (1000, 'x')", &[]).await.unwrap_err();
     assert_eq!(insert.code().unwrap().code(), "XX001");
 }
 
-/// The memory that is chosen is printed first; with `--memory` there is nothing to print.
+/// The chosen memory budget is printed first; nothing is printed with `--memory`.
 #[test]
 fn the_default_of_memory_is_printed() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! TIMELINE: reads go to a replica when the primary's region does not answer.
+//! Tests of TIMELINE: reads go to a replica if the primary region does not answer.
 
 use sql::catalog::name::ObjectName;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use crate::harness::{TestServer, connect};
 
-/// Stops the first region of a table from answering.
+/// Blocks the first region of a table.
 fn hold(server: &TestServer, table: &str) -> HoldGuard {
     let engine = server.database().engine();
     let catalog = engine.catalog();
@@ -57,7 +57,7 @@ async fn a_strong_session_waits_for_the_primary() {
     let waiting = tokio::spawn(async move {
         strong.query_one("SELECT count(*) FROM t", &[]).await.map(|row| row.get::<_, i64>(0))
     });
-    // By the time that the replica has answered, the strong read has long been on its way.
+    // When the replica has answered, the strong read has been running for long.
     timeline.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
     assert!(!waiting.is_finished(), "a strong read does not go to a replica");
     drop(guard);

@@ -1,4 +1,4 @@
-//! Two-phase commit across the death of the server.
+//! Tests of two-phase commit across a crash of the server.
 
 use tokio_postgres::Client;
 
@@ -155,6 +155,6 @@ async fn who_has_read_something_temporary_is_not_prepared() {
         let prepared = run(&client, "PREPARE TRANSACTION 'p'").await;
         assert_eq!(prepared, Err("0A000".to_owned()), "{one}");
     }
-    // None of them keeps its lock.
+    // None of them holds its lock any longer.
     all(&client, &["BEGIN", "LOCK t", "COMMIT", "DROP TABLE t"]).await;
 }

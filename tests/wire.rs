@@ -1,4 +1,4 @@
-//! The Postgres protocol from outside: what drivers see, and what they never send.
+//! Tests of the wire protocol: the behaviour that drivers see, and messages that they never send.
 
 mod connections;
 mod copy;

@@ -1,5 +1,5 @@
--- The queries of TPC-H in PostgreSQL's words, with the parameters that the specification validates
--- with. Each begins with its number; FRACTION is 0.0001 for each unit of scale.
+-- The queries of TPC-H in PostgreSQL's dialect, with the validation parameters of the specification.
+-- Each begins with its number; FRACTION is 0.0001 for each unit of scale.
 -- 1
 SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
     sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,

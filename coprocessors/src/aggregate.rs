@@ -6,16 +6,17 @@
 //!   region 3: ...                                                  --/
 //! ```
 //!
-//! Each region scans its part of the ranges in batches of [`BATCH_ROWS`] rows, decodes the columns
-//! asked for straight into vectors ([`rows`](crate::rows)), numbers the groups and feeds the
-//! accumulators. The session puts the partial answers of all regions together, in [`Groups`] of its
-//! own.
+//! Each region scans its share of the ranges in batches of [`BATCH_ROWS`] rows, decodes the
+//! requested columns straight into vectors ([`rows`](crate::rows)), assigns group numbers and
+//! updates the accumulators. The session merges the partial results of all regions into its own
+//! [`Groups`].
 //!
 //! # Invariants
 //!
-//! 1. All expressions of a request are over its `columns`, by position in that list.
-//! 2. A region keeps at most [`AggregateRequest::page_bytes`] and what one batch adds: then the
-//!    page ends and the session has what was gathered. What all groups take is bounded there.
+//! 1. All expressions of a request refer to its `columns`, by position in that list.
+//! 2. A region holds at most [`AggregateRequest::page_bytes`] plus the groups that one batch
+//!    adds. Beyond that the page ends and its groups are sent to the session, which bounds the
+//!    total.
 
 use std::sync::Arc;
 
@@ -30,44 +31,44 @@ use types::vector::BATCH_ROWS;
 use crate::row::RowError;
 use crate::rows::{FilteredDecoder, StoredRows};
 
-/// Name of the endpoint, in errors and EXPLAIN.
+/// Name of the endpoint, for errors and EXPLAIN.
 const AGGREGATE: &str = "aggregate";
-/// Bytes of groups, and of distinct values, that a region gathers before it sends them on, where
-/// there is memory enough.
+/// Bytes of groups and distinct values that a region accumulates before it ends a page, if memory
+/// is not scarce.
 pub const PAGE_BYTES: usize = 8 << 20;
 
-/// What a region computes.
+/// A request for partial aggregates.
 #[derive(Debug, Clone)]
 pub struct AggregateRequest {
-    /// How rows are stored.
+    /// Storage layout of the rows.
     pub layout: Arc<RowLayout>,
-    /// The columns that are decoded, by position in the table: the input of the expressions below,
-    /// in this order.
+    /// The decoded columns, by position in the table. Expressions below refer to them in this
+    /// order.
     pub columns: Vec<usize>,
-    /// Rows that count; `None` for all.
+    /// The condition on rows; `None` selects all.
     pub filter: Option<Expr>,
     /// The group keys; empty for one group of all rows.
     pub group_by: Vec<Expr>,
-    /// What is computed of each group.
+    /// The aggregates of each group.
     pub aggregates: Vec<Aggregate>,
-    /// Versions considered.
+    /// Time range of the versions that are read.
     pub time_range: TimeRange,
-    /// What expressions know beside the row.
+    /// Evaluation context of the expressions.
     pub context: EvalContext,
-    /// Bytes that a region gathers before it sends them on.
+    /// Bytes of groups after which a region ends its page.
     pub page_bytes: usize,
 }
 
-/// The partial answer of some rows of a region.
+/// The partial result of one page of a region.
 #[derive(Debug, Clone, Default)]
 pub struct AggregateResponse {
-    /// What was gathered of them.
+    /// Groups with their accumulator states.
     pub groups: GroupPart,
-    /// Rows that were read for it, before the filter.
+    /// Rows that were read, before the filter.
     pub rows_scanned: u64,
 }
 
-/// Computes partial aggregates.
+/// The endpoint that computes partial aggregates.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AggregateEndpoint;
 
@@ -112,7 +113,7 @@ impl Endpoint for AggregateEndpoint {
     }
 }
 
-/// What one call has gathered.
+/// Accumulated state of one call.
 struct RegionState<'a> {
     request: &'a AggregateRequest,
     decoder: FilteredDecoder,
@@ -141,7 +142,7 @@ impl<'a> RegionState<'a> {
         Ok(())
     }
 
-    /// Returns whether there is as much as one page has.
+    /// Returns whether the groups exceed the size of a page.
     fn is_full(&self) -> bool {
         self.groups.byte_count() > self.request.page_bytes
     }
@@ -160,7 +161,7 @@ mod tests {
     use types::aggregate::AggregateKind;
     use types::{Batch, DataType, Datum};
 
-    /// Over `t (id int primary key, g int, v int)`, columns `(v, g)`.
+    /// Returns a request over `t (id int primary key, g int, v int)`, columns `(v, g)`.
     fn request(is_grouped: bool) -> AggregateRequest {
         let columns = [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Int4, 0)];
         let at = |index: usize| Expr::Column { index, data_type: DataType::Int4 };

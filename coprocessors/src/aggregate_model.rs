@@ -1,4 +1,5 @@
-//! The aggregate endpoint on a real store, against a fold over the same rows.
+//! Model test of the aggregate endpoint: a store of several regions against a fold over the same
+//! rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ fn base_layout(family_count: usize) -> Arc<RowLayout> {
 type Values = (Option<i32>, Option<bool>, Option<i32>);
 type Rows = BTreeMap<i32, Values>;
 
-/// Group, count of rows, count of values, sum, least value, count and sum of distinct values.
+/// Group, count of rows, count of values, sum, minimum, count and sum of distinct values.
 type Answer = Vec<(Option<i32>, i64, i64, Option<i64>, Option<i32>, i64, Option<i64>)>;
 
 fn fold(rows: &Rows, is_filtered: bool, is_grouped: bool) -> Answer {
@@ -59,7 +60,7 @@ fn fold(rows: &Rows, is_filtered: bool, is_grouped: bool) -> Answer {
     groups.into_iter().map(answer).collect()
 }
 
-/// Over columns `(g, keep, v)`, in an order of their own.
+/// Returns a request over columns `(g, keep, v)`, which are not in table order.
 fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> AggregateRequest {
     let layout = Arc::clone(layout);
     let at = |index: usize, data_type: DataType| Expr::Column { index, data_type };
@@ -212,7 +213,7 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
     let layout = Arc::new(layout(&[(DataType::Int4, 0), (DataType::Text, 0)], &[key(0, false)], 0));
     three_regions(&store, &layout);
     let transaction = store.begin(TransactionOptions::default());
-    // Half a page for each batch, in the last region; all different but for one.
+    // Half a page for each batch, in the last region; all distinct except one.
     let bytes = PAGE_BYTES / 2 / BATCH_ROWS;
     let long = |id: i32| Datum::text(format!("{:04}", id.min(6_198)).repeat(bytes / 4));
     let rows = (200..6_200).map(|id| put_row(&layout, &[Datum::Int4(id), long(id)])).collect();
@@ -266,7 +267,7 @@ fn a_count_of_all_rows_decodes_nothing_and_answers_zero_for_none() {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
     assert_eq!(ask(&transaction, &count).row(0), [Datum::Int8(0)]);
-    // Bytes that are no packed row: whoever decodes them fails.
+    // Bytes that are not a packed row: decoding them fails.
     let row = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
     let rows = (0..250).map(|id| Mutation::new(row(id)).put(0, b"", b"\xFF".to_vec())).collect();
     transaction.mutate(TABLE, rows).unwrap();

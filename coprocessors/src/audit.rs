@@ -1,4 +1,5 @@
-//! `audit`: writes every change of a table to a log table, in the transaction that makes it.
+//! The `audit` coprocessor: writes each change of a table to a log table, in the same
+//! transaction.
 //!
 //! ```sql
 //! ALTER TABLE account ATTACH COPROCESSOR audit WITH (table = 'audit_log');
@@ -7,28 +8,29 @@
 //! --  ann | UPDATE | {"id": 1} | {"id": 1, "balance": 9} | {"id": 1, "balance": 5}
 //! ```
 //!
-//! The log has a row for each row that a statement inserted, updated or deleted, also if the new
-//! values are the old ones. It is written with the change: who rolls back leaves no trace, and no
-//! change that was committed is missing. One log may serve many tables.
+//! The log gets a row for each row that a statement inserted, updated or deleted, even if the new
+//! values equal the old ones. A change and its log row commit or roll back together. Several
+//! tables can share one log.
 //!
 //! Arguments:
 //!
-//! * `table`: the log, `audit_log` if not given. ATTACH creates it unless it is there; make it
-//!   yourself to give it salt buckets, a TTL, indexes or more columns ([`AuditFactory`] says which
-//!   it must have).
-//! * `columns`: the columns whose values are logged; all if not given. The key is always logged.
+//! * `table`: the log table, `audit_log` by default. ATTACH creates it if it does not exist.
+//!   Create it beforehand to give it salt buckets, a TTL, indexes or additional columns
+//!   ([`AuditFactory`] lists the required ones).
+//! * `columns`: the columns whose values are logged; all by default. The key is always logged.
 //!
-//! What it cannot see: rows that go by themselves because a TTL has passed. Deletes of single
-//! versions and bulk loads are refused.
+//! Rows that expire by TTL are not logged. Deletes of single versions and bulk loads are
+//! rejected.
 //!
-//! # For those who copy it
+//! # Use as a template
 //!
-//! A coprocessor is two types: a factory that checks arguments and says which table it needs, and
-//! an observer that is called with each batch. [`RegionObserver::hooks`] names the hooks that it
-//! has; who must not be left out says so with [`RegionObserver::is_essential`]. The hook gets the
-//! batch with its rows locked; what it needs of the rows before is read once and left in the batch
-//! for the observers after it ([`load_previous`]). What it adds goes through
-//! [`ObserverContext::add`] and so through the log table's own constraints and indexes.
+//! A coprocessor consists of two types: a factory, which checks arguments and defines the target
+//! table, and an observer, which is called with each batch. [`RegionObserver::hooks`] lists the
+//! hooks that the observer implements; an observer that must not be skipped returns true from
+//! [`RegionObserver::is_essential`]. The hook receives the batch with its rows locked. The
+//! previous state of the rows is read once and stored in the batch for the observers that follow
+//! ([`load_previous`]). Mutations that the hook adds with [`ObserverContext::add`] pass through
+//! the constraints and indexes of the log table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -51,9 +53,9 @@ use crate::registry::{
 };
 use crate::violation;
 
-/// Makes `audit`. The log has the columns `changed_at timestamptz, table_name text, entry bigint`,
-/// which are its key, and `changed_by text, operation text, row_key text, old_values text,
-/// new_values text`.
+/// The factory of `audit`. The log has the columns
+/// `changed_at timestamptz, table_name text, entry bigint`, which are its key, and
+/// `changed_by text, operation text, row_key text, old_values text, new_values text`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AuditFactory;
 
@@ -131,7 +133,7 @@ impl CoprocessorFactory for AuditFactory {
     }
 }
 
-/// Logs the changes of one table.
+/// The observer that logs the changes of one table.
 struct AuditObserver {
     name: String,
     table: Arc<TableShape>,
@@ -142,8 +144,8 @@ struct AuditObserver {
     log: TableId,
     log_layout: Arc<RowLayout>,
     env: Arc<dyn Env>,
-    /// Tells apart what was logged in one microsecond. Begins at the time, so that it does not
-    /// come again after a restart.
+    /// Distinguishes log rows of the same microsecond. Starts at the current time, so that values
+    /// do not repeat after a restart.
     next_entry: AtomicI64,
 }
 
@@ -179,7 +181,7 @@ impl AuditObserver {
         Ok(entries)
     }
 
-    /// Returns columns of a row as text; NULL if there is no row.
+    /// Returns columns of a row as JSON text; NULL if the row does not exist.
     fn shown(
         &self,
         decoder: &RowDecoder<'_>,
@@ -201,7 +203,8 @@ impl AuditObserver {
         Ok(Datum::text(text))
     }
 
-    /// Returns the mutation that writes a row of the log; columns that the log has beside are NULL.
+    /// Returns the mutation that inserts a row into the log; additional columns of the log are
+    /// NULL.
     fn entry(&self, row: &[Datum]) -> Result<Mutation> {
         let mut row = row.to_vec();
         row.resize(self.log_layout.columns.len(), Datum::Null);
@@ -209,7 +212,7 @@ impl AuditObserver {
         for family in 0..self.log_layout.family_count {
             mutation = mutation.put(family as u8, b"", self.log_layout.pack(family, &row)?);
         }
-        // Nobody else has this key, and the lock of the row that was changed is held.
+        // The key is unique, and the lock of the changed row is held.
         Ok(Mutation { previous: Previous::Absent, locking: Locking::Covered, ..mutation })
     }
 }
@@ -331,7 +334,7 @@ mod tests {
             put_row(layout, &row(1, "new")),
             with_previous(put_row(layout, &row(2, "new")), stored_row(layout, &row(2, "old"), 1)),
             with_previous(delete.clone(), stored_row(layout, &row(3, "old"), 1)),
-            // There was nothing to delete.
+            // No row to delete.
             Mutation { row: layout.encode_key(&row(4, "")).unwrap(), ..delete },
         ];
         assert_eq!(

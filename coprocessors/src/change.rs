@@ -1,14 +1,17 @@
-//! What a batch of mutations does to rows of ROW storage: each row before and after it.
+//! Row changes of a batch: the state of each row of ROW storage before and after its mutation.
+//!
+//! Observers (constraints, indexes, audit, summary) compute the changes of the batch that they
+//! are called with and derive checks and further mutations from them.
 //!
 //! # Rules
 //!
-//! 1. A put or marker with a timestamp of its own takes effect on the newest version only if that
-//!    version is not newer; without a timestamp it is written at the commit time and always does:
-//!    versions that lie in the future are not provided for.
-//! 2. The edits of a mutation take effect in their order: a marker masks the puts before it and not
-//!    those after it.
-//! 3. If a batch changes a row twice, the second change starts from the outcome of the first. Who
-//!    derives other rows from it wants the net change.
+//! 1. A put or marker with an explicit timestamp changes the newest version only if that version
+//!    is not newer. Without a timestamp it is written at the commit time and always changes it;
+//!    versions in the future are not supported.
+//! 2. The edits of a mutation apply in order: a marker masks the puts before it, not those after
+//!    it.
+//! 3. If a batch changes a row twice, the second change starts from the outcome of the first. An
+//!    observer that derives other rows uses [`net_changes`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,9 +31,9 @@ use crate::row::PackedCells;
 pub struct FamilyCell<'a> {
     /// The packed row.
     pub packed: &'a [u8],
-    /// Its version; [`Timestamp::LATEST`] is the commit to come.
+    /// Its version; [`Timestamp::LATEST`] stands for the time of the pending commit.
     pub timestamp: Timestamp,
-    /// Its own TTL.
+    /// TTL of the cell.
     pub ttl: Option<Duration>,
 }
 
@@ -45,16 +48,16 @@ pub struct RowState<'a> {
 pub struct Change<'a> {
     /// The row key.
     pub row: &'a [u8],
-    /// Before.
+    /// State before the mutation.
     pub old: RowState<'a>,
-    /// After.
+    /// State after the mutation.
     pub new: RowState<'a>,
-    /// The version that what follows from this change is written at; `None` is the commit time.
+    /// Timestamp for mutations that are derived from this change; `None` is the commit time.
     pub timestamp: Option<Timestamp>,
 }
 
-/// Returns what expressions over the rows of a write are evaluated with: what the session gave with
-/// it, or, for a write that came from no session, nothing.
+/// Returns the evaluation context for expressions over written rows: the one that the session
+/// attached to the write, or the default if there is no session.
 pub fn evaluation<'a>(context: &'a dyn ObserverContext) -> Cow<'a, EvalContext> {
     let given = context.attachment().and_then(|given| given.downcast_ref::<EvalContext>());
     given.map_or_else(Cow::default, Cow::Borrowed)
@@ -65,7 +68,7 @@ impl<'a> RowState<'a> {
         RowState { cells: SmallVec::from_elem(None, family_count) }
     }
 
-    /// Returns the state of a row as the store returned it.
+    /// Returns the state of a row read from the store.
     pub fn of(row: &RowRef<'a>, family_count: usize) -> RowState<'a> {
         let mut state = RowState::absent(family_count);
         for cell in row.cells() {
@@ -80,7 +83,7 @@ impl<'a> RowState<'a> {
         state
     }
 
-    /// Returns whether there is such a row.
+    /// Returns whether the row exists.
     pub fn exists(&self) -> bool {
         self.cells.iter().any(Option::is_some)
     }
@@ -120,7 +123,7 @@ impl<'a> RowState<'a> {
         }
     }
 
-    /// The version before it, if the family keeps several, is not known here.
+    /// Leaves the family empty: an earlier version that the family may retain is not known here.
     fn clear_version(&mut self, family: usize, at: Timestamp) {
         if let Some(cell) = self.cells.get_mut(family)
             && cell.is_some_and(|cell| cell.timestamp == at)
@@ -161,7 +164,7 @@ impl<'a> RowState<'a> {
                 Edit::DeleteVersion { family, qualifier, timestamp } if qualifier.is_empty() => {
                     self.clear_version(usize::from(*family), *timestamp);
                 }
-                // Other columns are not part of a packed row.
+                // Other qualifiers are not part of a packed row.
                 Edit::Put { .. } | Edit::DeleteColumn { .. } | Edit::DeleteVersion { .. } => {}
             }
         }
@@ -172,8 +175,8 @@ fn time(timestamp: Option<Timestamp>) -> Timestamp {
     timestamp.unwrap_or(Timestamp::LATEST)
 }
 
-/// Returns an error if what is derived from rows could not follow an edit of the batch: the delete
-/// of a single version, which may show an older one, or a cell that goes by itself.
+/// Returns an error if `derived` data cannot be maintained for an edit of the batch: the delete
+/// of a single version, which may expose an older one, or a put with a cell TTL.
 pub fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()> {
     refuse_unknown_outcomes(derived, batch)?;
     let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
@@ -183,7 +186,7 @@ pub fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()>
     }
 }
 
-/// Returns an error if an edit of the batch leaves a row in a state that [`changes`] cannot tell.
+/// Returns an error if the outcome of an edit of the batch cannot be computed by [`changes`].
 pub fn refuse_unknown_outcomes(derived: &str, batch: &[Mutation]) -> store::Result<()> {
     let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
     let is_of_version =
@@ -198,13 +201,13 @@ fn refusal(what: &str, derived: &str) -> store::Error {
     store::Error::InvalidRequest(format!("{what} in a table with {derived}"))
 }
 
-/// Returns the refusal of a bulk load, for `pre_bulk_load` of who must see every row.
+/// Returns the error of a bulk load, for `pre_bulk_load` of observers that must see every row.
 pub fn bulk_load_refused(derived: &str) -> store::Error {
     store::Error::InvalidRequest(format!("a table with {derived} takes no bulk loads"))
 }
 
-/// Reads the state before of those mutations that do not carry it and for which `is_needed`, and
-/// leaves it in them, so that later observers need not read it again.
+/// Reads the previous state of the mutations for which `is_needed` and that have none, and stores
+/// it in them, so that later observers need not read it again.
 pub fn load_previous(
     context: &dyn ObserverContext,
     batch: &mut [Mutation],
@@ -229,15 +232,15 @@ pub fn load_previous(
     Ok(())
 }
 
-/// Returns the changes of a batch, in its order. A state before that is not known counts as absent:
-/// see [`load_previous`].
+/// Returns the changes of a batch, in its order. An unknown previous state counts as absent: see
+/// [`load_previous`].
 pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
     let is_ascending = batch.is_sorted_by(|a, b| a.row < b.row);
     let mut last_of_row: AHashMap<&[u8], usize> = AHashMap::new();
     let mut changes: Vec<Change<'_>> = Vec::with_capacity(batch.len());
     for (position, mutation) in batch.iter().enumerate() {
         let row = mutation.row.as_slice();
-        // Rows in ascending order are all different: no need to look for earlier changes.
+        // Ascending rows are all different, so no row has an earlier change.
         let earlier = if is_ascending { None } else { last_of_row.insert(row, position) };
         let old = match (earlier, &mutation.previous) {
             (Some(earlier), _) => changes[earlier].new.clone(),
@@ -262,7 +265,7 @@ pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
     changes
 }
 
-/// Returns the net changes of a batch: one for each row, from before the batch to after it.
+/// Returns the net changes of a batch: one per row, from before the batch to after it.
 pub fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
     let changes = changes(family_count, batch);
     if changes.is_sorted_by(|a, b| a.row < b.row) {
@@ -274,7 +277,7 @@ pub fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
         if let Some(&position) = position_of_row.get(change.row) {
             let first = &mut net[position];
             first.new = change.new;
-            // `None` is the commit time, later than all others.
+            // `None` is the commit time, which is later than all others.
             first.timestamp = first.timestamp.zip(change.timestamp).map(|(a, b)| a.max(b));
         } else {
             position_of_row.insert(change.row, net.len());

@@ -1,19 +1,21 @@
-//! Rows as columnar blocks hold them: packed rows cut into sections, and decoded a block at a time.
+//! Packed rows in columnar blocks: the value layout that cuts them into sections, and the decoder
+//! of slices.
 //!
-//! Section 0 of the layout of a family holds what follows the columns in a packed row. Then come,
-//! for every eight slots, a section with the byte of the null bitmap that is theirs, and one for
-//! each of them:
+//! Section 0 of the layout of a family holds the bytes that follow the columns in a packed row.
+//! For every eight slots there is then a section with their byte of the null bitmap, and one
+//! section for each slot:
 //!
 //! ```text
-//!   rest | nulls of 0-7 | slot 0 | … | slot 7 | nulls of 8-15 | slot 8 | …
+//! residue | nulls of 0-7 | slot 0 | … | slot 7 | nulls of 8-15 | slot 8 | …
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. A column's section has the same number in all layouts that have it: a family to which columns
-//!    are added has more sections behind. So blocks written before are read by their sections, too.
-//! 2. Each schema has shapes of its own. Of how many slots they are, which the header that their
-//!    values begin with says, tells which values were packed before a column was added.
+//! 1. A column has the same section number in all layouts that contain it: added columns add
+//!    sections at the end. Blocks that were written before are therefore read by their sections,
+//!    too.
+//! 2. Each schema has its own shapes. A shape's prefix (the header of the packed value) contains
+//!    the slot count, which identifies the values that were packed before a column was added.
 
 use std::sync::Arc;
 
@@ -28,12 +30,13 @@ use types::{DataType, Datum, Vector};
 
 use crate::row::RowError;
 
-/// Section of what follows the columns.
+/// Section of the bytes that follow the columns.
 const REST: u16 = 0;
-/// Shapes of a layout at most: those of the last eight schemas. Each block has the layout in it.
+/// Maximum number of shapes of a layout: those of the last eight schemas. Each block stores the
+/// layout.
 const SHAPES_MAX: usize = 32;
 
-/// Returns the section of one byte of the null bitmaps.
+/// Returns the section of one byte of the null bitmap.
 fn section_of_nulls(byte: usize) -> u16 {
     (1 + byte * (SLOTS_A_NULL_BYTE + 1)) as u16
 }
@@ -42,8 +45,8 @@ fn section_of(slot: usize) -> u16 {
     section_of_nulls(slot / SLOTS_A_NULL_BYTE) + 1 + (slot % SLOTS_A_NULL_BYTE) as u16
 }
 
-/// Returns how columnar blocks cut the packed rows of a family, those of this schema and those of
-/// schemas before it, whose layout was `before`.
+/// Returns the value layout of the packed rows of a family, with the shapes of this schema and of
+/// earlier ones, whose layout was `before`.
 ///
 /// # Errors
 ///
@@ -68,10 +71,10 @@ pub fn value_layout(
     Ok(ValueLayout { sections, shapes })
 }
 
-/// The sections of values that a get looks at, see [`store::Get::sections`].
+/// The sections of values that a get reads, see [`store::Get::sections`].
 pub type SectionsOfGet = Option<Arc<[Arc<WantedSections>]>>;
 
-/// Returns the sections that hold some columns (positions in table order) and what belongs to them.
+/// Returns the sections that are needed to decode some columns (positions in table order).
 ///
 /// # Errors
 ///
@@ -88,7 +91,7 @@ pub fn wanted_sections(layout: &RowLayout, columns: &[usize]) -> types::Result<S
                     let nulls = section_of_nulls(reader.null_byte());
                     wanted.extend([nulls, section_of(reader.slot())]);
                 }
-                // The looks of such a key are behind the columns.
+                // The residue behind the columns holds the original form of such a key.
                 (Place::Key(_), _) if key_forgets(column.data_type) => wanted.push(REST),
                 _ => {}
             }
@@ -130,16 +133,16 @@ fn shape(header: &PackedHeader, widths: &[Option<usize>]) -> ValueShape {
     ValueShape { prefix: header.bytes.clone(), pieces }
 }
 
-/// Decodes some columns of many slices: what is wanted of each, found once.
+/// Decoder of some columns for many slices, with column readers that are set up once.
 pub(crate) struct SliceDecoder {
     layout: Arc<RowLayout>,
     columns: Vec<usize>,
-    /// The width of each section, 0 of those that are variable, if all columns are there.
+    /// The width of each section if all columns are present; 0 for variable ones.
     widths: Vec<u16>,
-    /// Whether sections and keys are enough.
+    /// Sections and keys suffice: no packed row has to be reassembled.
     is_direct: bool,
     readers: Vec<(usize, ColumnReader)>,
-    /// The key columns, by position in the table and by output.
+    /// The key columns, by position in the table and in the output.
     key_columns: Vec<usize>,
     key_outputs: Vec<usize>,
 }
@@ -148,7 +151,7 @@ pub(crate) struct SliceDecoder {
 #[derive(Default)]
 struct RowKeys {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// End offset of each key.
     ends: Vec<u32>,
 }
 
@@ -187,7 +190,7 @@ impl SliceDecoder {
                     decoder.readers.push((output, reader));
                 }
                 _ => {
-                    // The looks of such a key are in the packed row.
+                    // The packed row holds the original form of such a key.
                     decoder.is_direct &= !key_forgets(layout.columns[column].data_type);
                     decoder.key_columns.push(column);
                     decoder.key_outputs.push(output);
@@ -197,8 +200,8 @@ impl SliceDecoder {
         Ok(decoder)
     }
 
-    /// Appends the rows of a slice of family 0 with these numbers (ascending), or all of them, to
-    /// `vectors`, one for each wanted column.
+    /// Appends the rows of a slice of family 0 with these numbers (ascending), or all rows, to
+    /// `vectors`, one for each requested column.
     ///
     /// # Errors
     ///
@@ -212,7 +215,7 @@ impl SliceDecoder {
         if self.columns.is_empty() {
             return Ok(());
         }
-        // A block of a table whose rows were written anew since, by a layout of another kind.
+        // A block may have another layout if the rows of the table have been rewritten since.
         let is_known = self.widths.starts_with(slice.section_widths());
         let is_direct = self.is_direct && is_known;
         let mut keys = RowKeys::default();
@@ -255,7 +258,7 @@ impl SliceDecoder {
         decoded
     }
 
-    /// Puts the packed rows together again.
+    /// Reassembles the packed rows and decodes them.
     fn decode_rows(
         &self,
         slice: &ColumnSlice,
@@ -274,7 +277,7 @@ impl SliceDecoder {
     }
 }
 
-/// Returns the width of each section of the blocks of family 0, if all columns are there.
+/// Returns the width of each section of the blocks of family 0 if all columns are present.
 fn section_widths(layout: &RowLayout) -> types::Result<Vec<u16>> {
     let sections = sections(&layout.packed_sections(0)?.widths);
     let width = |section: &SectionKind| match section {
@@ -284,11 +287,11 @@ fn section_widths(layout: &RowLayout) -> types::Result<Vec<u16>> {
     Ok(sections.iter().map(width).collect())
 }
 
-/// How many slots the rows of a slice have.
+/// The number of slots of the rows of a slice.
 enum SlotCounts {
-    /// All the same.
+    /// The same for all rows.
     Only(usize),
-    /// The least, and how many each row has.
+    /// The minimum, and the number of each row.
     Mixed(usize, Vec<usize>),
 }
 
@@ -296,7 +299,7 @@ impl SlotCounts {
     fn of(slice: &ColumnSlice) -> Result<SlotCounts, RowError> {
         let counts: Vec<usize> =
             slice.shape_prefixes().map(slot_count).collect::<types::Result<_>>()?;
-        // Rows of a plain block follow a shape.
+        // Each row of a plain block follows a shape.
         let of_shape = |shape: usize| counts.get(shape).copied().unwrap_or(0);
         if let [first, rest @ ..] = &counts[..]
             && rest.iter().all(|count| count == first)
@@ -331,7 +334,7 @@ impl SlotCounts {
     }
 }
 
-/// Returns the bytes of the null bitmaps that a reader wants, nothing if no row has a NULL there.
+/// Returns the bytes of the null bitmap for a reader; empty if no row has a NULL there.
 fn nulls_of<'s>(reader: &ColumnReader, slice: &'s ColumnSlice) -> store::Result<&'s [u8]> {
     let nulls = slice.fixed(usize::from(section_of_nulls(reader.null_byte())))?;
     Ok(if nulls.iter().all(|byte| *byte == 0) { &[] } else { nulls })
@@ -346,7 +349,7 @@ fn decode_slot(
 ) -> Result<(), RowError> {
     let section = usize::from(section_of(reader.slot()));
     let mut nulls = nulls_of(reader, slice)?;
-    // Bytes of the rows wanted, end to end.
+    // Bytes of the selected rows, end to end.
     let (mut chosen_nulls, mut chosen) = (Vec::new(), Vec::new());
     if let Some(selection) = selection {
         choose(nulls, 1, selection, &mut chosen_nulls);
@@ -374,7 +377,7 @@ fn decode_slot(
     Ok(reader.read_fixed(values, nulls, vector)?)
 }
 
-/// Appends a column that was added when some rows of a slice were there.
+/// Appends a column that was added after some rows of a slice were written.
 fn decode_added(
     reader: &ColumnReader,
     missing: &Datum,
@@ -383,7 +386,7 @@ fn decode_added(
     vector: &mut Vector,
 ) -> Result<(), RowError> {
     let rows = numbers(selection, slice.row_count());
-    // The file may be older than the column, and have no section for it.
+    // The file may be older than the column and have no section for it.
     if slots.most() <= reader.slot() {
         rows.for_each(|_| vector.put_datum(missing));
         return Ok(());
@@ -410,12 +413,12 @@ fn decode_added(
 
 /// The values of a slot.
 enum Values<'s> {
-    /// So many bytes each.
+    /// Fixed width in bytes.
     Fixed(&'s [u8], usize),
     Variable(VariableColumn<'s>),
 }
 
-/// Replaces `out` by the values of some rows, where those of all rows lie end to end.
+/// Replaces `out` with the values of some rows; `values` holds those of all rows, end to end.
 fn choose(values: &[u8], width: usize, rows: &[u32], out: &mut Vec<u8>) {
     out.clear();
     if !values.is_empty() {
@@ -425,7 +428,7 @@ fn choose(values: &[u8], width: usize, rows: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the numbers of the rows wanted of so many.
+/// Returns the numbers of the selected rows out of `row_count`.
 pub(crate) fn numbers(selection: Option<&[u32]>, row_count: usize) -> impl Iterator<Item = usize> {
     let all = if selection.is_none() { 0..row_count } else { 0..0 };
     all.chain(selection.unwrap_or_default().iter().map(|row| *row as usize))

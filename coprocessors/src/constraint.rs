@@ -1,8 +1,8 @@
-//! The constraint observer: NOT NULL and CHECK, checked where the row is written.
+//! The constraint observer: NOT NULL and CHECK, checked in the region before the row is written.
 //!
-//! Only the columns that a constraint names are decoded. A large batch is decoded into vectors and
-//! checked column by column; only if something is wrong with it are its rows looked at one by one,
-//! to find the first that fails and to say how, as PostgreSQL would have done row by row.
+//! Only the columns that constraints refer to are decoded. A large batch is decoded into vectors
+//! and checked column by column. If a row may fail, the rows are checked one by one to find the
+//! first that fails and its error, as in PostgreSQL.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::change::{Change, changes, evaluation, load_previous};
 use crate::row::{self, PackedCells};
 use crate::violation::{self, CONSTRAINT, DuplicateKey, TableName};
 
-/// Rows from which on a batch is checked column by column.
+/// Minimum number of rows for checking a batch column by column.
 const VECTOR_ROWS_MIN: usize = 8;
 
 /// The constraints of a table.
@@ -29,12 +29,11 @@ const VECTOR_ROWS_MIN: usize = 8;
 pub struct ConstraintSpec {
     /// The table, for messages.
     pub table: TableName,
-    /// Names of the columns, in table order, for messages. A column whose name is empty is not
-    /// shown.
+    /// Column names in table order, for messages. Columns with an empty name are not shown.
     pub column_names: Vec<String>,
-    /// How rows are stored.
+    /// Storage layout of the rows.
     pub layout: Arc<RowLayout>,
-    /// Columns that refuse NULL, by position.
+    /// NOT NULL columns, by position.
     pub not_null: Vec<usize>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
@@ -47,7 +46,7 @@ impl ConstraintSpec {
     ///
     /// # Errors
     ///
-    /// As the observer's, for a row that it would refuse.
+    /// The observer's error, if it would reject the row.
     pub fn check_row(&self, row: &[Datum], context: &EvalContext) -> store::Result<()> {
         let refused = |veto| Err(store::Error::Vetoed(Box::new(veto)));
         let table = &self.table;
@@ -74,7 +73,7 @@ impl ConstraintSpec {
         Ok(())
     }
 
-    /// Returns `Failing row contains (…).` of all columns that are shown.
+    /// Returns `Failing row contains (…).` with all columns that are shown.
     pub fn failing_row(&self, values: Vec<Datum>, style: &TextStyle) -> String {
         let (types, values): (Vec<DataType>, Vec<Datum>) = values
             .into_iter()
@@ -90,18 +89,18 @@ impl ConstraintSpec {
 /// One CHECK constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// Its name.
+    /// Name of the constraint.
     pub name: String,
-    /// Over the row in table order; a row is refused if it is false (NULL passes).
+    /// The condition over the row in table order. A row is rejected if it is false; NULL passes.
     pub predicate: Expr,
 }
 
-/// Checks the rows of a table as they are written.
+/// The observer that checks the rows of one table.
 pub struct ConstraintObserver {
     spec: ConstraintSpec,
-    /// The columns that constraints name, in table order.
+    /// The columns that constraints refer to, in table order.
     columns: Vec<usize>,
-    /// The families they live in.
+    /// The families of these columns.
     families: Vec<usize>,
     /// [`ConstraintSpec::not_null`] in table order, as positions in `columns`.
     not_null: Vec<usize>,
@@ -109,18 +108,18 @@ pub struct ConstraintObserver {
     predicates: Vec<Expr>,
 }
 
-/// What is wrong with a row.
+/// A violated constraint or an error of its evaluation.
 enum Failure {
     /// A NULL; position in [`ConstraintObserver::columns`].
     Null(usize),
-    /// A CHECK that is false; position in [`ConstraintSpec::checks`].
+    /// A false CHECK; position in [`ConstraintSpec::checks`].
     Check(usize),
-    /// A CHECK, or the row itself, that could not be evaluated.
+    /// An error while evaluating a CHECK or decoding the row.
     Value(types::Error),
 }
 
 impl ConstraintObserver {
-    /// Returns an observer for these constraints.
+    /// Creates the observer of these constraints.
     pub fn new(mut spec: ConstraintSpec) -> ConstraintObserver {
         // PostgreSQL checks NOT NULL in the order of columns and CHECK in the order of names.
         spec.not_null.sort_unstable();
@@ -155,12 +154,12 @@ impl ConstraintObserver {
         }
     }
 
-    /// Returns whether the mutation puts a row but leaves out a family that a constraint reads.
+    /// Returns whether the mutation puts a row without one of the families that constraints read.
     fn is_partial(&self, mutation: &Mutation) -> bool {
         puts_row(mutation) && !self.families.iter().all(|&family| puts_family(mutation, family))
     }
 
-    /// Checks rows at once; `false` if one of them may fail.
+    /// Checks rows as a batch; returns `false` if one of them may fail.
     fn pass_together(&self, rows: &[&Change<'_>], eval: &EvalContext) -> types::Result<bool> {
         let layout = &self.spec.layout;
         let mut vectors = row::vectors_for(layout, &self.columns, rows.len());
@@ -187,7 +186,8 @@ impl ConstraintObserver {
         Ok(true)
     }
 
-    /// Returns whether a column is NULL because its family has expired, and goes on so.
+    /// Returns whether a column is NULL because its family has expired and the mutation does not
+    /// write it.
     fn has_expired(&self, change: &Change<'_>, position: usize) -> bool {
         let column = self.columns[position];
         match self.spec.layout.columns[column].place {
@@ -198,8 +198,9 @@ impl ConstraintObserver {
         }
     }
 
-    /// Returns whether a CHECK is over columns that have expired, and the mutation writes to no
-    /// family of its columns: what it says held when they were written.
+    /// Returns whether a CHECK reads expired columns and the mutation writes to none of the
+    /// families of its columns. Such a CHECK held when the columns were written and is not
+    /// evaluated.
     fn is_left_alone(&self, mutation: &Mutation, change: &Change<'_>, predicate: &Expr) -> bool {
         let columns = predicate.columns();
         columns.iter().any(|&position| self.has_expired(change, position))
@@ -260,8 +261,8 @@ impl ConstraintObserver {
         veto.map_or_else(|error| error, |veto| store::Error::Vetoed(Box::new(veto)))
     }
 
-    /// Returns `Failing row contains (…).`: all columns, also of families that the mutation does
-    /// not write and that were not read so far.
+    /// Returns `Failing row contains (…).` with all columns, including those of families that the
+    /// mutation does not write; these are read here.
     fn failing_row(
         &self,
         context: &dyn ObserverContext,
@@ -318,7 +319,7 @@ impl RegionObserver for ConstraintObserver {
             .filter(|(mutation, change)| puts_row(mutation) && change.new.exists())
             .collect();
         let rows: Vec<&Change<'_>> = written.iter().map(|(_, change)| *change).collect();
-        // An error of a whole batch does not say which row is first: the rows decide below.
+        // An error of the batch does not identify the first failing row; the loop below does.
         if rows.len() >= VECTOR_ROWS_MIN && self.pass_together(&rows, &eval).unwrap_or(false) {
             return Ok(());
         }
@@ -346,7 +347,7 @@ fn puts_row(mutation: &Mutation) -> bool {
     mutation.edits.iter().any(puts)
 }
 
-/// Returns whether a boolean vector holds a false (NULL is none).
+/// Returns whether a boolean vector contains a false (NULL does not count).
 fn any_false(outcome: &Vector) -> bool {
     let VectorData::Bool(values) = &outcome.data else {
         return true;
@@ -357,8 +358,8 @@ fn any_false(outcome: &Vector) -> bool {
     }
 }
 
-/// Returns the veto for a row whose primary key is taken, and of which these values of families
-/// were to be put: `23505`. Its own values are shown: what is equal to them may look different.
+/// Returns the veto for a row with an existing primary key, `23505`. `puts` are its family
+/// values: the message shows the new row's key values, since equal values can differ in text.
 pub fn duplicate_key_veto(
     spec: &ConstraintSpec,
     (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
@@ -367,7 +368,8 @@ pub fn duplicate_key_veto(
     key_veto(spec, (row_key, puts), style, |key| key.exists(CONSTRAINT))
 }
 
-/// Returns the veto for a primary key that cannot be, because two rows have it: `23505`.
+/// Returns the veto for a primary key that cannot be created because two rows have the same key,
+/// `23505`.
 pub fn duplicated_key_veto(
     spec: &ConstraintSpec,
     (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
@@ -376,7 +378,7 @@ pub fn duplicated_key_veto(
     key_veto(spec, (row_key, puts), style, |key| key.duplicated(CONSTRAINT))
 }
 
-/// Returns the values of the key of a row, as what is put has them.
+/// Returns the key values of a row, taken from `puts` if there are any.
 fn key_values(
     layout: &RowLayout,
     (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
@@ -424,7 +426,8 @@ mod tests {
     use super::*;
     use crate::fixture::*;
 
-    /// `t (id int primary key, a int not null, b bool check (b), f.c int not null)`
+    /// Returns the constraints of
+    /// `t (id int primary key, a int not null, b bool check (b), f.c int not null)`.
     fn spec() -> ConstraintSpec {
         let columns =
             [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 0), (DataType::Int4, 1)];

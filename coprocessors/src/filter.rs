@@ -1,7 +1,7 @@
-//! A condition over a row's columns that runs in the region, row by row.
+//! Row filter: a condition over columns that is evaluated in the region, row by row.
 //!
-//! For conditions so selective that most rows should never leave the region; where most rows pass,
-//! filtering whole batches in the session costs less.
+//! The planner uses it for conditions so selective that most rows should not leave the region;
+//! otherwise, filtering whole batches in the session costs less.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use types::rowcode::{RowDecoder, RowLayout};
 use crate::row;
 use crate::violation;
 
-/// Keeps the rows for which a condition is true.
+/// A predicate that selects the rows for which a condition is true.
 #[derive(Debug, Clone)]
 pub struct RowFilter {
     layout: Arc<RowLayout>,
@@ -26,8 +26,8 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
-    /// Returns a filter by `predicate`, whose input row is `columns` (positions in table order).
-    /// `description` is what EXPLAIN shows.
+    /// Creates a filter by `predicate`, whose input row is `columns` (positions in table order).
+    /// `description` is shown by EXPLAIN.
     ///
     /// The scan must read the families of the columns, see [`row::families_of`].
     pub fn new(

@@ -1,4 +1,4 @@
-//! Tables, rows and an observer context for the tests of this crate.
+//! Test fixtures of this crate: tables, rows and an observer context.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use crate::registry::{ColumnShape, TableShape};
 use crate::rows::StoredRows;
 use crate::violation::TableName;
 
-/// Space for sorts, in memory.
+/// Scratch space in memory.
 pub(crate) struct ScratchMemory;
 
-/// A file in it.
+/// A file of [`ScratchMemory`].
 struct MemoryFile(Vec<u8>);
 
 impl ScratchSpace for ScratchMemory {
@@ -59,7 +59,7 @@ impl ReadFile for MemoryFile {
 /// The table under test.
 pub(crate) const TABLE: TableId = TableId(1);
 
-/// Returns a layout: each column with its family, which key columns do not use.
+/// Returns a layout of columns with their families; the family of key columns is ignored.
 pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8) -> RowLayout {
     let mut slots = [0; 8];
     let mut place = |column: usize, family: usize| {
@@ -92,7 +92,7 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
     }
 }
 
-/// Returns a table of these columns, all of which take NULL; the first is its key.
+/// Returns a table of nullable columns; the first is its key.
 pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableShape {
     let types: Vec<(DataType, usize)> =
         columns.iter().map(|&(_, data_type)| (data_type, 0)).collect();
@@ -119,7 +119,7 @@ pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableShape {
     }
 }
 
-/// Returns a key column with PostgreSQL's default place of NULLs.
+/// Returns a key column with PostgreSQL's default NULLS order.
 pub(crate) fn key(column: usize, descending: bool) -> KeyColumn {
     KeyColumn { column, descending, nulls_first: descending }
 }
@@ -205,7 +205,7 @@ pub(crate) fn stored_row(layout: &RowLayout, values: &[Datum], timestamp: i64) -
     row_of_cells(&row, &families)
 }
 
-/// Returns rows that came as cells.
+/// Returns rows made of cells.
 pub(crate) fn of_cells(cells: CellBatch) -> StoredRows {
     let mut rows = StoredRows::new();
     let read = |into: &mut CellBatch| {
@@ -235,18 +235,18 @@ pub(crate) fn row_of_cells(row: &[u8], cells: &[(u8, &[u8], i64)]) -> CellBatch 
     batch
 }
 
-/// Returns the mutation with the state before that its writer has read.
+/// Returns the mutation with a previous state, as read by its writer.
 pub(crate) fn with_previous(mutation: Mutation, previous: CellBatch) -> Mutation {
     Mutation { previous: Previous::Row(Arc::new(previous)), ..mutation }
 }
 
-/// An observer context over rows in memory, which keeps what observers add.
+/// An observer context over rows in memory that records added mutations.
 #[derive(Default)]
 pub(crate) struct FakeContext {
     pub(crate) rows: BTreeMap<Vec<u8>, CellBatch>,
     pub(crate) added: RefCell<Vec<(TableId, Vec<Mutation>)>>,
     pub(crate) read: RefCell<Vec<Vec<u8>>>,
-    /// The row of another table that is there already.
+    /// An existing row of another table.
     pub(crate) taken: Option<Vec<u8>>,
 }
 
@@ -277,10 +277,10 @@ impl ObserverContext for FakeContext {
     }
 }
 
-/// Creates the table, cut at the keys 100 and 200, on a store.
+/// Creates the table in a store, pre-split at the keys 100 and 200.
 pub(crate) fn three_regions(store: &Store, layout: &RowLayout) {
     let split = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
-    // One family alone can be read as columns.
+    // Only rows of one family can be read as columns.
     let families = match layout.family_count {
         1 => vec![columnar_family(layout)],
         _ => vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],

@@ -1,5 +1,6 @@
-//! Indexes on a real store, against a map: whatever is written, rolled back, flushed or compacted,
-//! after every commit the index tables hold what the base table says, and nothing else.
+//! Model test of indexes: a store against a map. After each commit of a random history of writes,
+//! rollbacks, flushes and compactions, the index tables have exactly the entries of the base
+//! table.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,15 +65,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// `t (id int primary key, a int, b text, f.c int)`, salted or not.
+/// Returns the layout of `t (id int primary key, a int, b text, f.c int)`, salted or not.
 fn base_layout(salt: u8) -> Arc<RowLayout> {
     let columns =
         [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
     Arc::new(layout(&columns, &[key(0, false)], salt))
 }
 
-/// Unique; descending with an included column; functional, over two keys; partial, unique and not,
-/// by a column that is in the entry and by one that is not.
+/// Returns the indexes: unique; descending with an included column; functional over two keys;
+/// partial, unique and not, with predicates over a column of the entry and over one outside it.
 fn specs(base: &Arc<RowLayout>) -> Vec<IndexSpec> {
     let a_is_null = Expr::IsNull(Box::new(column(base, 1)));
     let b = || column(base, 2);
@@ -243,7 +244,7 @@ fn collides(rows: &Rows) -> bool {
     rows.values().filter_map(|(a, _, _)| *a).any(|a| !seen.insert(a))
 }
 
-/// A history under way.
+/// State of a running history.
 struct Run {
     tables: Tables,
     transaction: Option<Transaction>,
@@ -257,7 +258,7 @@ impl Run {
         self.transaction.as_ref().expect("a transaction is open")
     }
 
-    /// Stages a batch that makes `after` of the rows, or is refused if that collides.
+    /// Stages a batch whose outcome is `after`. It must fail if `after` has duplicates.
     fn stage(&mut self, mutations: Vec<Mutation>, after: Rows) {
         self.transaction().begin_statement();
         match self.transaction().mutate(TABLE, mutations) {
@@ -447,8 +448,8 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
     }
 }
 
-/// Builds that do not fit into memory: of rows in columnar blocks and in memory, and of rows that
-/// the transaction has written and changed.
+/// Index builds that exceed memory: over rows in columnar blocks, rows in the memstore, and rows
+/// that the transaction has written and changed.
 #[test]
 fn large_builds_are_sorted_on_disk_and_loaded() {
     const ROWS: i32 = 24_000;
@@ -470,7 +471,7 @@ fn large_builds_are_sorted_on_disk_and_loaded() {
     for spec in &tables.specs {
         tables.store.create_table(descriptor(spec.store_table, &["d"], vec![])).unwrap();
     }
-    // Scattered, and NULL where a unique index has rows apart.
+    // Scattered values, and NULLs that a unique index does not compare.
     let values = |id: i32| {
         let a = (id % 7 > 0).then_some(id.wrapping_mul(7919) % 1_000_003);
         (a, Some((id % 4) as u8), (id % 3 > 0).then_some(id))
@@ -533,7 +534,7 @@ fn a_check_counts_what_is_missing_and_what_is_extra() {
     let transaction = tables.begin();
     let rows = (0..10).map(|id| tables.put(id, &(Some(id), None, None))).collect();
     transaction.mutate(TABLE, rows).unwrap();
-    // Behind the observers' back.
+    // Bypasses the observers.
     let spec = &tables.specs[0];
     let entry = |id: i32, a: i32| {
         index::index_entry(spec, &datums(id, &(Some(a), None, None))).unwrap().unwrap()

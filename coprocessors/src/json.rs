@@ -1,11 +1,12 @@
-//! Rows as JSON text, for people to read: `{"id": 7, "note": null, "at": "2024-02-29"}`.
+//! JSON text of rows for log tables: `{"id": 7, "note": null, "at": "2024-02-29"}`.
 
 use types::DataType;
 use types::Datum;
 use types::text::{self, TextStyle};
 
-/// Appends an object of the columns: name, type and value of each, in order. Numbers and truth
-/// values are JSON's own, NULL is `null`, all else a string of what SQL shows (times in UTC).
+/// Appends a JSON object of columns: name, type and value of each, in order. Numbers and booleans
+/// become JSON numbers and booleans, NULL becomes `null`, and other values become strings of
+/// their SQL text (times in UTC).
 pub(crate) fn write_object<'a>(
     columns: impl Iterator<Item = (&'a str, DataType, &'a Datum)>,
     out: &mut String,
@@ -33,7 +34,7 @@ fn write_value(data_type: DataType, value: &Datum, out: &mut String) {
     match value {
         Datum::Bool(true) => out.push_str("true"),
         Datum::Bool(false) => out.push_str("false"),
-        // JSON has no word for the others.
+        // JSON has no numbers for infinities and NaN.
         Datum::Float4(number) if !number.is_finite() => write_string(&shown, out),
         Datum::Float8(number) if !number.is_finite() => write_string(&shown, out),
         Datum::Numeric(number) if !number.is_finite() => write_string(&shown, out),

@@ -1,8 +1,9 @@
-//! What runs inside a region, next to the data: secondary indexes, constraints, aggregates, and
-//! what ATTACH COPROCESSOR adds to a table ([`registry`]).
+//! Coprocessors: code that runs inside regions, next to the data. Secondary indexes, constraints,
+//! aggregates, top-n, and the coprocessors that ATTACH COPROCESSOR adds to a table
+//! ([`registry`]).
 //!
-//! Built on the public traits of [`store::observer`] and nothing else; knows types, layouts and
-//! bound expressions, never SQL text, the catalog or sessions.
+//! The crate uses only the public traits of [`store::observer`], and types, layouts and bound
+//! expressions; it does not depend on SQL text, the catalog or sessions.
 //!
 //! Modules, bottom up; each uses only those above it.
 

@@ -1,8 +1,8 @@
-//! Rows as the store hands them over, decoded by a layout.
+//! Row decoding: cells of the store to column values, by a layout.
 //!
-//! A row of ROW storage is one cell per family, qualifier empty, that holds a packed row
-//! ([`RowLayout`]). These functions find the packed slices of a row and decode the columns asked
-//! for, without an allocation per row; the SQL executor uses them as the coprocessors do.
+//! A row of ROW storage has one cell per family, with an empty qualifier, that holds a packed row
+//! ([`RowLayout`]). These functions find the packed slices of a row and decode the requested
+//! columns without an allocation per row. The SQL executor and the coprocessors use them.
 
 use smallvec::SmallVec;
 use store::{CellBatch, RowRef};
@@ -11,12 +11,12 @@ use types::rowcode::{Place, RowDecoder, RowLayout, key_forgets};
 
 use crate::violation;
 
-/// Why rows could not be read.
+/// An error while reading rows.
 #[derive(Debug)]
 pub enum RowError {
     /// The store failed.
     Store(store::Error),
-    /// A value is damaged, or a condition over values failed.
+    /// A value is corrupt, or the evaluation of a condition failed.
     Value(types::Error),
 }
 
@@ -33,7 +33,7 @@ impl From<types::Error> for RowError {
 }
 
 impl RowError {
-    /// Returns the store's error; one of a value comes from this coprocessor.
+    /// Returns the store error; a value error becomes a veto of this coprocessor.
     pub fn of(self, coprocessor: &str) -> store::Error {
         match self {
             RowError::Store(error) => error,
@@ -58,8 +58,8 @@ pub fn packed_cells<'a>(row: &RowRef<'a>, family_count: usize) -> PackedCells<'a
     packed
 }
 
-/// Appends all rows of a batch to `vectors`, which stand for `columns` (positions in table order),
-/// decoding only those.
+/// Appends the `columns` (positions in table order) of all rows of a batch to `vectors`, decoding
+/// only those.
 ///
 /// # Errors
 ///
@@ -86,9 +86,10 @@ pub fn vectors_for(layout: &RowLayout, columns: &[usize], capacity: usize) -> Ve
     columns.iter().map(vector).collect()
 }
 
-/// Returns the families that a scan must read to see these columns, for
-/// [`Scan::families`](store::Scan::families): `None` for all. Family 0 is always among them,
-/// because its cell is what makes a row exist; all are where that may expire before the row.
+/// Returns the families that a scan must read for these columns, for
+/// [`Scan::families`](store::Scan::families): `None` for all. Family 0 is always included,
+/// because its cell determines the existence of a row; if it may expire before the row, all
+/// families are needed.
 pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
     if !layout.exists_by_first() {
         return None;
@@ -109,8 +110,8 @@ pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
     Some(families.map(|(family, _)| family as u8).collect())
 }
 
-/// Returns the families that hold something of these columns, ascending: for a key column whose key
-/// does not hold all of how the value looks that is family 0.
+/// Returns the families that store these columns, ascending. A key column whose key does not
+/// preserve the value's original form is also stored in family 0.
 pub(crate) fn families_with(layout: &RowLayout, columns: &[usize]) -> Vec<usize> {
     let family = |&column: &usize| match layout.columns[column].place {
         Place::Packed { family, .. } => Some(family),

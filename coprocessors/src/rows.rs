@@ -1,10 +1,10 @@
-//! Rows as the store gives them, a batch at a time, and what is decoded of them.
+//! Batches of stored rows, and decoders of their columns.
 //!
-//! A scan gives cells, or slices of columnar blocks where nothing hides or changes their rows.
-//! [`StoredRows`] hold some of either, in the order of the scan; a [`Decoder`] appends columns of
-//! them to vectors, of all rows or of some, so that who filters decodes what the filter asks for
-//! first, and the rest only of the rows that pass ([`FilteredDecoder`]). Plain scans and endpoints
-//! read this way.
+//! A scan returns cells, or slices of columnar blocks where no other cell hides or changes their
+//! rows. [`StoredRows`] holds a batch of both, in scan order. A [`Decoder`] appends their columns
+//! to vectors, for all rows or a selection, so that a filter decodes the columns of its condition
+//! first and the others only for the rows that pass ([`FilteredDecoder`]). Plain scans and
+//! endpoints read in this way.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,32 +19,32 @@ use types::{Batch, Datum, Vector};
 use crate::columns::{SliceDecoder, numbers};
 use crate::row::{RowError, families_of, packed_cells, vectors_for};
 
-/// In the place of a column's position: when the row was committed, as `timestamptz`.
+/// Pseudo column position: the commit time of the row, as `timestamptz`.
 pub const TIMESTAMP_COLUMN: usize = usize::MAX;
-/// Microseconds from 1970-01-01 to 2000-01-01: cells count from the one, SQL from the other.
+/// Microseconds from 1970-01-01, the epoch of cells, to 2000-01-01, the epoch of SQL.
 pub const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 
-/// So few rows are put to those before, so that a batch does not have many pieces.
+/// Maximum number of rows that are copied to the preceding rows, so that a batch has few pieces.
 const COPIED_ROWS: usize = 64;
-/// A batch of so many bytes is full, however few rows it has.
+/// Stored bytes at which a batch is full, regardless of its row count.
 const BATCH_BYTES: u64 = 1 << 20;
-/// So is one whose values have so many bytes, not all of which may be asked for.
+/// Value bytes at which a batch is full; not all of them may be decoded.
 const BATCH_VALUE_BYTES: u64 = 2 << 20;
 
-/// Some rows, not decoded yet.
+/// A batch of rows that are not decoded yet.
 #[derive(Default)]
 pub struct StoredRows {
-    /// In the order of the scan.
+    /// In scan order.
     pieces: Vec<Piece>,
     row_count: usize,
     byte_count: u64,
-    /// Bytes of the values of slices, which are compressed.
+    /// Uncompressed bytes of the values of slices.
     value_bytes: u64,
-    /// Buffers that are not in use.
+    /// Unused buffers.
     spare: Vec<CellBatch>,
 }
 
-/// Rows that came together.
+/// Rows that were read together.
 pub(crate) enum Piece {
     Cells(CellBatch),
     Slice(ColumnSlice),
@@ -60,7 +60,7 @@ impl Piece {
 }
 
 impl StoredRows {
-    /// Returns no rows.
+    /// Creates an empty batch.
     pub fn new() -> StoredRows {
         StoredRows::default()
     }
@@ -75,7 +75,7 @@ impl StoredRows {
         self.row_count == 0
     }
 
-    /// Returns whether more rows make another batch, if batches have so many rows at most.
+    /// Returns whether the batch is full, given a maximum number of rows.
     pub fn is_full(&self, row_limit: usize) -> bool {
         self.row_count >= row_limit
             || self.byte_count >= BATCH_BYTES
@@ -87,7 +87,7 @@ impl StoredRows {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Slice(_)))
     }
 
-    /// Empties the batch and keeps its memory.
+    /// Removes all rows and retains the memory.
     pub fn clear(&mut self) {
         self.row_count = 0;
         self.byte_count = 0;
@@ -99,7 +99,7 @@ impl StoredRows {
         self.spare.extend(cells);
     }
 
-    /// Adds rows that come as cells: what `read` makes the content of a batch.
+    /// Adds rows as cells: `read` fills a batch of cells.
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl StoredRows {
         }
     }
 
-    /// Adds the next rows of a scan until there are `row_limit`, or many bytes. Returns whether the
-    /// scan may have more: if not, it was read to its end.
+    /// Adds the next rows of a scan until the batch is full. Returns `false` if the scan was read
+    /// to its end.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl StoredRows {
         Ok(true)
     }
 
-    /// Returns the keys of some rows (ascending), or of all.
+    /// Returns the keys of the selected rows (ascending), or of all.
     ///
     /// # Errors
     ///
@@ -186,13 +186,13 @@ impl StoredRows {
         Ok(found)
     }
 
-    /// Returns the rows as they came, in their order.
+    /// Returns the rows as they were read, in their order.
     pub(crate) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Calls `visit` with each piece of which there are rows wanted, and these: their numbers in
-    /// the piece, or `None` for all.
+    /// Calls `visit` for each piece with selected rows, with their numbers in the piece, or
+    /// `None` for all.
     fn each_piece<E>(
         &self,
         selection: Option<&[u32]>,
@@ -223,12 +223,12 @@ impl StoredRows {
     }
 }
 
-/// Decodes some columns of rows, however they are stored.
+/// Decoder of some columns, for all forms of stored rows.
 pub struct Decoder {
     layout: Arc<RowLayout>,
-    /// The columns that are stored.
+    /// The stored columns.
     stored: Vec<usize>,
-    /// Where [`TIMESTAMP_COLUMN`] goes, ascending.
+    /// Output positions of [`TIMESTAMP_COLUMN`], ascending.
     timestamps: Vec<usize>,
     /// Made when the first slice is seen: many decoders are made for a few rows, as cells.
     slices: OnceLock<SliceDecoder>,
@@ -250,11 +250,11 @@ impl Decoder {
 
     /// Returns the families to read.
     pub fn families(&self) -> Option<Vec<u8>> {
-        // A row is as new as the newest of its cells.
+        // A row has the timestamp of its newest cell.
         self.timestamps.is_empty().then(|| families_of(&self.layout, &self.stored)).flatten()
     }
 
-    /// Returns the columns of some rows (ascending), or of all.
+    /// Returns the columns of the selected rows (ascending), or of all.
     ///
     /// # Errors
     ///
@@ -309,8 +309,8 @@ impl Decoder {
     }
 }
 
-/// Returns when a row was committed, as a timestamptz; one that is not yet has the transaction's
-/// own time.
+/// Returns the commit time of a row as timestamptz; for an uncommitted row, the transaction's own
+/// time.
 pub fn row_timestamp(row: &RowRef<'_>, context: &EvalContext) -> Datum {
     let newest = row.cells().map(|cell| cell.timestamp).max();
     Datum::Timestamptz(commit_time(newest, context))
@@ -323,7 +323,7 @@ fn commit_time(time: Option<Timestamp>, context: &EvalContext) -> i64 {
     }
 }
 
-/// As [`row_timestamp`], of several rows.
+/// As [`row_timestamp`], for several rows.
 fn timestamps(
     rows: &StoredRows,
     selection: Option<&[u32]>,
@@ -349,36 +349,36 @@ fn timestamps(
     Ok(Vector { data: VectorData::Timestamptz(times), validity: None })
 }
 
-/// Decodes rows for which a condition holds: what it asks for first, the other columns of the rows
+/// Decoder with a filter: decodes the columns of the condition first, and the others for the rows
 /// that pass.
 pub struct FilteredDecoder {
-    /// Over the columns of `early`.
+    /// The condition over the columns of `early`.
     filter: Option<Expr>,
-    /// All columns, in their order: for rows as cells of which most pass.
+    /// All columns, in their order: for rows from cells of which most pass.
     all: Decoder,
-    /// The condition over those.
+    /// The condition over the columns of `all`.
     filter_of_all: Option<Expr>,
     early: Decoder,
     late: Decoder,
-    /// Where each column is found: in `early`, or behind it in `late`.
+    /// Position of each column: in `early`, or behind it in `late`.
     places: Vec<usize>,
-    /// Whether most of the rows decoded last passed.
+    /// True if most rows of the last batch passed.
     most_pass: AtomicBool,
 }
 
-/// Rows that pass a filter.
+/// Rows that passed a filter.
 pub struct Passed {
     /// Their columns.
     pub batch: Batch,
-    /// Their numbers among the rows decoded; `None`: all.
+    /// Their numbers among the decoded rows; `None` for all.
     pub selection: Option<Vec<u32>>,
-    /// What the condition raises of the row after the last one that was asked.
+    /// Error of the condition, for the row after the last one that was evaluated.
     pub failure: Option<types::Error>,
 }
 
 impl FilteredDecoder {
-    /// Returns a decoder of `columns`, see [`Decoder::new`], for rows that pass `filter`, a
-    /// condition over them by position in this list.
+    /// Creates a decoder of `columns`, see [`Decoder::new`], for rows that pass `filter`, a
+    /// condition over positions in this list.
     ///
     /// # Errors
     ///
@@ -430,19 +430,19 @@ impl FilteredDecoder {
         }
     }
 
-    /// As [`FilteredDecoder::decode`], with the rows that pass before the condition fails: who
-    /// reads them may not want more.
+    /// As [`FilteredDecoder::decode`], but also returns the rows that passed before the condition
+    /// failed: the caller may not need more.
     ///
     /// # Errors
     ///
-    /// As for [`Decoder::decode`]; those of the condition if no row passes before.
+    /// As for [`Decoder::decode`]; the error of the condition if no row passed before it.
     pub fn decode_until(
         &self,
         rows: &StoredRows,
         context: &EvalContext,
     ) -> Result<Option<Passed>, RowError> {
         let row_count = rows.row_count();
-        // To find the columns of a packed row twice costs more than to decode some in vain.
+        // Locating the columns of a packed row twice costs more than decoding some in vain.
         let at_once = self.late.stored.is_empty()
             || (self.most_pass.load(Ordering::Relaxed) && !rows.has_slices());
         let (first, filter) = match at_once {

@@ -1,4 +1,4 @@
-//! The coprocessors of this crate that ATTACH COPROCESSOR knows.
+//! The coprocessors of this crate that ATTACH COPROCESSOR can attach.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::registry::Registry;
 use crate::summary::SummaryFactory;
 use crate::ttl_by_column::TtlByColumnFactory;
 
-/// Returns a registry of them, to which a program may add its own.
+/// Returns a registry of them, to which a program may add others.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add(Arc::new(AuditFactory));

@@ -1,5 +1,5 @@
-//! `summary`: keeps a table of counts and sums for each group of rows, in the transaction that
-//! changes the rows.
+//! The `summary` coprocessor: maintains a table of counts and sums per group, in the transaction
+//! that changes the rows.
 //!
 //! ```sql
 //! ALTER TABLE sale ATTACH COPROCESSOR summary
@@ -7,32 +7,33 @@
 //! -- sale_by_shop: shop, day | row_count | amount_count, amount_sum
 //! ```
 //!
-//! The summary says at any time, and in any snapshot, what this query would:
+//! The summary equals, at any time and in any snapshot, the result of this query:
 //!
 //! ```sql
 //! SELECT shop, day, count(*), count(amount), sum(amount) FROM sale GROUP BY shop, day
 //! ```
 //!
-//! Rows whose group is NULL are a group, as in SQL; a sum without values is NULL; a group without
-//! rows has no row. ATTACH counts the rows that are there already.
+//! NULL forms a group, as in SQL; a sum without values is NULL; a group without rows has no row.
+//! ATTACH counts the existing rows.
 //!
 //! Arguments:
 //!
-//! * `table`: the summary. ATTACH creates it, or takes an empty table that fits.
-//! * `group_by`: the columns of the group, its key.
-//! * `sum`: integer and numeric columns to sum up. Sums of `smallint` and `integer` are `bigint`,
+//! * `table`: the summary table. ATTACH creates it, or accepts an empty table that fits.
+//! * `group_by`: the columns of the group, which are the key of the summary.
+//! * `sum`: integer and numeric columns to sum. Sums of `smallint` and `integer` are `bigint`,
 //!   those of `bigint` and `numeric` are `numeric`.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Two transactions that change rows of one group wait for each other: the summary's row is locked
-//! until the end of the transaction. At REPEATABLE READ the second one fails with 40001.
+//! Transactions that change rows of one group block each other: the summary's row is locked until
+//! the end of the transaction. At REPEATABLE READ the second one fails with 40001.
 //!
-//! # What it refuses
+//! # Limitations
 //!
-//! Sums of floats, because adding and taking away is not exact; NaN and infinities, because they
-//! cannot be taken away again; tables with a TTL, because nobody says when a row goes. The
-//! summary itself has no TTL, and while it is kept nobody else writes to it (`is_exclusive`).
+//! Sums of floats are rejected, because floating-point addition cannot be undone exactly. NaN and
+//! infinities are rejected, because they cannot be subtracted again. Tables with a TTL are
+//! rejected, because expiry calls no hook. The summary has no TTL, and no other writes to it are
+//! allowed while it is maintained (`is_exclusive`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,13 +53,13 @@ use crate::registry::{
 use crate::row;
 use crate::violation;
 
-/// Makes `summary`.
+/// The factory of `summary`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SummaryFactory;
 
-/// SQLSTATE of a summary that does not fit its table.
+/// SQLSTATE of a summary that contradicts its table.
 const NOT_IN_PREREQUISITE_STATE: &str = "55000";
-/// SQLSTATE of two columns with one name.
+/// SQLSTATE of a duplicate column name.
 const DUPLICATE_COLUMN: &str = "42701";
 /// Rows that are read, and groups that are staged, at a time.
 const FILL_ROWS: usize = 1000;
@@ -194,13 +195,13 @@ fn sum_type(column: &str, data_type: DataType) -> Result<DataType> {
     }
 }
 
-/// How a table is summed up.
+/// The definition of a summary: source and target table.
 struct Summary {
     /// The name of the attachment.
     name: String,
     table_name: String,
     layout: Arc<RowLayout>,
-    /// The columns that are read: those of the group, then those that are summed.
+    /// The columns that are read: group columns, then summed columns.
     columns: Vec<usize>,
     group_count: usize,
     target: TableId,
@@ -208,11 +209,11 @@ struct Summary {
     target_layout: Arc<RowLayout>,
 }
 
-/// What changes in a group, or what it is.
+/// The totals of a group, or their change.
 #[derive(Debug, Clone, PartialEq)]
 struct Totals {
     row_count: i64,
-    /// Of each summed column, the values that are not NULL: how many, and their sum.
+    /// For each summed column, count and sum of the values that are not NULL.
     sums: Vec<(i64, Numeric)>,
 }
 
@@ -222,7 +223,7 @@ struct Group {
     delta: Totals,
 }
 
-/// Groups by the row key in the summary: in its order, so that all lock rows in one order.
+/// Groups by the row key in the summary. Their order is the lock order of all transactions.
 type Groups = BTreeMap<Vec<u8>, Group>;
 
 impl Summary {
@@ -242,7 +243,8 @@ impl Summary {
         })
     }
 
-    /// Adds a row to its group (`sign` 1), or takes it away (-1). Nothing for a row that is not.
+    /// Adds a row to its group (`sign` 1), or subtracts it (-1). Does nothing if the row does not
+    /// exist.
     fn count(
         &self,
         row: &[u8],
@@ -269,7 +271,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Returns a value that is to be summed; `None` for NULL.
+    /// Returns a value to be summed; `None` for NULL.
     fn exact(&self, value: &Datum) -> Result<Option<Numeric>> {
         match value {
             Datum::Null => Ok(None),
@@ -284,7 +286,7 @@ impl Summary {
         }
     }
 
-    /// Changes a group in the transaction of `context`.
+    /// Returns the mutation that changes a group in the transaction of `context`.
     fn change(
         &self,
         context: &dyn ObserverContext,
@@ -306,7 +308,7 @@ impl Summary {
         if !totals.is_possible() {
             return Err(value_error(self.out_of_step()));
         }
-        // The group keeps the looks that it has: 1.0 and 1.00 are one group.
+        // A group retains the form of its first values: 1.0 and 1.00 are one group.
         let values = values.as_deref().unwrap_or(&group.values);
         let mutation = if totals.row_count == 0 {
             Mutation::new(key).delete_row()
@@ -337,7 +339,7 @@ impl Summary {
         Ok(Totals { row_count: counted(number(self.group_count))?, sums })
     }
 
-    /// Returns the mutation that writes a group. Columns that the summary has beside keep their
+    /// Returns the mutation that writes a group. Additional columns of the summary keep their
     /// values in `values`, or are NULL.
     fn replacement(&self, key: Vec<u8>, values: &[Datum], totals: &Totals) -> Result<Mutation> {
         let layout = &self.target_layout;
@@ -392,7 +394,7 @@ impl Totals {
         Ok(())
     }
 
-    /// Returns whether rows could have these totals.
+    /// Returns whether a set of rows can have these totals.
     fn is_possible(&self) -> bool {
         self.sums.iter().all(|(count, sum)| {
             (0..=self.row_count).contains(count) && (*count > 0 || sum.is_zero())
@@ -400,7 +402,7 @@ impl Totals {
     }
 }
 
-/// Keeps the summary of one table.
+/// The observer that maintains the summary of one table.
 struct SummaryObserver {
     summary: Summary,
 }

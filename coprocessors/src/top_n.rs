@@ -1,20 +1,21 @@
-//! The top-n endpoint: the first rows of a region in an order.
+//! The top-n endpoint: the first n rows of a region in a sort order.
 //!
 //! ```text
 //!   region 1: scan -> filter, first key -> first n? -> the rest -> first n? -> n rows --\
 //!   region 2: ...                                                            -> n rows ----> merge
 //! ```
 //!
-//! A region keeps the best n rows that it has met. Of a batch it decodes the columns of the filter
-//! and of the first key, and the others of rows that do not come behind the last of those kept by
-//! that key. [`Merger`] puts the rows of all regions together in the session.
+//! A region retains the best n rows that it has read. From each batch it decodes the columns of
+//! the filter and of the first key, and the other columns only for rows that may rank among the
+//! first n by that key. The session merges the rows of all regions with [`Merger`].
 //!
 //! # Invariants
 //!
-//! 1. All expressions of a request are over its `columns`, by position in that list.
-//! 2. Rows that sort alike come in the order of their row keys: a response names the row at which
-//!    its part begins, and holds its rows in their order.
-//! 3. A region keeps n rows, or [`PAGE_BYTES`] and what one batch adds: then the page ends.
+//! 1. All expressions of a request refer to its `columns`, by position in that list.
+//! 2. Rows with equal keys are ordered by row key: a response has the row at which its part of
+//!    the region begins, and its rows in row key order.
+//! 3. A region holds n rows, or [`PAGE_BYTES`] plus the rows that one batch adds; then the page
+//!    ends.
 
 use std::sync::Arc;
 
@@ -30,46 +31,46 @@ use types::{Batch, DataType, Datum, Vector};
 use crate::row::{self, RowError};
 use crate::rows::{Decoder, StoredRows};
 
-/// Name of the endpoint, in errors and EXPLAIN.
+/// Name of the endpoint, for errors and EXPLAIN.
 const TOP_N: &str = "top-n";
-/// Bytes of rows that a region gathers before it sends them on.
+/// Bytes of rows after which a region ends its page.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// What a region computes.
+/// A request for the first n rows.
 #[derive(Debug, Clone)]
 pub struct TopNRequest {
-    /// How rows are stored.
+    /// Storage layout of the rows.
     pub layout: Arc<RowLayout>,
-    /// The columns that are decoded, by position in the table: the input of the expressions below,
-    /// in this order.
+    /// The decoded columns, by position in the table. Expressions below refer to them in this
+    /// order.
     pub columns: Vec<usize>,
-    /// Rows that count; `None` for all.
+    /// The condition on rows; `None` selects all.
     pub filter: Option<Expr>,
-    /// The order, most significant key first.
+    /// The sort keys, most significant first.
     pub keys: Vec<SortKey>,
-    /// The columns that are wanted, by position in `columns`.
+    /// The output columns, by position in `columns`.
     pub output: Vec<usize>,
-    /// How many rows are wanted.
+    /// Maximum number of rows, n.
     pub row_count: usize,
-    /// Versions considered.
+    /// Time range of the versions that are read.
     pub time_range: TimeRange,
-    /// What expressions know beside the row.
+    /// Evaluation context of the expressions.
     pub context: EvalContext,
 }
 
 /// The first rows of a part of a region.
 #[derive(Debug, Clone)]
 pub struct TopNResponse {
-    /// Where the part begins.
+    /// Row key at which the part begins.
     start: Vec<u8>,
-    /// The columns of [`TopNRequest::output`], rows in the order of their keys in the table.
+    /// The columns of [`TopNRequest::output`], in row key order.
     columns: Vec<Vector>,
-    /// The keys of the order.
+    /// The sort keys.
     keys: Vec<Vector>,
     row_count: usize,
 }
 
-/// Finds the first rows.
+/// The endpoint that finds the first n rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TopNEndpoint;
 
@@ -120,21 +121,21 @@ fn failed(error: RowError) -> store::Error {
     error.of(TOP_N)
 }
 
-/// A request, with its columns apart: those that are always decoded, and those of rows that may be
-/// wanted.
+/// A request with its columns in two groups: those decoded for all rows, and those decoded for
+/// candidates.
 struct Parts {
     /// Columns of the filter and of `early_keys`, by position in the table.
     early: Vec<usize>,
-    /// The others.
+    /// The other columns.
     late: Vec<usize>,
-    /// Over `early`, as the keys are.
+    /// The filter over `early`; the keys refer to `early`, too.
     filter: Option<Expr>,
-    /// The first keys: all that are computed, so that each row can fail.
+    /// The first keys, including all computed ones, so that their errors are raised for each row.
     early_keys: Vec<Expr>,
-    /// Where the keys behind them stand, which are mere columns: in `early`, or behind it in
+    /// Positions of the remaining keys, which are plain columns: in `early`, or behind it in
     /// `late`.
     late_keys: Vec<usize>,
-    /// Where the columns that are wanted stand.
+    /// Positions of the output columns, likewise.
     output: Vec<usize>,
 }
 
@@ -166,16 +167,16 @@ impl Parts {
     }
 }
 
-/// Rows that may be among the first.
+/// Rows of a batch that may be among the first.
 struct Candidates {
-    /// Which of a batch; `None`: all.
+    /// Their numbers in the batch; `None` for all.
     rows: Option<Vec<u32>>,
     /// Their early keys.
     keys: Vec<Arc<Vector>>,
     row_count: usize,
 }
 
-/// What one call has gathered.
+/// Accumulated state of one call.
 struct RegionState<'a> {
     parts: &'a Parts,
     context: &'a EvalContext,
@@ -260,21 +261,21 @@ fn output_types(request: &TopNRequest) -> Vec<DataType> {
     request.output.iter().map(data_type).collect()
 }
 
-/// Puts the rows of all parts together as they come, in any order.
+/// Merger of the rows of all parts, which arrive in any order.
 pub struct Merger {
-    /// Sorted by the keys, and then by where a part begins.
+    /// Sorted by the keys, then by the start of the part.
     first: FirstRows,
 }
 
 impl Merger {
-    /// Returns a merger that has no rows yet.
+    /// Creates a merger without rows.
     pub fn new(request: &TopNRequest) -> Merger {
         let start = KeyOrder { data_type: DataType::Bytea, descending: false, nulls_first: false };
         let orders = request.keys.iter().map(KeyOrder::from).chain([start]).collect();
         Merger { first: FirstRows::new(&output_types(request), orders, request.row_count) }
     }
 
-    /// Adds an answer.
+    /// Adds the rows of a response.
     pub fn add(&mut self, response: TopNResponse) {
         let row_count = response.row_count;
         let start = Vector::constant(&Datum::bytea(response.start), DataType::Bytea, row_count);
@@ -288,7 +289,7 @@ impl Merger {
         self.first.byte_count()
     }
 
-    /// Returns the columns of [`TopNRequest::output`], and the first rows of them in their order.
+    /// Returns the columns of [`TopNRequest::output`], and the sorted numbers of the first rows.
     pub fn finish(self) -> (Vec<Vector>, Vec<u32>) {
         self.first.into_sorted()
     }

@@ -1,4 +1,4 @@
-//! The top-n endpoint on a real store, against a sort of the same rows.
+//! Model test of the top-n endpoint: a store against a sort of the same rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use types::{DataType, Datum};
 use crate::fixture::*;
 use crate::top_n::{Merger, TopNEndpoint, TopNRequest};
 
-/// `t (id int primary key, a int, b text)`, with `b` in the last of the families.
+/// Returns the layout of `t (id int primary key, a int, b text)`, with `b` in the last of the
+/// families.
 fn base_layout(family_count: usize) -> Arc<RowLayout> {
     let columns = [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, family_count - 1)];
     Arc::new(layout(&columns, &[key(0, false)], 0))
@@ -27,7 +28,8 @@ fn put(layout: &RowLayout, id: i32, (a, b): (Option<i32>, i32)) -> Mutation {
     put_row(layout, &[Datum::Int4(id), a, Datum::text(format!("{b:02}"))])
 }
 
-/// Columns `(b, a, id)`, sorted by a, or by b too; `id` is read for the answer alone.
+/// Returns a request over columns `(b, a, id)`, sorted by a, or by a and b; `id` is read only for
+/// the answer.
 fn request(layout: &Arc<RowLayout>, descending: bool, two_keys: bool) -> TopNRequest {
     let key = |index: usize, data_type: DataType| SortKey {
         expression: Expr::column(index, data_type),
@@ -75,7 +77,7 @@ fn sorted(rows: &Rows, request: &TopNRequest) -> Vec<i32> {
         .filter(|(_, (a, _))| request.filter.is_none() || a.is_some_and(|a| a > 1))
         .collect();
     rows.sort_by(|(_, x), (_, y)| {
-        // NULL is greatest, whichever way round.
+        // NULL is the greatest value in both directions.
         let by_a = x.0.is_none().cmp(&y.0.is_none()).then(x.0.cmp(&y.0));
         let by_b = if request.keys.len() > 1 { x.1.cmp(&y.1) } else { std::cmp::Ordering::Equal };
         if descends { by_a.then(by_b).reverse() } else { by_a.then(by_b) }

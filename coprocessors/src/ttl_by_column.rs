@@ -1,4 +1,4 @@
-//! `ttl_by_column`: rows expire at the time that a column of theirs says.
+//! The `ttl_by_column` coprocessor: rows expire at the time in one of their columns.
 //!
 //! ```sql
 //! ALTER TABLE token ATTACH COPROCESSOR ttl_by_column WITH (column = 'valid_until');
@@ -6,28 +6,32 @@
 //! ```
 //!
 //! Whenever a row is written, its cells get a TTL that ends at the column's value plus `after`.
-//! From then on expiry is the store's own: one rule for reads of all kinds, conditions, row locks,
-//! flushes and compactions. So nobody sees the row after its time, a row of the same key can be
-//! inserted, and the next major compaction frees the room. NULL and `infinity` never expire.
-//! ATTACH writes the rows that are there once more, each with its TTL.
+//! The store then expires them in all reads, conditions, row locks, flushes and compactions. The
+//! row is invisible after its time, a row with the same key can be inserted, and the next major
+//! compaction frees the space. NULL and `infinity` never expire. ATTACH rewrites the existing
+//! rows with their TTL.
 //!
 //! Arguments:
 //!
-//! * `column`: of type `timestamp` (taken as UTC), `timestamptz` or `date` (its first moment, UTC).
-//! * `after`: how long after that; at once if not given.
+//! * `column`: of type `timestamp` (interpreted as UTC), `timestamptz` or `date` (midnight UTC at
+//!   its start).
+//! * `after`: an interval that is added; zero by default.
 //!
-//! # What readers see
+//! # Visibility
 //!
-//! * A TTL counts from the commit: a row goes later than the column says by the time between its
-//!   statement and its commit. A row that has expired when it is written goes a millisecond after
-//!   its commit.
-//! * A snapshot sees what had not expired when it was taken, as with the TTL of a family.
-//! * An update that brings the end nearer hides the versions before it, too: else they would come
-//!   back when the newest one has gone. `FOR SYSTEM_TIME AS OF` sees them as it sees deleted rows.
+//! * A TTL counts from the commit: a row expires later than its column says by the time between
+//!   its statement and its commit. A row that has expired when it is written expires a
+//!   millisecond after its commit.
+//! * A snapshot sees the rows that had not expired when it was taken, as with the TTL of a
+//!   family.
+//! * An update to an earlier time also deletes the previous versions, which would otherwise
+//!   reappear when the newest one has expired. `FOR SYSTEM_TIME AS OF` sees them like deleted
+//!   rows.
 //!
-//! # What it refuses
+//! # Limitations
 //!
-//! Indexes and summaries, whose entries would stay when a row goes; bulk loads.
+//! Indexes and summaries are rejected on the same table, because their entries would outlive the
+//! row; so are bulk loads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,16 +47,16 @@ use crate::change::{RowState, bulk_load_refused, changes, load_previous};
 use crate::registry::{ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter};
 use crate::violation;
 
-/// Makes `ttl_by_column`.
+/// The factory of `ttl_by_column`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TtlByColumnFactory;
 
-/// Before constraints and all that looks at what is written.
+/// Runs before constraints and all observers that read the written cells.
 const PRIORITY: i32 = 50;
-/// The shortest TTL that a cell can have.
+/// Minimum TTL of a cell.
 const TTL_MIN: Duration = Duration::from_millis(1);
 const DAY_MICROS: i64 = 86_400_000_000;
-/// Rows that are read and written again at a time.
+/// Rows that are read and rewritten at a time.
 const FILL_ROWS: usize = 1000;
 
 const PARAMETERS: &[Parameter] = &[
@@ -118,7 +122,7 @@ impl CoprocessorFactory for TtlByColumnFactory {
         let mut rows = CellBatch::new();
         while scanner.next_batch(FILL_ROWS, &mut rows)? {
             let again = rows.rows().map(|row| {
-                // The versions without a TTL are not to come back.
+                // Versions without a TTL must not reappear.
                 let mut mutation = Mutation::new(row.key()).delete_row();
                 for cell in row.cells() {
                     mutation = mutation.put(cell.family, cell.qualifier, cell.value.to_vec());
@@ -131,7 +135,7 @@ impl CoprocessorFactory for TtlByColumnFactory {
     }
 }
 
-/// Gives the cells of a table their TTL.
+/// The observer that sets the TTL of the cells of one table.
 struct TtlByColumn {
     name: String,
     layout: Arc<RowLayout>,
@@ -140,7 +144,7 @@ struct TtlByColumn {
     env: Arc<dyn Env>,
 }
 
-/// When a row expires.
+/// Expiry time of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     /// Microseconds since 1970.
@@ -148,12 +152,12 @@ enum End {
     Never,
 }
 
-/// What is to be done to a mutation beside giving its puts a TTL.
+/// Changes to a mutation in addition to the TTL of its puts.
 struct Plan {
     end: End,
-    /// Older versions would last longer.
+    /// The new expiry is earlier than that of the previous versions.
     is_nearer: bool,
-    /// Packed rows of families that are not written, which must have the same TTL.
+    /// Packed rows of families that are not written but need the same TTL.
     kept: Vec<(u8, Vec<u8>)>,
 }
 

@@ -1,8 +1,8 @@
-//! Refusals in PostgreSQL's words: vetoes built from names and values.
+//! Vetoes with PostgreSQL's messages, built from names and values.
 //!
-//! Here and nowhere else, so that a duplicate found by the index observer, by the executor of an
-//! INSERT and by an index build read alike. Message, detail and code follow PostgreSQL's
-//! `execMain.c`, `nbtinsert.c` and `tuplesortvariants.c`.
+//! This is the only place that builds them, so that the index observer, the executor of INSERT
+//! and an index build report a duplicate in the same way. Message, detail and code follow
+//! PostgreSQL's `execMain.c`, `nbtinsert.c` and `tuplesortvariants.c`.
 
 use store::error::Veto;
 use types::text::{self, TextStyle};
@@ -15,21 +15,21 @@ const FAILING_VALUE_BYTES: usize = 64;
 pub const NOT_NULL_VIOLATION: &str = "23502";
 /// SQLSTATE of duplicate keys.
 pub const UNIQUE_VIOLATION: &str = "23505";
-/// SQLSTATE of a CHECK that is false.
+/// SQLSTATE of a false CHECK.
 pub const CHECK_VIOLATION: &str = "23514";
-/// SQLSTATE of an argument that is not as it must be.
+/// SQLSTATE of an invalid argument.
 pub const INVALID_PARAMETER_VALUE: &str = "22023";
-/// SQLSTATE of a column that is not there.
+/// SQLSTATE of an undefined column.
 pub const UNDEFINED_COLUMN: &str = "42703";
-/// SQLSTATE of a table that is not there.
+/// SQLSTATE of an undefined table.
 pub const UNDEFINED_TABLE: &str = "42P01";
-/// SQLSTATE of a memory limit that was reached.
+/// SQLSTATE of an exceeded memory limit.
 pub const OUT_OF_MEMORY: &str = "53200";
 
 /// The coprocessor's name in vetoes of constraints.
 pub const CONSTRAINT: &str = "constraint";
 
-/// Which table a message is about.
+/// The qualified name of a table, for messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableName {
     /// Its schema.
@@ -38,7 +38,7 @@ pub struct TableName {
     pub name: String,
 }
 
-/// A key that is there already, for messages.
+/// An existing key, for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct DuplicateKey<'a> {
     /// Name of the index or the primary key constraint.
@@ -47,11 +47,11 @@ pub struct DuplicateKey<'a> {
     pub table: &'a TableName,
     /// The key columns by name, or the text of expressions.
     pub key_names: &'a [&'a str],
-    /// Their types.
+    /// Types of the keys.
     pub key_types: &'a [DataType],
-    /// Their values.
+    /// Values of the keys.
     pub values: &'a [Datum],
-    /// How the session shows them.
+    /// Text style of the session.
     pub style: &'a TextStyle,
 }
 
@@ -94,7 +94,7 @@ impl DuplicateKey<'_> {
     }
 }
 
-/// Returns `(a, b)=(1, x)`: the names of columns and their values.
+/// Returns `(a, b)=(1, x)`: names and values of key columns.
 pub fn key_text(
     (names, types): (&[&str], &[DataType]),
     values: &[Datum],
@@ -112,7 +112,7 @@ pub fn key_text(
 }
 
 /// Returns `null value in column "b" of relation "t" violates not-null constraint`. `failing_row`
-/// is what [`failing_row`] returns.
+/// is the text that [`failing_row`] returns.
 pub fn not_null(table: &TableName, column: &str, failing_row: String) -> Veto {
     Veto {
         coprocessor: CONSTRAINT.to_owned(),
@@ -129,8 +129,8 @@ pub fn not_null(table: &TableName, column: &str, failing_row: String) -> Veto {
     }
 }
 
-/// Returns `new row for relation "t" violates check constraint "t_b_check"`. `failing_row` is what
-/// [`failing_row`] returns.
+/// Returns `new row for relation "t" violates check constraint "t_b_check"`. `failing_row` is the
+/// text that [`failing_row`] returns.
 pub fn check(table: &TableName, constraint: &str, failing_row: String) -> Veto {
     Veto {
         coprocessor: CONSTRAINT.to_owned(),
@@ -147,7 +147,7 @@ pub fn check(table: &TableName, constraint: &str, failing_row: String) -> Veto {
     }
 }
 
-/// Returns the veto for an error of a value, with the error's own SQLSTATE.
+/// Returns the veto for a value error, with the error's SQLSTATE.
 pub fn of_value(coprocessor: &str, error: types::Error) -> Veto {
     Veto {
         coprocessor: coprocessor.to_owned(),
@@ -158,12 +158,12 @@ pub fn of_value(coprocessor: &str, error: types::Error) -> Veto {
     }
 }
 
-/// Returns the store's error for an error of a value, with the error's own SQLSTATE.
+/// Returns the store error for a value error, with the value error's SQLSTATE.
 pub fn value_error(coprocessor: &str, error: types::Error) -> store::Error {
     store::Error::Vetoed(Box::new(of_value(coprocessor, error)))
 }
 
-/// Returns `Failing row contains (1, null, x).`, each value cut at 64 bytes.
+/// Returns `Failing row contains (1, null, x).`, with each value cut at 64 bytes.
 pub fn failing_row(types: &[DataType], values: &[Datum], style: &TextStyle) -> String {
     let mut out = String::from("Failing row contains (");
     for (position, (value, data_type)) in values.iter().zip(types).enumerate() {

@@ -1,4 +1,4 @@
-//! Bytes for `store::fuzzing`, the door "block".
+//! Fuzz target of the entry point "block" of `store::fuzzing`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `store::fuzzing`, the door "key".
+//! Fuzz target of the entry point "key" of `store::fuzzing`.
 
 #![no_main]
 

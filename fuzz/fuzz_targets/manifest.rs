@@ -1,4 +1,4 @@
-//! Bytes for `store::fuzzing`, the door "manifest".
+//! Fuzz target of the entry point "manifest" of `store::fuzzing`.
 
 #![no_main]
 

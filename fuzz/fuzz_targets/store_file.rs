@@ -1,4 +1,4 @@
-//! Bytes for `store::fuzzing`, the door "store_file".
+//! Fuzz target of the entry point "store_file" of `store::fuzzing`.
 
 #![no_main]
 

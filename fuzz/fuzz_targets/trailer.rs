@@ -1,4 +1,4 @@
-//! Bytes for `store::fuzzing`, the door "trailer".
+//! Fuzz target of the entry point "trailer" of `store::fuzzing`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `store::fuzzing`, the door "wal".
+//! Fuzz target of the entry point "wal" of `store::fuzzing`.
 
 #![no_main]
 

@@ -1,10 +1,10 @@
-//! What the fuzz targets share: the way to a door of the store.
+//! Common code of the fuzz targets: calls an entry point of the store.
 
-/// Gives bytes to a door.
+/// Passes bytes to an entry point.
 ///
 /// # Panics
 ///
-/// If there is no such door; or if the store does, which is what fuzzing is for.
+/// If the entry point does not exist, or if it panics, which fuzzing is to find.
 pub fn run(name: &str, bytes: &[u8]) {
     let doors = store::fuzzing::DOORS;
     let (_, door) = doors.iter().find(|(door, _)| *door == name).expect("each target has a door");

@@ -1,4 +1,4 @@
-//! The binary format of COPY: a header, rows of fields behind their lengths, and an end marker.
+//! The binary format of COPY: a header, rows of length-prefixed fields, and an end marker.
 //!
 //! ```text
 //! PGCOPY\n\xff\r\n\0   flags u32   length of an extension u32   the extension
@@ -7,56 +7,56 @@
 //! ```
 //!
 //! All numbers are big-endian. Source: PostgreSQL's `BeginCopyFrom` and `NextCopyFrom`
-//! (copyfrom.c, copyfromparse.c), and the page of COPY.
+//! (copyfrom.c, copyfromparse.c), and the documentation of COPY.
 
 use smallvec::SmallVec;
 use sql::Error;
 use sql::error::sqlstate;
 
-/// What the data begins with.
+/// The signature at the start of the data.
 pub const SIGNATURE: [u8; 11] = *b"PGCOPY\n\xff\r\n\0";
-/// What the data begins with when it is sent: no flags, no extension.
+/// The header of COPY TO: no flags, no extension.
 pub const HEADER: [u8; 19] = *b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// What ends the rows.
+/// The end marker.
 pub const END: [u8; 2] = (-1_i16).to_be_bytes();
-/// Flags that a reader must know; it knows none.
+/// Flags that a reader must reject if it does not know them; all of them here.
 const CRITICAL_FLAGS: u32 = 0xffff_0000;
-/// The flag of rows with OIDs, which are no more.
+/// The flag of rows with OIDs, which PostgreSQL no longer supports.
 const OIDS_FLAG: u32 = 1 << 16;
-/// The longest row that is waited for.
+/// Maximum bytes of a row.
 const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// What receives the rows: their number (from 1) and their fields.
+/// The receiver of rows: their number (from 1) and their fields.
 pub type BinarySink<'a> = dyn FnMut(u64, &[Option<&[u8]>]) -> sql::Result<()> + 'a;
 
-/// Splits a stream into rows and fields.
+/// Decoder that splits a stream into rows and fields.
 #[derive(Default)]
 pub struct BinaryDecoder {
-    /// Bytes that came and are not a whole row yet.
+    /// Received bytes that are not a complete row yet.
     buffer: Vec<u8>,
     header_read: bool,
     ended: bool,
     rows: u64,
 }
 
-/// Where reading stopped.
+/// Result of reading a part of the data.
 enum Part<T> {
     Whole(T),
-    /// More bytes are wanted.
+    /// Incomplete: more bytes are needed.
     Cut,
 }
 
 impl BinaryDecoder {
-    /// Returns the number of the row that is read, for messages; `None` within the header.
+    /// Returns the number of the current row, for messages; `None` within the header.
     pub fn row(&self) -> Option<u64> {
         self.header_read.then_some(self.rows + 1)
     }
 
-    /// Takes the next bytes and hands out the rows that they complete.
+    /// Decodes the next bytes and passes the completed rows to `sink`.
     ///
     /// # Errors
     ///
-    /// 22P04 for malformed data, and whatever `sink` returns.
+    /// 22P04 for malformed data, and errors of `sink`.
     pub fn push(&mut self, bytes: &[u8], sink: &mut BinarySink<'_>) -> sql::Result<()> {
         self.buffer.extend_from_slice(bytes);
         let buffer = std::mem::take(&mut self.buffer);
@@ -75,11 +75,11 @@ impl BinaryDecoder {
     ///
     /// # Errors
     ///
-    /// 22P04 if a row, or the header, is cut off.
+    /// 22P04 if a row or the header is incomplete.
     pub fn finish(self) -> sql::Result<()> {
         match (self.header_read, self.buffer.len()) {
             (false, _) => Err(malformed("COPY file signature not recognized")),
-            // Less than the number of fields is no row.
+            // One byte cannot start a row: the field count has two.
             (true, 0 | 1) => Ok(()),
             _ => Err(malformed("unexpected EOF in COPY data")),
         }
@@ -112,7 +112,7 @@ impl BinaryDecoder {
     }
 }
 
-/// Takes the header off the data.
+/// Reads the header.
 fn header(rest: &mut &[u8]) -> sql::Result<Part<()>> {
     let known = rest.len().min(SIGNATURE.len());
     if rest[..known] != SIGNATURE[..known] {
@@ -140,7 +140,7 @@ fn header(rest: &mut &[u8]) -> sql::Result<Part<()>> {
 /// The fields of a row; `None` is NULL.
 type Fields<'a> = SmallVec<[Option<&'a [u8]>; 32]>;
 
-/// Takes the fields of a row off the data.
+/// Reads the fields of a row.
 fn fields<'a>(rest: &mut &'a [u8], count: usize) -> sql::Result<Part<Fields<'a>>> {
     let mut fields = Fields::new();
     for _ in 0..count {
@@ -157,7 +157,7 @@ fn fields<'a>(rest: &mut &'a [u8], count: usize) -> sql::Result<Part<Fields<'a>>
     Ok(Part::Whole(fields))
 }
 
-/// Takes so many bytes off the data, if they are there.
+/// Reads `N` bytes, if they are available.
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk::<N>()?;
     *rest = after;

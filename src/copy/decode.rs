@@ -1,8 +1,9 @@
-//! From the bytes of COPY … FROM STDIN to fields.
+//! Decoder of COPY … FROM STDIN: bytes in text or CSV format to fields.
 //!
-//! Pieces of any size come in; whole records go out. A record lies in one buffer, so that fields
-//! without escapes are borrowed from it. CSV is read here and not by a crate, because whether a
-//! field was quoted decides whether it is NULL, and the well-kept readers do not say.
+//! Input arrives in chunks of any size; the decoder passes on complete records. A record is
+//! contiguous in one buffer, so that fields without escapes are borrowed from it. CSV is decoded
+//! here and not by a crate, because an unquoted empty field is NULL and a quoted one is not,
+//! which the maintained CSV crates do not report.
 
 use memchr::{memchr2, memchr3};
 use smallvec::SmallVec;
@@ -11,36 +12,36 @@ use sql::error::sqlstate;
 use sql::session::CopyFormat;
 use types::encoding::Encoding;
 
-/// The longest record: as much as PostgreSQL's largest line buffer.
+/// Maximum bytes of a record: PostgreSQL's largest line buffer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// So much of a record is shown in messages about it, as by PostgreSQL.
+/// Characters of a record in messages, as in PostgreSQL.
 const SHOWN_CHARS: usize = 100;
 
-/// What receives the records: their line (from 1) and their fields.
+/// The receiver of records: their line (from 1) and their fields.
 pub type RowSink<'a> = dyn FnMut(u64, &[Option<&str>]) -> sql::Result<()> + 'a;
 
-/// Splits a stream into records and fields.
+/// Decoder that splits a stream into records and fields.
 pub struct Decoder {
     format: CopyFormat,
-    /// Bytes that came and are not a whole record yet.
+    /// Received bytes that are not a complete record yet.
     buffer: Vec<u8>,
-    /// How much of `buffer` has been searched for the end of a record.
+    /// Number of bytes of `buffer` that were searched for the end of a record.
     searched: usize,
-    /// CSV: whether the search is within quotes.
+    /// CSV: the search is within quotes.
     in_quotes: bool,
     /// Line of the next record, from 1.
     line: u64,
-    /// Lines that the record being searched spans, beside its first.
+    /// Lines of the record being searched, without its first.
     extra_lines: u64,
-    /// The end marker `\.` was read; what follows is ignored.
+    /// The end marker `\.` was read; further data is ignored.
     ended: bool,
     header_pending: bool,
-    /// The beginning of the record that there was an error about.
+    /// The beginning of the record that caused an error.
     failed: Option<String>,
 }
 
-/// Where a field of a record stands, in the record or in the text with escapes resolved.
+/// Location of a field, in the record or in the text with resolved escapes.
 #[derive(Clone, Copy)]
 enum Field {
     Null,
@@ -49,7 +50,7 @@ enum Field {
 }
 
 impl Decoder {
-    /// Returns a decoder at the start of the data.
+    /// Creates a decoder at the start of the data.
     pub fn new(format: CopyFormat) -> Decoder {
         Decoder {
             header_pending: format.header,
@@ -64,21 +65,21 @@ impl Decoder {
         }
     }
 
-    /// Returns the line of the record that is read next, for messages.
+    /// Returns the line of the next record, for messages.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Returns the beginning of the record that there was an error about.
+    /// Returns the beginning of the record that caused an error.
     pub fn failed(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Takes the next bytes and hands out the records that they complete.
+    /// Decodes the next bytes and passes the completed records to `sink`.
     ///
     /// # Errors
     ///
-    /// 22P04 and 22021 for malformed data, and whatever `sink` returns.
+    /// 22P04 and 22021 for malformed data, and errors of `sink`.
     pub fn push(&mut self, bytes: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
         if self.ended {
             return Ok(());
@@ -105,11 +106,11 @@ impl Decoder {
         result
     }
 
-    /// Hands out the last record, which need not end with a line end.
+    /// Passes on the last record, which may lack a line end.
     ///
     /// # Errors
     ///
-    /// As for [`Decoder::push`]; also a CSV quote that never ends.
+    /// As for [`Decoder::push`]; also an unterminated CSV quote.
     pub fn finish(&mut self, sink: &mut RowSink<'_>) -> sql::Result<()> {
         if self.ended || self.buffer.is_empty() {
             return Ok(());
@@ -135,12 +136,13 @@ impl Decoder {
                 false => byte == b'\\',
             };
             if escapes {
-                // What follows cannot end the record, or the field, and is not here yet.
+                // The escaped byte, which has not arrived yet, cannot end the record or the
+                // field.
                 if is_last {
                     self.searched = at;
                     return None;
                 }
-                // A backslash before a line end makes it data.
+                // An escaped line end is data.
                 self.extra_lines += u64::from(!self.format.csv && buffer[at + 1] == b'\n');
                 at += 2;
                 continue;
@@ -160,7 +162,7 @@ impl Decoder {
         None
     }
 
-    /// Returns where the next byte is that the end of a record depends on.
+    /// Returns the position of the next byte that can end a record or change the quoting.
     fn next_mark(&self, bytes: &[u8]) -> Option<usize> {
         match self.format.csv {
             true => memchr3(b'\n', self.format.quote, self.format.escape, bytes),
@@ -219,7 +221,7 @@ impl Decoder {
         sink(self.line, &values)
     }
 
-    /// Compares the header with the names that it must have.
+    /// Compares the header with the expected names.
     fn check_header(&self, found: &[Option<&str>], names: &[String]) -> sql::Result<()> {
         if found.len() != names.len() {
             let (found, expected) = (found.len(), names.len());
@@ -258,13 +260,13 @@ impl Decoder {
                     break;
                 }
                 escaped = true;
-                // What it stands before is data, if there is anything.
+                // The escaped byte, if any, is data.
                 end = (end + 2).min(bytes.len());
             }
             if bytes.get(end) != Some(&self.format.delimiter) {
                 end = bytes.len();
             }
-            // NULL is told by the raw text, before escapes.
+            // NULL is compared with the raw text, before escapes are resolved.
             if text[start..end] == self.format.null {
                 fields.push(Field::Null);
             } else if escaped {
@@ -307,7 +309,7 @@ impl Decoder {
         }
     }
 
-    /// Resolves a field that has quotes; returns where it ends.
+    /// Resolves a field with quotes; returns its end.
     fn unquote(&self, text: &str, start: usize, out: &mut String) -> sql::Result<usize> {
         let bytes = text.as_bytes();
         let (quote, escape) = (self.format.quote, self.format.escape);
@@ -350,8 +352,8 @@ impl Decoder {
     }
 }
 
-/// Resolves the backslash escapes of the text format. Those that are numbers are bytes, which may
-/// make a character together.
+/// Resolves the backslash escapes of the text format. Numeric escapes are bytes, of which several
+/// may form a character.
 fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -381,7 +383,7 @@ fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
             'r' => b'\r',
             't' => b'\t',
             'v' => 0xb,
-            // It stands for itself.
+            // Any other character stands for itself.
             _ => {
                 bytes.extend_from_slice(&rest.as_bytes()[..next.len_utf8()]);
                 rest = &rest[next.len_utf8()..];
@@ -396,7 +398,7 @@ fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
     Ok(())
 }
 
-/// Returns how many digits of a radix stand at the start, `limit` at most.
+/// Returns the number of leading digits of a radix, at most `limit`.
 fn leading(text: &str, radix: u32, limit: usize) -> usize {
     text.chars().take(limit).take_while(|c| c.is_digit(radix)).count()
 }
@@ -445,7 +447,7 @@ mod tests {
         Ok(rows)
     }
 
-    /// Decodes in pieces of every size and asserts that they agree.
+    /// Decodes in chunks of every size and asserts that the results are equal.
     fn decode_all(format: &CopyFormat, data: &str) -> sql::Result<Vec<String>> {
         let whole = decode(format, data.as_bytes(), data.len().max(1));
         for piece in 1..data.len() {

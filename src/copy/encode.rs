@@ -1,4 +1,4 @@
-//! From rows to the bytes of COPY … TO STDOUT.
+//! Encoder of COPY … TO STDOUT: rows to bytes in text, CSV or binary format.
 
 use sql::session::CopyFormat;
 use types::binary;
@@ -8,11 +8,11 @@ use types::{Batch, DataType};
 
 use crate::vector_text;
 
-/// Appends one row of a batch. `value` is room for one value, kept from row to row.
+/// Appends one row of a batch. `value` is a reusable buffer for one value.
 ///
 /// # Errors
 ///
-/// `57014` if the flag of the style is set during what takes long; the same below.
+/// `57014` if the interrupt flag of the style is set during a long conversion; likewise below.
 pub fn write_row(
     format: &CopyFormat,
     types: &[DataType],
@@ -39,7 +39,8 @@ pub fn write_row(
     Ok(())
 }
 
-/// Appends one row of a batch in binary form: the number of fields, and each behind its length.
+/// Appends one row of a batch in binary form: the number of fields, then the length-prefixed
+/// fields.
 pub fn write_binary(
     types: &[DataType],
     (batch, row): (&Batch, usize),
@@ -74,7 +75,7 @@ pub fn write_header(format: &CopyFormat, names: &[&str], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends a value; `quote`: in quotes, also if it needs none.
+/// Appends a value. With `quote` it is always quoted, otherwise if it must be.
 fn write_field(
     format: &CopyFormat,
     quote: bool,
@@ -106,7 +107,7 @@ fn write_field(
     let special = |byte: &u8| {
         *byte == format.delimiter || *byte == format.quote || matches!(byte, b'\n' | b'\r')
     };
-    // A value that reads as NULL, and the end marker, are quoted to stay values.
+    // A value equal to the NULL string or the end marker is quoted.
     let is_marker = value == b"\\." && format.column_count == 1;
     let plain = !value.iter().any(special) && value != format.null.as_bytes() && !is_marker;
     if plain && !quote {

@@ -1,4 +1,4 @@
-//! The data of COPY … FROM STDIN on its way to the table, in any format.
+//! Input of COPY … FROM STDIN: passes data in any format through its decoder to the table.
 
 use sql::Error;
 use sql::session::CopyIn;
@@ -7,7 +7,7 @@ use types::encoding::Encoding;
 use crate::copy::binary::BinaryDecoder;
 use crate::copy::decode::Decoder;
 
-/// Takes data apart and gives its rows to a COPY.
+/// Decoder of the data of one COPY, which passes rows to a [`CopyIn`].
 pub enum Input {
     /// Text or CSV.
     Fields(Box<Decoder>, Conversion),
@@ -15,15 +15,15 @@ pub enum Input {
     Binary(BinaryDecoder),
 }
 
-/// Data in an encoding on its way to UTF-8.
+/// Conversion of data in a client encoding to UTF-8.
 pub struct Conversion {
     encoding: &'static Encoding,
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     cut: Vec<u8>,
 }
 
 impl Conversion {
-    /// Converts the next bytes, and hands them on up to what is wrong with them.
+    /// Converts the next bytes and passes on the valid prefix.
     fn push(
         &mut self,
         bytes: &[u8],
@@ -43,7 +43,7 @@ impl Conversion {
         Ok(())
     }
 
-    /// Fails if a character is not whole at the end of the data.
+    /// Returns an error if the data ends within a character.
     fn finish(&self) -> sql::Result<()> {
         self.encoding.decode(&self.cut)?;
         Ok(())
@@ -51,7 +51,7 @@ impl Conversion {
 }
 
 impl Input {
-    /// Returns the input of a COPY at the start of its data.
+    /// Creates the input of a COPY at the start of its data.
     pub fn of(copy: &CopyIn) -> Input {
         match copy.format.binary {
             true => Input::Binary(BinaryDecoder::default()),
@@ -62,11 +62,11 @@ impl Input {
         }
     }
 
-    /// Takes the next bytes.
+    /// Decodes the next bytes.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, or with a row that they complete, with its line.
+    /// Those of malformed data, and of a completed row, with its line.
     pub fn push(&mut self, bytes: &[u8], copy: &mut CopyIn) -> sql::Result<()> {
         let result = match self {
             Input::Fields(decoder, conversion) => conversion.push(bytes, &mut |bytes| {
@@ -99,7 +99,7 @@ impl Input {
         }
     }
 
-    /// Returns an error with CONTEXT that names the line at hand, and shows it.
+    /// Returns an error whose CONTEXT has the current line and its text.
     pub fn located(&self, error: Error, copy: &CopyIn) -> Error {
         match self {
             Input::Binary(decoder) => match decoder.row() {

@@ -1,7 +1,7 @@
-//! COPY data: bytes to fields and back, in PostgreSQL's text, CSV and binary formats.
+//! COPY data: encoders and decoders of PostgreSQL's text, CSV and binary formats.
 //!
-//! The SQL layer knows rows and types; here is only how fields stand in a stream of bytes that
-//! arrives in pieces of any size.
+//! The modules convert between fields and a stream of bytes that arrives in chunks of any size.
+//! Rows and types belong to the SQL layer.
 
 pub mod binary;
 pub mod decode;

@@ -1,4 +1,4 @@
-//! The sample data and how it is loaded.
+//! Sample data of the demo, and its load with COPY.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -99,7 +99,7 @@ pub(super) fn load(session: &mut Session, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Sends a table's data through COPY. Returns the rows loaded.
+/// Loads a table's data with COPY. Returns the number of rows.
 fn copy(session: &mut Session, sample: &Sample, bar: &ProgressBar) -> Result<u64> {
     let command = format!("COPY {} FROM STDIN (FORMAT csv, HEADER, NULL 'NA')", sample.name);
     let Execution::CopyIn(mut copy) = statement::start(session, &command)? else {

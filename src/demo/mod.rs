@@ -1,8 +1,8 @@
 //! `bennu demo`: a server on a temporary directory with sample data loaded and a tour printed.
 //!
 //! The data is every flight that left the airports of New York in 2013, with its airlines,
-//! airports, planes and weather: 367,687 rows in five tables. It goes through the COPY path that
-//! clients use.
+//! airports, planes and weather: 367,687 rows in five tables. It is loaded with COPY, as by
+//! clients.
 
 pub mod data;
 pub mod tour;
@@ -16,7 +16,7 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// If a statement of the demo fails, or `out` is gone.
+/// If a statement of the demo fails, or `out` is closed.
 pub fn run(database: &Database, out: &mut dyn Write) -> Result<()> {
     let mut session = database.session(DEFAULT_USER);
     data::load(&mut session, out)?;

@@ -1,4 +1,4 @@
-//! The tour: statements that show what bennu does, with their plans, first rows and times.
+//! Tour of the demo: statements that show bennu's features, with plans, first rows and times.
 
 use std::io::Write;
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! Who may come in: SCRAM-SHA-256 when the server has a password, anyone otherwise.
+//! Authentication of clients: SCRAM-SHA-256 if the server has a password, trust otherwise.
 //!
-//! The exchange is that of the `pgwire` crate (RFC 5802, 7677); over TLS with channel binding if
-//! the certificate's kind allows it. The password itself is not kept.
+//! The exchange is that of the `pgwire` crate (RFC 5802, 7677), over TLS with channel binding if
+//! the type of the certificate allows it. The plaintext password is not stored.
 
 use bytes::Bytes;
 use pgwire::api::auth::sasl::scram::{
@@ -23,30 +23,30 @@ const INVALID_PASSWORD: &str = "28P01";
 const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
-/// How clients prove who they are.
+/// Authentication method of the server.
 pub(crate) enum Authentication {
-    /// They need not.
+    /// Clients need no password.
     Trust,
-    /// They know the password.
+    /// Clients must know the password.
     Scram(Box<Scram>),
 }
 
-/// What the server keeps of its password.
+/// SCRAM state derived from the password.
 pub(crate) struct Scram {
     salt: Vec<u8>,
     salted_password: Vec<u8>,
-    /// With the certificate that channels are bound to.
+    /// With the certificate for channel binding.
     bound: Option<ScramServerAuth>,
 }
 
 impl Authentication {
-    /// Prepares for a password, or none. `certificate` is the server's, as PEM.
+    /// Creates the method for a password, or for none. `certificate` is the server's, as PEM.
     pub(crate) fn new(password: Option<&str>, certificate: Option<&[u8]>) -> Authentication {
         let Some(password) = password else { return Authentication::Trust };
         let salt = uuid::Uuid::new_v4().as_bytes().to_vec();
         let bound = certificate.and_then(|pem| {
             let mut server = ScramServerAuth::new();
-            // Some kinds of certificate define no binding; then it is not offered.
+            // Channel binding is not offered for certificates without a defined hash.
             server.configure_certificate(pem).ok().map(|()| server)
         });
         Authentication::Scram(Box::new(Scram {
@@ -56,8 +56,8 @@ impl Authentication {
         }))
     }
 
-    /// Lets a client prove that it may be `user`. The last message is put, but not sent.
-    /// After failed logins the check is delayed ([`crate::pgwire::login_throttle`]).
+    /// Authenticates a client as `user`. The last message is appended to the output, but not
+    /// sent. After failed logins the check is delayed ([`crate::pgwire::login_throttle`]).
     pub(crate) async fn authenticate(
         &self,
         channel: &mut StartChannel,
@@ -133,7 +133,7 @@ impl Scram {
     }
 }
 
-/// Runs a step of the exchange; whatever goes wrong in it, the client learns only that it failed.
+/// Runs a step of the exchange. The client learns of any error only that authentication failed.
 fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>) -> Result<T> {
     let refused = || {
         let message = format!("password authentication failed for user \"{user}\"");
@@ -149,7 +149,7 @@ fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>)
     }
 }
 
-/// Sends the request and waits for the answer.
+/// Sends the request and waits for the client's answer.
 async fn answer(channel: &mut StartChannel) -> Result<PasswordMessageFamily> {
     channel.flush().await?;
     loop {

@@ -1,5 +1,8 @@
-//! Who may cancel what: the sessions that are open, by number, with their secrets. And whose client
-//! is gone: a statement that runs does not read from its socket, so somebody else looks.
+//! Cancel registry: the open sessions by number, with the secrets of cancel requests and their
+//! sockets.
+//!
+//! The registry also finds disconnected clients: a running statement does not read from its
+//! socket, so the server polls the sockets of all sessions.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -23,31 +26,31 @@ struct Entry {
     connection: Arc<Endable>,
 }
 
-/// What the system says of a socket whose other end was closed, or sends no more.
+/// Poll events of a socket whose peer has closed it or its sending side.
 #[cfg(target_os = "linux")]
 const GONE: PollFlags = PollFlags::RDHUP.union(PollFlags::HUP).union(PollFlags::ERR);
 #[cfg(not(target_os = "linux"))]
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
 
-/// A client's socket, to ask whether the other end is there, and to wake who waits for it.
+/// A client's socket, for polling its peer and for ending the connection.
 pub(crate) struct Endable {
     socket: OwnedFd,
     is_ended: AtomicBool,
 }
 
 impl Endable {
-    /// Returns a socket that is not to end.
+    /// Creates the entry of a connection.
     pub(crate) fn of(socket: OwnedFd) -> Endable {
         Endable { socket, is_ended: AtomicBool::new(false) }
     }
 
-    /// Returns whether the connection is to end: its client is not waited for any more.
+    /// Returns whether the connection is to end without waiting for its client.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
 
-    /// Has every read end as if the client had closed the connection, and writes give up that the
-    /// client does not take; what it takes still arrives.
+    /// Ends the connection: reads see the end of the stream, and writes fail if the client does
+    /// not read. Data that the client reads still arrives.
     pub(crate) fn end(&self) {
         self.is_ended.store(true, Ordering::Relaxed);
         if let Err(error) = shutdown(&self.socket, Shutdown::Read) {
@@ -56,24 +59,24 @@ impl Endable {
     }
 }
 
-/// Keeps a session in the registry until it is dropped.
+/// Registration of a session, until it is dropped.
 pub(crate) struct Registration {
     registry: Arc<CancelRegistry>,
     process_id: i32,
-    /// What a cancel request must show.
+    /// The secret of cancel requests.
     pub(crate) secret: i32,
     connection: Arc<Endable>,
 }
 
 impl Registration {
-    /// Returns what ends the connection.
+    /// Returns the connection, for ending it.
     pub(crate) fn connection(&self) -> Arc<Endable> {
         Arc::clone(&self.connection)
     }
 }
 
 impl CancelRegistry {
-    /// Adds a session, with a secret of its own.
+    /// Adds a session and chooses its secret.
     pub(crate) fn register(
         self: &Arc<CancelRegistry>,
         process_id: i32,
@@ -89,12 +92,12 @@ impl CancelRegistry {
         Registration { registry: Arc::clone(self), process_id, secret, connection }
     }
 
-    /// Returns how many sessions there are.
+    /// Returns the number of sessions.
     pub(crate) fn session_count(&self) -> usize {
         self.sessions.lock().len()
     }
 
-    /// Stops the running statement of a session, if the secret is right.
+    /// Cancels the running statement of a session, if the secret is correct.
     pub(crate) fn cancel(&self, process_id: i32, secret: i32) {
         if let Some(entry) = self.sessions.lock().get(&process_id)
             && entry.secret == secret
@@ -103,7 +106,7 @@ impl CancelRegistry {
         }
     }
 
-    /// Stops the running statements of those whose client is gone.
+    /// Cancels the running statements of disconnected clients.
     pub(crate) fn cancel_gone(&self) {
         let sessions = self.sessions.lock();
         let mut sockets: Vec<PollFd<'_>> =
@@ -119,19 +122,19 @@ impl CancelRegistry {
         }
     }
 
-    /// Wakes all sessions that wait for their clients: the server stops.
+    /// Ends the connections of all sessions for shutdown; waiting ones wake up.
     pub(crate) fn wake_all(&self) {
         self.sessions.lock().values().for_each(|entry| entry.connection.end());
     }
 
-    /// Ends the connections of all sessions, also of those whose clients do not read.
+    /// Closes the sockets of all sessions, even if their clients do not read.
     pub(crate) fn cut_off_all(&self) {
         for entry in self.sessions.lock().values() {
             let _ = shutdown(&entry.connection.socket, Shutdown::Both);
         }
     }
 
-    /// Stops the running statements of all sessions.
+    /// Cancels the running statements of all sessions.
     pub(crate) fn cancel_all(&self) {
         for entry in self.sessions.lock().values() {
             entry.handle.cancel();

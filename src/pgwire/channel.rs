@@ -1,12 +1,13 @@
-//! The socket of a client that has been let in, with its two buffers: checked messages in, whole
-//! messages out. It blocks: the thread of the session waits here. While the client is on its way in
-//! it is a [`StartChannel`](crate::pgwire::start_channel::StartChannel).
+//! The socket of a logged-in client with an input and an output buffer of whole messages.
+//!
+//! The session's thread blocks on it. Before login the client has a
+//! [`StartChannel`](crate::pgwire::start_channel::StartChannel).
 //!
 //! # Invariants
 //!
-//! 1. Nothing is sent before someone asks for it ([`Channel::flush`]) or the output passes
-//!    [`OUTPUT_BYTES`]; so the answers to Bind, Execute and Sync leave in one write.
-//! 2. A read that gives up loses nothing: bytes that came stay in the buffer.
+//! 1. Output is sent only by [`Channel::flush`], or when it exceeds [`OUTPUT_BYTES`]; so the
+//!    answers to Bind, Execute and Sync are sent in one write.
+//! 2. A read that times out loses no data: received bytes stay in the buffer.
 
 use std::cell::RefCell;
 use std::io;
@@ -25,32 +26,32 @@ use crate::pgwire::frame;
 use crate::pgwire::frame::{Frame, Malformed, Phase};
 use crate::pgwire::message::Output;
 
-/// The output is sent when it is longer than this, so that results of any size take little memory.
+/// Bytes of output at which it is sent, so that results of any size take little memory.
 pub(crate) const OUTPUT_BYTES: usize = 64 << 10;
-/// How much is read at once, at most.
+/// Maximum bytes of one read.
 const READ_BYTES: usize = 16 << 10;
-/// A buffer that a message has made larger than this is given back afterwards.
+/// Capacity above which a buffer is freed after a large message.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// How often a write that waits for the client looks whether the connection is to end.
+/// Interval at which a blocked write checks whether the connection is to end.
 const WRITE_LOOK: Duration = Duration::from_millis(500);
 
 thread_local! {
-    /// Where bytes are read to before it is known how many there are: what waits in a connection
-    /// takes no more memory than it has bytes.
+    /// Buffer of reads, shared by the connections of a thread: an idle connection holds only the
+    /// bytes that it has received.
     static READ_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into_boxed_slice());
 }
 
-/// The socket, with TLS or without.
+/// The socket, with or without TLS.
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
 }
 
-/// What was read and not taken yet, and what waits to be sent.
+/// Received data that was not taken yet, and output that was not sent yet.
 pub(crate) struct Buffers {
     input: BytesMut,
-    /// Messages that wait to be sent.
+    /// Messages that were not sent yet.
     pub(crate) output: Output,
     context: DecodeContext,
 }
@@ -62,12 +63,12 @@ pub(crate) struct Channel {
     ending: Arc<Endable>,
 }
 
-/// What a read has given.
+/// Outcome of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// Bytes.
+    /// Bytes were received.
     Bytes,
-    /// Nothing within the time for it.
+    /// The read timed out.
     Nothing,
     /// The client has closed the connection.
     End,
@@ -84,12 +85,12 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// Returns what has been read and not taken yet.
+    /// Returns the received data that was not taken yet.
     pub(super) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
     }
 
-    /// Takes the next message of a client with this encoding, if it is there already.
+    /// Takes the next message of a client with this encoding, if it is complete.
     pub(super) fn take(
         &mut self,
         phase: Phase,
@@ -98,15 +99,15 @@ impl Buffers {
         frame::take(&mut self.input, phase, encoding, &self.context)
     }
 
-    /// Returns the bytes that the input takes, and the length that its first message is announced
-    /// to have. What a buffer has beyond that length stays untouched.
+    /// Returns the bytes that the input holds, and the announced length of its first message.
+    /// Capacity beyond that length is not counted, because it is untouched memory.
     fn incoming(&self) -> (usize, usize) {
         let announced = frame::announced(&self.input);
         let filled = self.input.len().max(announced.saturating_add(1));
         (self.input.capacity().min(filled), announced)
     }
 
-    /// Returns the input, to put more into it.
+    /// Returns the input for appending.
     pub(super) fn input_to_fill(&mut self) -> &mut BytesMut {
         if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
             self.input = BytesMut::new();
@@ -114,8 +115,8 @@ impl Buffers {
         &mut self.input
     }
 
-    /// Appends bytes that were read. The memory of a large message is requested so that the
-    /// system may refuse it: the connection ends then, not the process.
+    /// Appends received bytes. The memory of a large message is allocated fallibly: if the system
+    /// has none, the connection ends and not the process.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Buffers {
             input.extend_from_slice(bytes);
             return Ok(());
         }
-        // Its type is not counted by the length that a message announces.
+        // The announced length does not count the type byte.
         let capacity = (2 * needed).min(frame::announced(input) + 1).max(needed);
         let mut grown = Vec::from(std::mem::take(input));
         let reserved = grown.try_reserve_exact(capacity - grown.len());
@@ -138,7 +139,7 @@ impl Buffers {
         reserved.map_err(|_| ErrorKind::OutOfMemory.into())
     }
 
-    /// Forgets the output, which was sent.
+    /// Clears the output after it was sent.
     pub(super) fn sent(&mut self) {
         self.output.bytes.clear();
         if self.output.bytes.capacity() > KEPT_BYTES {
@@ -148,7 +149,7 @@ impl Buffers {
 }
 
 impl Channel {
-    /// Returns the channel of a client that has been let in. A read gives up after `patience`.
+    /// Creates the channel of a logged-in client. A read times out after `patience`.
     pub(super) fn new(
         stream: Stream,
         buffers: Buffers,
@@ -169,30 +170,30 @@ impl Channel {
         }
     }
 
-    /// Returns another handle of the socket, for a task that waits for bytes where
-    /// [`Channel::read`] has found none. Reads and writes block again after [`Channel::block`].
+    /// Returns a duplicate of the socket, for a task that waits for data after [`Channel::read`]
+    /// has timed out. Reads and writes block again after [`Channel::block`].
     pub(crate) fn watched(&self) -> io::Result<tokio::net::TcpStream> {
         let socket = self.socket().try_clone()?;
         socket.set_nonblocking(true)?;
         tokio::net::TcpStream::from_std(socket)
     }
 
-    /// Returns whether there are bytes, or the end; for a channel that does not block.
+    /// Returns whether there is data or the end of the stream; the channel must be non-blocking.
     pub(crate) fn has_bytes(&self) -> bool {
         self.socket().peek(&mut [0]).is_ok()
     }
 
-    /// Has reads and writes block.
+    /// Makes reads and writes block.
     pub(crate) fn block(&self) -> io::Result<()> {
         self.socket().set_nonblocking(false)
     }
 
-    /// Returns the messages that wait to be sent.
+    /// Returns the output that was not sent yet.
     pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.buffers.output
     }
 
-    /// Takes the next message of a client with this encoding, if it is there already.
+    /// Takes the next message of a client with this encoding, if it is complete.
     pub(crate) fn take(
         &mut self,
         phase: Phase,
@@ -201,13 +202,12 @@ impl Channel {
         self.buffers.take(phase, encoding)
     }
 
-    /// Returns the bytes that the message takes that is coming, and the length that it is announced
-    /// to have.
+    /// Returns the bytes that the incomplete message holds, and its announced length.
     pub(crate) fn incoming(&self) -> (usize, usize) {
         self.buffers.incoming()
     }
 
-    /// Waits for bytes, as long as it has the patience.
+    /// Waits for data until the read timeout.
     pub(crate) fn read(&mut self) -> io::Result<ReadOutcome> {
         READ_BUFFER.with_borrow_mut(|buffer| {
             let read = loop {
@@ -225,7 +225,7 @@ impl Channel {
                 Ok(count) => self.buffers.receive(&buffer[..count]).map(|()| ReadOutcome::Bytes),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(ReadOutcome::Nothing),
-                    // A client that leaves without a word of TLS, as most do.
+                    // Most clients close a connection without a TLS close_notify.
                     ErrorKind::UnexpectedEof => Ok(ReadOutcome::End),
                     _ => Err(error),
                 },
@@ -233,17 +233,17 @@ impl Channel {
         })
     }
 
-    /// Returns whether there is so much output that [`Channel::relieve`] sends it.
+    /// Returns whether [`Channel::relieve`] would send the output.
     pub(crate) fn is_full(&self) -> bool {
         self.buffers.output.bytes.len() >= OUTPUT_BYTES
     }
 
-    /// Sends the output if there is much of it; waits while the client does not read.
+    /// Sends the output if it exceeds [`OUTPUT_BYTES`]; blocks while the client does not read.
     pub(crate) fn relieve(&mut self) -> io::Result<()> {
         if self.is_full() { self.flush() } else { Ok(()) }
     }
 
-    /// Sends the output; waits while the client does not read, unless the connection is to end.
+    /// Sends the output; blocks while the client does not read, unless the connection is to end.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let output = &self.buffers.output.bytes;
         let mut sent = 0;
@@ -272,8 +272,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Sends as much of the output as the socket takes at once. What is wrong with the socket is
-    /// found by who waits for it.
+    /// Sends as much output as the socket accepts without blocking. Socket errors are left to the
+    /// next blocking call.
     pub(crate) fn send_some(&mut self) {
         if self.socket().set_nonblocking(true).is_err() {
             return;
@@ -292,13 +292,14 @@ impl Channel {
             }
         }
         bytes.drain(..sent);
-        // If it does not block now, the next write says why.
+        // If this fails, the next write returns the error.
         let _ = self.block();
     }
 
-    /// Sends the output and closes the connection, within a time. The client may be gone already.
+    /// Sends the output and closes the connection, within a time limit. The client may already be
+    /// disconnected.
     pub(crate) fn close(mut self, limit: Duration) {
-        // Whoever does not take it in this time does not get it.
+        // A client that does not read in time loses the output.
         self.ending.end();
         if self.socket().set_write_timeout(Some(limit)).is_err() || self.flush().is_err() {
             return;
@@ -327,7 +328,7 @@ mod tests {
             assert!(input.len() <= KEPT_BYTES || input.capacity() <= LENGTH + 1);
         }
         assert_eq!(buffers.input()[..], message[..]);
-        // What comes behind it grows the buffer again.
+        // The following message makes the buffer grow again.
         buffers.receive(b"S\0\0\0\x04").unwrap();
         assert_eq!(buffers.input().len(), message.len() + 5);
         assert!(buffers.input().ends_with(b"S\0\0\0\x04"));

@@ -1,45 +1,45 @@
-//! What the server's log says of clients: who came and went, whose login failed, what they ran.
+//! Client log: connections, disconnections, failed logins and statements of clients.
 //!
-//! Failed logins are always logged; connections, their ends and statements if `log_connections`,
-//! `log_disconnections` and `log_statement` say so, as in PostgreSQL. All of it has the target
-//! [`TARGET`], so that `BENNU_LOG` can choose it apart from the rest, and names the client's
-//! address, its user and its database.
+//! Failed logins are always logged; connections, disconnections and statements according to
+//! `log_connections`, `log_disconnections` and `log_statement`, as in PostgreSQL. All entries
+//! have the target [`TARGET`], so that `BENNU_LOG` can filter them separately, and the client's
+//! address, user and database.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::config::LogOptions;
 
-/// The target of what is logged of clients.
+/// The log target of entries about clients.
 pub(crate) const TARGET: &str = "bennu::clients";
 
-/// Whom an entry is about.
+/// A client in log entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// Where it connects from.
+    /// Its address.
     pub(crate) address: SocketAddr,
-    /// The user that it names; empty until it does.
+    /// Its user; empty before the startup packet.
     pub(crate) user: String,
-    /// The database that it names; empty until it does.
+    /// Its database; empty before the startup packet.
     pub(crate) database: String,
-    /// The number of its session; 0 until there is one.
+    /// Its session's number; 0 before login.
     pub(crate) process_id: i32,
 }
 
 impl Client {
-    /// Returns a client that has said nothing yet.
+    /// Returns a client before its startup packet.
     pub(crate) fn at(address: SocketAddr) -> Client {
         Client { address, user: String::new(), database: String::new(), process_id: 0 }
     }
 
-    /// Logs that it has connected.
+    /// Logs the connection.
     pub(crate) fn connected(&self, options: &LogOptions) {
         if options.connections {
             tracing::info!(target: TARGET, address = %self.address, "connection received");
         }
     }
 
-    /// Logs that it was let in.
+    /// Logs the successful login.
     pub(crate) fn authorized(&self, options: &LogOptions, application: &str, is_encrypted: bool) {
         if options.connections {
             let Client { address, user, database, process_id } = self;
@@ -50,13 +50,13 @@ impl Client {
         }
     }
 
-    /// Logs that it could not prove who it is.
+    /// Logs the failed login.
     pub(crate) fn login_failed(&self, reason: &str) {
         let Client { address, user, database, .. } = self;
         tracing::warn!(target: TARGET, %address, user, database, reason, "login failed");
     }
 
-    /// Logs that it is gone after so much time.
+    /// Logs the disconnection with the duration of the session.
     pub(crate) fn disconnected(&self, options: &LogOptions, session_time: Duration) {
         if options.disconnections {
             let Client { address, user, database, process_id } = self;
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    /// Logs a statement. `name`: that of the portal, if it runs by the extended protocol.
+    /// Logs a statement. `name` is the portal's name in the extended protocol.
     pub(crate) fn runs(&self, text: &str, name: Option<&str>) {
         let Client { address, user, database, process_id } = self;
         match name {

@@ -1,13 +1,13 @@
-//! A client from its first byte to its last, as a task: it waits for what may never come, and lends
-//! the session a thread while there is something to do.
+//! Client task: serves a client from connect to disconnect.
 //!
 //! ```text
-//!   accepted ── start ──> idle ── bytes ──> a thread works ──┬── nothing comes ──> idle
-//!      (task)    (task)  (task)              (Connection)    └── the end
+//!   accepted ── start ──> idle ── data ──> a thread works ──┬── timeout ──> idle
+//!      (task)    (task)  (task)             (Connection)    └── end
 //! ```
 //!
-//! While a client is on its way in, and while a session waits for its client, there is no thread of
-//! theirs: a connection that sends nothing costs its memory.
+//! A client before login and an idle session are asynchronous tasks without a thread, so that an
+//! idle connection costs only its memory. A thread runs the session while its client sends
+//! messages.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -29,26 +29,25 @@ use crate::pgwire::start_channel::StartChannel;
 use crate::pgwire::startup;
 use crate::pgwire::startup::{Started, TOO_MANY_CLIENTS, TOO_MANY_CONNECTIONS};
 
-/// How long a client may take to get through the start.
+/// Time limit for the login.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a client may take to take its last error.
+/// Time limit for sending the last error.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause between two looks for bytes of an idle client when the process has no descriptor left.
+/// Pause between polls of an idle client when the process has no free descriptor.
 const NO_DESCRIPTOR_PAUSE: Duration = Duration::from_millis(50);
 
-/// Message to a client whose startup slot another one has taken over.
+/// Message to a client whose startup slot was taken over by another client.
 const SLOT_PREEMPTED: &str =
     "too many clients are connecting, and this one has taken longest to log in";
 
-/// The classes of errors that say that a client may not come in: it is not who it says it is, or
-/// there is no such database.
+/// SQLSTATE classes of rejected logins: invalid authorization, and unknown database.
 const NOT_LET_IN: [&str; 2] = ["28", "3D"];
 
-/// Ready when the server stops.
+/// Completes when the server stops.
 type Stopping = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Serves a client from its first byte to its last. Its startup slot is released after the login.
+/// Serves a client from connect to disconnect. Its startup slot is released after the login.
 pub(crate) async fn serve(
     (stream, address): (TcpStream, SocketAddr),
     service: Arc<Service>,
@@ -100,7 +99,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Has a connection work whenever its client sends something, until it ends.
+/// Runs a connection on a thread whenever its client sends data, until it ends.
 async fn work(connection: Box<Connection>, mut stopping: Stopping, terminated: &Notify) {
     let mut worked = on_thread(move || connection.begin()).await;
     while let Worked::Idle(connection) = worked {
@@ -128,7 +127,7 @@ async fn on_thread(part: impl FnOnce() -> Worked + Send + 'static) -> Worked {
 /// Waits until an idle client sends something or disconnects.
 async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Notify) -> Result<()> {
     let socket = match connection.watched() {
-        // The session keeps the descriptors that it has; a thread looks for bytes now and then.
+        // Without a descriptor for waiting, the socket is polled by a thread at intervals.
         Err(error) if is_out_of_descriptors(&error) => {
             tokio::time::sleep(NO_DESCRIPTOR_PAUSE).await;
             return Ok(());
@@ -141,7 +140,7 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
         () = stopping => Err(going_down()),
         () = terminated.notified() => Err(going_down()),
         ready = socket.readable() => Ok(ready?),
-        // The system may not have been asked yet whether there is something.
+        // The readiness event may not have been processed yet.
         error = idle_too_long(limit) => match connection.has_bytes() {
             true => Ok(()),
             false => Err(Failure::Fatal(Box::new(error))),
@@ -149,24 +148,24 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
     }
 }
 
-/// Rejects a client for which the process has no file descriptors, without waiting for it.
+/// Rejects a client for which the process has no file descriptors, without blocking.
 pub(crate) fn reject(stream: &TcpStream) {
     let mut output = Output::default();
     let error = sql::Error::new(TOO_MANY_CONNECTIONS, TOO_MANY_CLIENTS)
         .with_detail("The server has no file descriptors left.");
     output.put_error(Severity::Fatal, &error);
-    // If the socket does not take it at once, the end of the connection says enough.
+    // If the socket does not accept it at once, closing the connection suffices.
     let _ = stream.try_write(&output.bytes);
 }
 
 fn stopped(mut stopping: watch::Receiver<bool>) -> Stopping {
     Box::pin(async move {
-        // A server that is gone stops, too.
+        // A dropped server counts as stopped.
         let _ = stopping.wait_for(|stopping| *stopping).await;
     })
 }
 
-/// Returns the error with which an idle session ends, when its time is up.
+/// Returns the error of an idle timeout, when its time has come.
 async fn idle_too_long(limit: Option<(Instant, sql::Error)>) -> sql::Error {
     match limit {
         Some((limit, error)) => {
@@ -177,7 +176,7 @@ async fn idle_too_long(limit: Option<(Instant, sql::Error)>) -> sql::Error {
     }
 }
 
-/// Tells a client that was not let in why.
+/// Reports the reason to a client whose login failed.
 async fn end(mut channel: StartChannel, failure: Failure) {
     let error = match failure {
         Failure::Statement(error) | Failure::Fatal(error) => error,
@@ -188,6 +187,6 @@ async fn end(mut channel: StartChannel, failure: Failure) {
     };
     tracing::info!(sqlstate = &*error.sqlstate, message = error.message, "a connection ends");
     channel.output().put_error(Severity::Fatal, &error);
-    // A client that does not read is not waited for.
+    // A client that does not read is abandoned after the time limit.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, channel.close()).await;
 }

@@ -1,7 +1,9 @@
-//! The session's side of a connection: messages in, answers out, on a thread that has nothing else
-//! to do and waits where it has to, for the client, for locks and for the log. A client that sends
-//! nothing for [`PATIENCE`] gives the thread back; [`client_task`](crate::pgwire::client_task)
-//! waits for its next message.
+//! Connection of a logged-in client: reads messages, runs them in the session, and sends the
+//! answers.
+//!
+//! It runs on its own thread and blocks on the client, on locks and on the log. If the client
+//! sends nothing for [`PATIENCE`], the thread is released and
+//! [`client_task`](crate::pgwire::client_task) waits for the next message.
 //!
 //! ```text
 //!   start ──> ReadyForQuery ──> message ──┬─ simple query ──────────────┐
@@ -12,12 +14,12 @@
 //!
 //! # Invariants
 //!
-//! 1. What a commit promised is sent only after its ticket says that the log is durable.
-//! 2. No result is held whole: rows are encoded until the output is full, then sent.
-//! 3. A connection gives its thread back only between two statements, with nothing read that was
-//!    not answered.
-//! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is looked
-//!    at, even if it has come already: it may have to wait for something.
+//! 1. The completion of a commit is sent only after its ticket reports that the log is durable.
+//! 2. No result is buffered whole: rows are encoded until the output is full, then sent.
+//! 3. A thread is released only between two statements, when every received message has been
+//!    answered.
+//! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is
+//!    processed, even if it has already arrived: it may block.
 
 use std::io;
 use std::sync::Arc;
@@ -47,67 +49,67 @@ use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
 
-/// How long a session keeps its thread while its client sends nothing: long enough for a client
-/// that is at work, and short beside what starting a thread for the next message costs.
+/// Time for which a session keeps its thread while its client sends nothing: long enough for an
+/// active client, and short for an idle one, whose next message costs the start of a thread.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
-/// How long a client may take to take its last error.
+/// Time limit for sending the last error.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection whose client has been let in.
+/// The connection of a logged-in client.
 pub(crate) struct Connection {
     pub(super) channel: LentChannel,
     pub(super) session: Session,
     pub(super) unnamed: Option<UnnamedStatement>,
-    /// After an error in the extended protocol, until Sync.
+    /// Set after an error in the extended protocol, until Sync.
     skipping: bool,
     service: Arc<Service>,
-    /// The message that is coming.
+    /// The message that is being received.
     incoming: IncomingMessage,
-    /// When ReadyForQuery was sent, if it was the last message: the client's next one may be waited
-    /// for only so long.
+    /// Time at which ReadyForQuery was sent, if it was the last message: idle timeouts count from
+    /// it.
     ready: Option<Instant>,
-    /// As the log names it.
+    /// The client in log entries.
     pub(super) client: Client,
     began: Instant,
     _registration: Registration,
 }
 
-/// The types of two messages.
+/// Types of two messages.
 const SIMPLE_QUERY: u8 = b'Q';
 const COPY_FAIL: u8 = b'f';
 
-/// Why the answering of messages stops.
+/// The next action after a message was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Message,
     End,
 }
 
-/// What there is to be done next.
+/// Input of a connection.
 enum Input {
     Frame(Frame),
     /// The client has sent nothing for [`PATIENCE`].
     Nothing,
-    /// The client has left.
+    /// The client has disconnected.
     End,
 }
 
-/// How a connection gives its thread back.
+/// The state in which a connection releases its thread.
 pub(crate) enum Worked {
-    /// Its client sends nothing.
+    /// The client is idle.
     Idle(Box<Connection>),
-    /// It has ended.
+    /// The connection has ended.
     Ended,
 }
 
-/// Returns the failure that ends a connection because the server stops, or another session wants
-/// that.
+/// Returns the failure of a connection that ends because the server stops or another session has
+/// terminated it.
 pub(super) fn going_down() -> Failure {
     Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
 
 impl Connection {
-    /// Returns the connection of a client that has just been let in.
+    /// Creates the connection of a client that has just logged in.
     pub(super) fn new(
         channel: Channel,
         (mut session, registration): (Session, Registration),
@@ -131,7 +133,7 @@ impl Connection {
         })
     }
 
-    /// Tells the client that it has been let in.
+    /// Reports the successful login to the client.
     pub(super) fn begin(mut self: Box<Connection>) -> Worked {
         let _account = self.session.memory_account().enter();
         self.put_ready();
@@ -141,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Answers the client's messages until it sends no more.
+    /// Answers the client's messages until it is idle.
     pub(super) fn work(mut self: Box<Connection>) -> Worked {
         let _account = self.session.memory_account().enter();
         if let Err(error) = self.channel.block() {
@@ -165,11 +167,11 @@ impl Connection {
         }
     }
 
-    /// Ends the connection, for a reason that the client is told.
+    /// Ends the connection and reports the reason to the client.
     pub(super) fn end(self: Box<Connection>, result: Result<()>) -> Worked {
         let _ = self.channel.block();
         let _account = self.session.memory_account().enter();
-        // What the session holds is let go before the client is told; that may take a while.
+        // Releases the session's resources before the client is informed; this may take a while.
         let Connection { mut channel, session, client, service, began, .. } = *self;
         let _ = run(move || {
             drop(session);
@@ -189,25 +191,26 @@ impl Connection {
         Worked::Ended
     }
 
-    /// Returns the client's socket, to wait for what it sends; [`Connection::work`] takes it back.
+    /// Returns the client's socket, for waiting for data; [`Connection::work`] makes it block
+    /// again.
     pub(super) fn watched(&self) -> io::Result<TcpStream> {
         self.channel.watched()
     }
 
-    /// Returns whether the client has sent something, while the socket is
+    /// Returns whether the client has sent data, while the socket is
     /// [watched](Connection::watched).
     pub(super) fn has_bytes(&self) -> bool {
         self.channel.has_bytes()
     }
 
-    /// Returns until when the client may wait with its next statement, and the error with which the
-    /// session ends then.
+    /// Returns the time of the next idle timeout, and its error.
     pub(super) fn idle_limit(&self) -> Option<(Instant, sql::Error)> {
         let (limit, error) = self.session.idle_limit()?;
         Some((self.ready?.checked_add(limit)?, error))
     }
 
-    /// Returns the next message; waits for it for [`PATIENCE`], if the client may be idle so long.
+    /// Returns the next message; waits for it for [`PATIENCE`], or less if the idle timeout is
+    /// near.
     fn next_input(&mut self) -> Result<Input> {
         loop {
             self.incoming.check()?;
@@ -223,13 +226,13 @@ impl Connection {
             let (bytes, announced) = self.channel.incoming();
             self.incoming.note(bytes, announced)?;
             if self.idle_limit().is_some_and(|(limit, _)| limit < Instant::now() + PATIENCE) {
-                // A read would give up too late.
+                // The read would end after the idle timeout.
                 return Ok(Input::Nothing);
             }
             match self.channel.read()? {
                 ReadOutcome::Bytes => {}
                 ReadOutcome::End if self.incoming.check().is_err() => {}
-                // Whoever ends sessions closes what they read from.
+                // Terminating a session shuts its socket down for reading.
                 ReadOutcome::End if self.is_to_end() => return Err(going_down()),
                 ReadOutcome::End => return Ok(Input::End),
                 ReadOutcome::Nothing => return Ok(Input::Nothing),
@@ -237,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// Returns the next message; waits for it as long as it takes. Nothing, if the client has left.
+    /// Returns the next message; waits without a limit. `None` if the client has disconnected.
     pub(super) fn next_message(&mut self) -> Result<Option<Frame>> {
         loop {
             match self.next_input()? {
@@ -248,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether the server stops, or another session has ended this one.
+    /// Returns whether the server stops or another session has terminated this one.
     pub(super) fn is_to_end(&self) -> bool {
         self.session.is_terminated() || *self.service.stopping.borrow()
     }
@@ -270,14 +273,14 @@ impl Connection {
                 self.put_ready();
                 self.channel.flush()?;
             }
-            // What is left of a COPY that has failed.
+            // Remaining messages of a failed COPY.
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
             message => {
                 let result = self.extended(message);
                 self.skipping = matches!(result, Err(Failure::Statement(_)));
                 self.report(result)?;
                 if self.skipping {
-                    // The client may wait for it before it sends Sync.
+                    // The client may wait for the error before it sends Sync.
                     self.channel.flush()?;
                 }
             }
@@ -286,9 +289,9 @@ impl Connection {
         Ok(Next::Message)
     }
 
-    /// Answers a message whose text cannot be read: a statement that fails.
+    /// Answers a message whose text is not valid in the client's encoding with a statement error.
     fn answer_unreadable(&mut self, kind: u8, error: types::Error) -> Result<Next> {
-        // What is left of a COPY that has failed.
+        // Remaining messages of a failed COPY.
         if self.skipping || kind == COPY_FAIL {
             return Ok(Next::Message);
         }
@@ -301,7 +304,7 @@ impl Connection {
         Ok(Next::Message)
     }
 
-    /// Tells the client that a statement has failed; anything worse is passed on.
+    /// Reports a failed statement to the client; other failures are returned.
     fn report(&mut self, result: Result<()>) -> Result<()> {
         let mut error = match result {
             // Statements are cancelled when the server stops.
@@ -322,14 +325,14 @@ impl Connection {
             session.fail(&mut error);
             Ok(())
         })?;
-        // Whatever becomes of the log, the statement has failed.
+        // The statement has failed, whether or not the log becomes durable.
         let _ = self.settle_statement();
         self.put_notices();
         self.output().put_error(Severity::Error, &error);
         Ok(())
     }
 
-    /// Puts ReadyForQuery, after settings that have changed.
+    /// Appends ReadyForQuery, after ParameterStatus for changed settings.
     fn put_ready(&mut self) {
         for (name, value) in self.session.take_reported() {
             self.output().put_parameter_status(name, &value);
@@ -350,7 +353,7 @@ impl Connection {
         }
     }
 
-    /// Returns the output, in the encoding that the client has now.
+    /// Returns the output, with the client's present encoding.
     fn output(&mut self) -> &mut Output {
         let output = self.channel.output();
         output.encoding = self.session.client_encoding();
@@ -376,12 +379,12 @@ impl Connection {
         prepared: &Arc<Prepared>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
-        // Notices are put into the encoding of the client.
+        // Sets the encoding for notices.
         self.output();
         self.channel.lend(|| run(|| self.session.execute(prepared, parameters)))
     }
 
-    /// Sends the rows of a result, `row_limit` at most. Returns whether that was all of them.
+    /// Sends the rows of a result, at most `row_limit`. Returns whether all rows were sent.
     pub(super) fn send_rows(
         &mut self,
         rows: &mut Rows,
@@ -408,19 +411,19 @@ impl Connection {
         Ok(false)
     }
 
-    /// Ends the implicit transaction, if one is open. Its portals end with it.
+    /// Ends the implicit transaction, if one is open, and its portals.
     pub(super) fn end_implicit(&mut self) -> Result<()> {
         let ticket = run(|| self.session.end_implicit())?;
         self.settle(ticket)
     }
 
-    /// Waits for the commit that the last statement made, if it made one.
+    /// Waits until the commit of the last statement, if any, is durable.
     pub(super) fn settle_statement(&mut self) -> Result<()> {
         let ticket = self.session.take_ticket();
         self.settle(ticket)
     }
 
-    /// Waits until all is durable that the open transaction has seen.
+    /// Waits until all commits that the open transaction has seen are durable.
     pub(super) fn settle_seen(&mut self) -> Result<()> {
         let ticket = self.session.seen();
         self.settle(ticket)

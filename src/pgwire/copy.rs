@@ -1,4 +1,4 @@
-//! COPY through the connection: CopyData in, CopyData out.
+//! COPY in the wire protocol: CopyData messages in both directions.
 
 use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
@@ -17,7 +17,7 @@ use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::Frame;
 
 impl Connection {
-    /// Takes in the rows of COPY … FROM STDIN.
+    /// Receives the rows of COPY … FROM STDIN.
     pub(super) fn copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Completion> {
         let columns = i16::try_from(copy.format.column_count).unwrap_or(i16::MAX);
         let code = i8::from(copy.format.binary);
@@ -38,7 +38,7 @@ impl Connection {
                     let error = Error::new(sqlstate::QUERY_CANCELED, message);
                     return Err(input.located(error, &copy).into());
                 }
-                // Clients may send these at any time.
+                // Clients may send these messages at any time.
                 Some(Frame::Message(Message::Flush(_) | Message::Sync(_))) => {}
                 Some(_) => {
                     let message = "unexpected message during COPY from stdin";
@@ -53,7 +53,7 @@ impl Connection {
         })
     }
 
-    /// Sends the rows of COPY … TO STDOUT, a message for each.
+    /// Sends the rows of COPY … TO STDOUT, one per message.
     pub(super) fn copy_out(&mut self, mut rows: Rows, format: &CopyFormat) -> Result<Completion> {
         let count = rows.columns().len();
         let columns = i16::try_from(count).unwrap_or(i16::MAX);
@@ -73,8 +73,8 @@ impl Connection {
                 encoding.encode_tail(out, start, &mut Pace::never())
             })?;
         }
-        // As in PostgreSQL, the header is in one message with what comes next: clients take the
-        // first message without it.
+        // As in PostgreSQL, one message has the header and the first row (or the end): clients
+        // strip the header from the first message.
         let mut header: &[u8] = if format.binary { &HEADER } else { &[] };
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
@@ -107,7 +107,7 @@ impl Connection {
     }
 }
 
-/// Appends a CopyData message with what `write` appends; nothing, if that fails.
+/// Appends a CopyData message with the output of `write`; nothing if `write` fails.
 fn put_copy_data(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> types::Result<()>,

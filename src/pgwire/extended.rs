@@ -22,13 +22,13 @@ use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Result, run};
 use crate::pgwire::row::{Format, Formats, RowEncoder};
 
-/// The OID of `unknown`: as good as none.
+/// The OID of `unknown`, which counts as no type.
 const UNKNOWN_OID: u32 = 705;
 
-/// The statement that the last Parse without a name has left.
+/// The unnamed statement of the last Parse.
 #[derive(Clone)]
 pub(super) enum UnnamedStatement {
-    /// It has no text.
+    /// Its text is empty.
     Empty,
     /// It can be executed.
     Prepared(Arc<Prepared>),
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Ends the transaction that the messages since the last Sync have shared, unless in a block.
+    /// Ends the implicit transaction of the messages since the last Sync, unless in a block.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.end_implicit()
     }
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Returns a prepared statement; `None` for one without text.
+    /// Returns a prepared statement; `None` for an empty one.
     fn statement(&self, name: Option<&str>) -> sql::Result<Option<Arc<Prepared>>> {
         let Some(name) = name else {
             return match &self.unnamed {
@@ -147,7 +147,7 @@ impl Connection {
         let name = describe.name.as_deref();
         if describe.target_type != TARGET_TYPE_BYTE_STATEMENT {
             let name = name.unwrap_or_default();
-            // A cursor of SQL is a portal, too; Execute gives its values as text.
+            // A cursor of DECLARE is a portal, too; Execute returns its values as text.
             let (columns, formats) = match self.session.portal(name) {
                 Some(portal) => (portal.columns().cloned(), Formats::read(&portal.formats)?),
                 None => match self.session.cursor_columns(name) {
@@ -213,7 +213,7 @@ impl Connection {
         let outcome = match self.run_portal(name, &mut portal, row_limit) {
             Ok(outcome) => outcome,
             Err(failure) => {
-                // One that has failed stays, and cannot be run.
+                // A failed portal remains, but cannot be executed.
                 self.session.put_portal_back(name, portal);
                 return Err(failure);
             }
@@ -221,7 +221,7 @@ impl Connection {
         self.put_notices();
         self.settle_statement()?;
         let now = self.session.transaction_status();
-        // With the transaction all portals have ended.
+        // All portals ended with the transaction.
         if before == TransactionStatus::Idle || now != TransactionStatus::Idle {
             self.session.put_portal_back(name, portal);
         }
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// Sends rows of a cursor that DECLARE has opened.
+    /// Sends rows of a cursor of DECLARE.
     fn execute_cursor(&mut self, name: &str, mut row_limit: usize) -> Result<()> {
         if self.session.cursor_columns(name).is_none() {
             return Err(missing(name).into());
@@ -305,7 +305,7 @@ impl Connection {
     }
 }
 
-/// How many rows of a cursor are read at a time.
+/// Rows of a cursor that are read at a time.
 const CURSOR_ROWS: usize = 1_024;
 
 fn missing(name: &str) -> Error {
@@ -313,7 +313,7 @@ fn missing(name: &str) -> Error {
     Error::new(sqlstate::INVALID_CURSOR_NAME, message)
 }
 
-/// How an Execute ends.
+/// Outcome of an Execute.
 enum Outcome {
     Complete(Completion),
     Suspended,
@@ -324,7 +324,7 @@ fn violation(message: String) -> Error {
     Error::new("08P01", message)
 }
 
-/// Reads the parameter types of a Parse message; 0 leaves one open.
+/// Converts the parameter types of a Parse message; 0 leaves a type open.
 fn parameter_types(
     oids: &[u32],
     type_with_oid: impl Fn(u32) -> Option<SqlType>,
@@ -341,7 +341,7 @@ fn parameter_types(
     oids.iter().map(read).collect()
 }
 
-/// Reads the parameters of a Bind message.
+/// Decodes the parameters of a Bind message.
 fn parameters(
     bind: &Bind,
     prepared: Option<&Prepared>,

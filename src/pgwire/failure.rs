@@ -1,4 +1,4 @@
-//! Why a message could not be answered: the statement failed, or the connection has to end.
+//! Failures of answering a message: a failed statement, or the end of the connection.
 
 use std::any::Any;
 use std::io;
@@ -13,14 +13,14 @@ use crate::pgwire::frame::Malformed;
 /// `insufficient_resources`
 const INSUFFICIENT_RESOURCES: &str = "53000";
 
-/// Failure to answer a message.
+/// A failure to answer a message.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The statement failed; the connection goes on.
+    /// The statement failed; the connection continues.
     Statement(Box<Error>),
-    /// The client is told and the connection ends.
+    /// The error is sent to the client and the connection ends.
     Fatal(Box<Error>),
-    /// The client is gone.
+    /// The client is disconnected.
     Gone(io::Error),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Failure {
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Returns the failure that ends a connection.
+    /// Returns a failure that ends a connection.
     pub(crate) fn fatal(sqlstate: &'static str, message: impl Into<String>) -> Failure {
         Failure::Fatal(Box::new(Error::new(sqlstate, message)))
     }
@@ -64,7 +64,7 @@ impl From<Malformed> for Failure {
     }
 }
 
-/// Runs a piece of a statement. A panic in it ends the session, not the server.
+/// Runs a part of a statement. A panic ends the session, not the server.
 pub(crate) fn run<T>(work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => Ok(result?),
@@ -76,7 +76,7 @@ pub(crate) fn run<T>(work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
     }
 }
 
-/// Returns what a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

@@ -1,15 +1,15 @@
-//! From bytes to the client's messages: every frame is checked before it is decoded.
+//! Frames of the client's messages, which are validated before they are decoded.
 //!
-//! The decoder of the `pgwire` crate reads from whatever follows, so a frame whose inner lengths
-//! lie would make it panic or read into the next message. Here a frame is taken only when its
-//! length is within the bounds of its type, and decoded only after a walk over its body has found
-//! every terminator, count and length in place, from a buffer that ends where the frame ends.
+//! The decoder of the `pgwire` crate trusts inner lengths, so a malformed frame would make it
+//! panic or read into the next message. A frame is taken only if its length is within the bounds
+//! of its type. It is decoded only after a walk over its body has validated every terminator,
+//! count and length, from a buffer that ends with the frame.
 //!
-//! Names and statements come in the encoding of the client: they are UTF-8 in what is decoded. Text
-//! that is not of the encoding makes a frame [`Frame::Unreadable`]: the statement fails, and the
-//! connection goes on.
+//! Names and statements arrive in the client's encoding and are converted to UTF-8 before
+//! decoding. Invalid text makes a frame [`Frame::Unreadable`]: the statement fails, and the
+//! connection continues.
 //!
-//! Not here: what a message means, and the startup packet's parameters (`startup`).
+//! Out of scope: the meaning of messages, and the parameters of the startup packet (`startup`).
 
 use std::ops::Range;
 
@@ -19,39 +19,39 @@ use pgwire::messages::{DecodeContext, Message as _, PgWireFrontendMessage, Proto
 use smallvec::SmallVec;
 use types::encoding::Encoding;
 
-/// The longest message of a client that may send data; as long as the codec takes.
+/// Maximum length of a message with data; the limit of the codec.
 const LARGE: usize = 0x3fff_fffd;
-/// The longest message that carries no data.
+/// Maximum length of a message without data.
 const SMALL: usize = 10_000;
-/// The longest startup packet, as in PostgreSQL.
+/// Maximum length of a startup packet, as in PostgreSQL.
 const STARTUP_BYTES_MAX: usize = 10_000;
 
-/// A frame that is not what the protocol allows. The connection cannot go on.
+/// A protocol violation, after which the connection cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) String);
 
-/// What a client has sent.
+/// A frame of a client.
 #[derive(Debug)]
 pub(crate) enum Frame {
     /// A message.
     Message(PgWireFrontendMessage),
-    /// A message of a type whose text cannot be read.
+    /// A message whose text is not valid in the client's encoding.
     Unreadable {
-        /// The type.
+        /// The message type.
         kind: u8,
-        /// What is wrong with the text.
+        /// The error of the text.
         error: types::Error,
     },
 }
 
 type Result<T> = std::result::Result<T, Malformed>;
 
-/// Which messages may come.
+/// The set of allowed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Answers to an authentication request.
     Authentication,
-    /// Anything that an authenticated client sends.
+    /// Messages of an authenticated client.
     Session,
 }
 
@@ -72,7 +72,7 @@ fn bounds(kind: u8, phase: Phase) -> Option<(usize, usize)> {
     }
 }
 
-/// Returns the state in which the codec decodes anything but startup packets.
+/// Returns the context in which the codec decodes messages other than startup packets.
 pub(crate) fn decode_context() -> DecodeContext {
     let mut context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
     context.awaiting_frontend_ssl = false;
@@ -80,7 +80,7 @@ pub(crate) fn decode_context() -> DecodeContext {
     context
 }
 
-/// Takes the next message of a client with this encoding, if it has come whole.
+/// Takes the next message of a client with this encoding, if it is complete.
 pub(crate) fn take(
     input: &mut BytesMut,
     phase: Phase,
@@ -111,12 +111,12 @@ pub(crate) fn take(
     }
 }
 
-/// Returns the length of the message that a client's input begins with; 0 if it is not known yet.
+/// Returns the announced length of the first message of the input; 0 if it is not known yet.
 pub(crate) fn announced(input: &[u8]) -> usize {
     input.get(1..).and_then(length_word).unwrap_or(0)
 }
 
-/// Returns a frame with texts in UTF-8, if they are not already.
+/// Returns a frame with texts converted to UTF-8; `None` if they already are.
 fn converted(
     frame: &[u8],
     texts: &[Range<usize>],
@@ -150,7 +150,7 @@ fn unexpected(kind: u8, phase: Phase) -> Malformed {
     })
 }
 
-/// Returns the startup packet, without decoding it, if it has come whole.
+/// Takes the startup packet, without decoding it, if it is complete.
 pub(crate) fn take_startup(input: &mut BytesMut) -> Result<Option<BytesMut>> {
     let Some(length) = length_word(input) else { return Ok(None) };
     if !(8..=STARTUP_BYTES_MAX).contains(&length) {
@@ -167,7 +167,7 @@ pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
     let body = packet.get(8..).unwrap_or_default();
     let mut walk = Walk::of(body);
     let invalid = || Malformed("invalid startup packet layout".to_owned());
-    // No encoding is agreed on yet.
+    // The client's encoding is not known yet.
     let is_empty = |walk: &mut Walk<'_>| {
         let text = walk.cstring().map_err(|_| invalid())?;
         std::str::from_utf8(&body[text.clone()]).map_err(|_| invalid())?;
@@ -185,7 +185,7 @@ pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
     }
 }
 
-/// Checks the body of the first SASL message, which the codec hands out undecoded.
+/// Validates the body of the first SASL message, which the codec returns undecoded.
 pub(crate) fn check_sasl_initial(body: &[u8]) -> Result<()> {
     let mut walk = Walk::of(body);
     walk.cstring()?;
@@ -195,11 +195,11 @@ pub(crate) fn check_sasl_initial(body: &[u8]) -> Result<()> {
 
 fn length_word(bytes: &[u8]) -> Option<usize> {
     let word = bytes.first_chunk::<4>()?;
-    // A negative length is far above every bound.
+    // A negative length is read as one above every bound.
     Some(u32::from_be_bytes(*word) as usize)
 }
 
-/// Returns the type of a message as it is written in messages.
+/// Returns a message type for error messages.
 fn name(kind: u8) -> String {
     if kind.is_ascii_graphic() {
         format!("\"{}\"", char::from(kind))
@@ -208,10 +208,10 @@ fn name(kind: u8) -> String {
     }
 }
 
-/// Where texts stand in the body of a message.
+/// Ranges of the texts in the body of a message.
 type Texts = SmallVec<[Range<usize>; 2]>;
 
-/// Checks that the body of a message is what its type says. Returns where its texts are.
+/// Validates the body of a message against its type. Returns the ranges of its texts.
 fn check(kind: u8, body: &[u8]) -> Result<Texts> {
     let mut walk = Walk::of(body);
     let mut texts = Texts::new();
@@ -245,14 +245,14 @@ fn check(kind: u8, body: &[u8]) -> Result<Texts> {
             texts.push(walk.cstring()?);
             walk.bytes(4)?;
         }
-        // Data, or nothing.
+        // Messages with plain data, or without a body.
         _ => return Ok(texts),
     }
     walk.end()?;
     Ok(texts)
 }
 
-/// What is left of a body.
+/// The unread part of a body.
 struct Walk<'a> {
     rest: &'a [u8],
     /// The length of the body.
@@ -277,7 +277,7 @@ impl<'a> Walk<'a> {
         Ok(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
     }
 
-    /// Steps over a length and as many bytes; a length of -1 stands for NULL.
+    /// Skips a length and as many bytes; a length of -1 stands for NULL.
     fn value(&mut self) -> Result<()> {
         let bytes = self.bytes(4)?;
         let length = i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -289,7 +289,7 @@ impl<'a> Walk<'a> {
         self.bytes(length).map(|_| ())
     }
 
-    /// Steps over a text and its terminator; returns where it stands in the body.
+    /// Skips a text and its terminator; returns its range in the body.
     fn cstring(&mut self) -> Result<Range<usize>> {
         let Some(end) = self.rest.iter().position(|byte| *byte == 0) else {
             return Err(Malformed("invalid string: no terminator".to_owned()));
@@ -330,7 +330,7 @@ mod tests {
         take_one(&frame(kind, body)).unwrap_err().0
     }
 
-    /// The next number of a sequence that looks random and is the same in every run.
+    /// Returns the next number of a deterministic pseudorandom sequence.
     fn next(state: &mut u64) -> u64 {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -394,7 +394,7 @@ mod tests {
             panic!("not a Bind: {taken:?}")
         };
         assert_eq!(bind.portal_name.as_deref(), Some("é"));
-        // Values are converted by their types.
+        // Values are converted later, by their types.
         assert_eq!(bind.parameters, [Some(bytes::Bytes::from_static(b"\xe9"))]);
         let win = Encoding::named("win1252").unwrap();
         for (encoding, text, sqlstate) in
@@ -429,7 +429,7 @@ mod tests {
         for _ in 0..60_000 {
             let kind = KINDS[next(&mut state) as usize % KINDS.len()];
             let length = next(&mut state) as usize % 40;
-            // Mostly small numbers, so that counts and terminators are hit often.
+            // Mostly small numbers, so that counts and terminators are frequent.
             let body: Vec<u8> = (0..length)
                 .map(|_| match next(&mut state) % 6 {
                     0 | 1 => 0,
@@ -474,7 +474,7 @@ mod tests {
                         let _ = take(&mut bytes, Phase::Session, encoding, &context);
                     }
                 }
-                // Shorter than it says inside, with the length made to fit.
+                // Body truncated, with the length adapted.
                 if position > 5 {
                     let _ = take_one(&frame(bytes[0], &bytes[5..position]));
                 }

@@ -1,9 +1,10 @@
-//! Messages of which a part has come: a bound on what all of them hold together.
+//! Memory limit of incomplete messages of all connections.
 //!
-//! A client announces the length of a message and sends it as slowly as it likes. Until it has come
-//! whole no statement runs that the memory governor could stop. So where such messages take more
-//! than half of the memory account ([`store::memory`]), the connection of the largest ends, and
-//! others' statements go on. One that is announced to be larger than that ends at once.
+//! A client announces the length of a message and may send it slowly. Until it is complete, no
+//! statement runs that the memory governor could cancel. So if incomplete messages take more than
+//! half of the memory limit ([`store::memory`]), the connection with the largest one ends, and
+//! the others continue. A message with an announced length above that bound ends its connection
+//! at once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,14 +16,14 @@ use sql::error::sqlstate;
 use crate::pgwire::cancel::Endable;
 use crate::pgwire::failure::{Failure, Result};
 
-/// A message that holds less is not counted.
+/// Minimum size of a message that is counted.
 const LEAST_BYTES: usize = 1 << 20;
-/// Bytes by which a message changes before it is counted again.
+/// Change in size after which a message is counted again.
 const STEP_BYTES: usize = 64 << 10;
-/// The part of the memory account that all messages may hold.
+/// Divisor of the memory limit that gives the bound of all messages.
 const PART: usize = 2;
 
-/// The messages of all connections.
+/// The incomplete messages of all connections.
 #[derive(Default)]
 pub(crate) struct IncomingMessages {
     held: Mutex<AHashMap<i32, Held>>,
@@ -35,18 +36,18 @@ struct Held {
     ending: Arc<OnceLock<String>>,
 }
 
-/// The message of one connection.
+/// The incomplete message of one connection.
 pub(crate) struct IncomingMessage {
     all: Arc<IncomingMessages>,
     process_id: i32,
     connection: Arc<Endable>,
     counted: usize,
-    /// The reason for which the connection is to end.
+    /// The reason for which the connection was ended.
     ending: Arc<OnceLock<String>>,
 }
 
 impl IncomingMessages {
-    /// Returns the message of a connection, of which nothing has come.
+    /// Creates the empty message of a connection.
     pub(crate) fn of(
         self: &Arc<IncomingMessages>,
         process_id: i32,
@@ -58,11 +59,12 @@ impl IncomingMessages {
 }
 
 impl IncomingMessage {
-    /// Notes that the message holds so many bytes, and is announced to have this length.
+    /// Records the bytes of the message and its announced length.
     ///
     /// # Errors
     ///
-    /// `53200`, and the connection ends, if it is the largest and all hold too much.
+    /// `53200`, which ends the connection, if the announced length or the sum of all messages
+    /// exceeds the bound and this message is the largest.
     pub(crate) fn note(&mut self, bytes: usize, announced: usize) -> Result<()> {
         self.note_within(store::memory::limit().map(|limit| limit / PART), (bytes, announced))
     }
@@ -92,7 +94,7 @@ impl IncomingMessage {
         self.check()
     }
 
-    /// Notes that the message has come whole.
+    /// Records that the message is complete.
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.counted > 0 {
@@ -100,7 +102,7 @@ impl IncomingMessage {
         }
     }
 
-    /// Fails once the connection is to end for its message.
+    /// Returns an error if the connection was ended because of its message.
     pub(crate) fn check(&self) -> Result<()> {
         self.ending.get().map_or(Ok(()), |detail| Err(refused(detail)))
     }
@@ -119,7 +121,7 @@ impl IncomingMessage {
 }
 
 impl IncomingMessages {
-    /// Ends the connections of the largest messages while all hold more than `bound`.
+    /// Ends the connections of the largest messages while the sum exceeds `bound`.
     fn end_largest(&self, bound: usize) {
         let mut held = self.held.lock();
         loop {
@@ -135,7 +137,7 @@ impl IncomingMessages {
                 largest.bytes >> 20
             );
             tracing::warn!(session = process_id, detail, "a connection ends for its message");
-            // There is one reason; the first counts.
+            // Only the first reason is recorded.
             let _ = largest.ending.set(detail);
             largest.connection.end();
         }
@@ -179,7 +181,7 @@ mod tests {
         let Err(Failure::Fatal(error)) = messages[1].check() else { panic!("it goes on") };
         assert_eq!(error.sqlstate, "53200");
         assert!(error.detail.unwrap().contains("105 MiB, of 100 MiB"));
-        // What has come whole does not count.
+        // A complete message does not count.
         messages[0].end();
         messages[2].note_within(BOUND, (80 << 20, 90 << 20)).unwrap();
         assert!(messages[2].note_within(BOUND, (101 << 20, 101 << 20)).is_err(), "announced");

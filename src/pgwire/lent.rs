@@ -1,9 +1,9 @@
-//! The channel of a connection, lent to the statement that runs: what it raises is sent at once.
+//! Shared channel: lets a running statement send notices at once.
 //!
-//! A statement runs in the thread of its connection, which sends nothing meanwhile. So the channel
-//! is put where the session's sink of notices finds it, and taken back when the statement ends.
-//! Nobody waits for a client that does not read: what its socket does not take stays in the output,
-//! and past [`OUTPUT_BYTES`] in the session.
+//! A statement runs on the thread of its connection, which sends nothing in the meantime. So the
+//! channel is moved to the session's notice sink while the statement runs, and moved back
+//! afterwards. Notices never block on a client that does not read: bytes that the socket does not
+//! accept stay in the output, and beyond [`OUTPUT_BYTES`] in the session.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use sql::session::NoticeSink;
 
 use crate::pgwire::channel::{Channel, OUTPUT_BYTES};
 
-/// See the module.
+/// The channel of a connection, which is accessible to the notice sink while a statement runs.
 pub(super) struct LentChannel {
-    /// It is here but while a statement runs.
+    /// The channel, except while a statement runs.
     channel: Option<Channel>,
     lent: Arc<Mutex<Option<Channel>>>,
 }
 
 impl LentChannel {
-    /// Returns a channel that is here.
+    /// Creates it with a channel.
     pub(super) fn new(channel: Channel) -> LentChannel {
         LentChannel { channel: Some(channel), lent: Arc::default() }
     }
 
-    /// Returns what sends notices while the channel is lent.
+    /// Returns the sink that sends notices while a statement runs.
     pub(super) fn sink(&self) -> NoticeSink {
         let lent = Arc::clone(&self.lent);
         Arc::new(move |notices| {
@@ -44,7 +44,7 @@ impl LentChannel {
         })
     }
 
-    /// Lends the channel while `work` is done.
+    /// Lends the channel to the sink while `work` runs.
     pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> T {
         *self.lent.lock() = self.channel.take();
         let done = work();

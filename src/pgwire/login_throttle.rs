@@ -11,7 +11,7 @@
 //!   the earliest. Failures count for the pair of address and user name, with a delay of at most
 //!   [`USER_DELAY_MAX`], and for the address, with at most [`ADDRESS_DELAY_MAX`], because a guesser
 //!   may vary the name. Attempts wait in parallel: a right password is accepted after
-//!   [`USER_DELAY_MAX`] however many guesses fail beside it, and other users of the address wait
+//!   [`USER_DELAY_MAX`] however many other guesses fail, and other users of the address wait
 //!   [`ADDRESS_DELAY_MAX`] at most. A waiting client holds no thread.
 //!
 //! So an address can try at most `SLOTS_AFTER_FAILURE_MAX / ADDRESS_DELAY_MAX` passwords a second.

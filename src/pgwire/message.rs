@@ -1,7 +1,7 @@
-//! The server's messages, appended to an output buffer.
+//! Messages of the server, appended to an output buffer.
 //!
-//! Messages with text in them are written here, in the encoding of the client; the others are those
-//! of the `pgwire` crate. Rows have an encoder of their own (`row`).
+//! Messages with text are written here, in the encoding of the client; the others are those of
+//! the `pgwire` crate. Rows have their own encoder (`row`).
 
 use bytes::BytesMut;
 use pgwire::messages::Message;
@@ -14,7 +14,7 @@ use types::pieces::Pace;
 
 use crate::pgwire::row::Formats;
 
-/// How bad an error is.
+/// Severity of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     /// The statement has failed.
@@ -23,14 +23,14 @@ pub(crate) enum Severity {
     Fatal,
 }
 
-/// The output buffer: whole messages, waiting to be sent.
+/// The output buffer: whole messages that were not sent yet.
 #[derive(Default)]
 pub(crate) struct Output {
     /// The bytes.
     pub(crate) bytes: Vec<u8>,
     /// The encoding of the client's text.
     pub(crate) encoding: &'static Encoding,
-    /// Where the codec writes one message.
+    /// Buffer of the codec for one message.
     message: BytesMut,
 }
 
@@ -40,7 +40,7 @@ impl Output {
         self.message.clear();
         match message.encode(&mut self.message) {
             Ok(()) => self.bytes.extend_from_slice(&self.message),
-            // The codec refuses only what is longer than clients take.
+            // The codec rejects only messages that exceed the clients' limit.
             Err(error) => tracing::error!(%error, "a message is left out"),
         }
     }
@@ -69,20 +69,20 @@ impl Output {
         self.end(start);
     }
 
-    /// Appends the type of a message and room for its length. Returns where it begins.
+    /// Appends the type of a message and space for its length. Returns its offset.
     fn begin(&mut self, kind: u8) -> usize {
         self.bytes.extend_from_slice(&[kind, 0, 0, 0, 0]);
         self.bytes.len() - 5
     }
 
-    /// Fills in the length of the message that begins there.
+    /// Fills in the length of the message at an offset.
     fn end(&mut self, start: usize) {
         let length = (self.bytes.len() - start - 1) as u32;
         self.bytes[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Appends text and a terminator. There is `?` for what the client's encoding has not: it is to
-    /// learn of an error in any case.
+    /// Appends text and a terminator. Characters that the client's encoding lacks become `?`:
+    /// errors must be delivered in any case.
     fn put_text(&mut self, text: &str) {
         match self.encoding.is_utf8() {
             true => self.bytes.extend_from_slice(text.as_bytes()),
@@ -91,7 +91,7 @@ impl Output {
         self.bytes.push(0);
     }
 
-    /// Appends a setting that the client is to know of.
+    /// Appends ParameterStatus for a setting.
     pub(crate) fn put_parameter_status(&mut self, name: &str, value: &str) {
         let start = self.begin(b'S');
         self.put_text(name);
@@ -99,11 +99,11 @@ impl Output {
         self.end(start);
     }
 
-    /// Appends the columns of a result, with the OIDs and numbers of the columns that they are.
+    /// Appends the columns of a result, with the OIDs of their tables and their column numbers.
     ///
     /// # Errors
     ///
-    /// 22P05 if the client's encoding has not what is in a name. Nothing is appended then.
+    /// 22P05 if the client's encoding lacks a character of a name. Nothing is appended then.
     pub(crate) fn put_row_description(
         &mut self,
         columns: &[OutputColumn],
@@ -141,7 +141,7 @@ impl Output {
     }
 }
 
-/// Returns the fields of an error or notice by their letters.
+/// Returns the fields of an error or notice with their field codes.
 fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     let domain = error.data_type.as_deref();
     let schema = error.schema.clone().or_else(|| domain.map(|(schema, _)| schema.clone()));
@@ -169,7 +169,7 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     all.into_iter()
         .filter_map(present)
         .map(|(letter, text)| {
-            // A terminator within, from data that is quoted, would end the field.
+            // A NUL from quoted data would terminate the field.
             let text = if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
             (letter, text)
         })

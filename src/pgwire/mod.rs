@@ -1,8 +1,8 @@
-//! The Postgres protocol, version 3: frames, start, queries, COPY, cancellation.
+//! The PostgreSQL wire protocol, version 3: frames, startup, queries, COPY, cancellation.
 //!
-//! Messages, their layouts and SCRAM come from the `pgwire` crate; the loop, the checks before
-//! decoding, the buffers and the rows are our own, because the crate's loop sends message by
-//! message and holds results whole.
+//! Messages, their layouts and SCRAM come from the `pgwire` crate. The message loop, the
+//! validation before decoding, the buffers and the row encoder are bennu's own, because the
+//! crate's loop sends each message separately and buffers results whole.
 //!
 //! Modules, bottom up.
 

@@ -1,4 +1,4 @@
-//! DataRow messages, written straight from column batches into the output buffer.
+//! DataRow encoder: writes rows of column batches directly into the output buffer.
 
 use std::num::NonZeroU32;
 
@@ -14,20 +14,20 @@ use types::{Batch, DataType, Vector};
 
 use crate::vector_text;
 
-/// The longest row that clients take.
+/// Maximum bytes of a row that clients accept.
 const ROW_BYTES_MAX: usize = 0x3fff_ffff;
 
-/// In which form values travel.
+/// Transfer format of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// As `psql` shows them.
+    /// The output of the type's output function.
     Text,
-    /// As `typsend` gives them.
+    /// The output of the type's `typsend` function.
     Binary,
 }
 
 impl Format {
-    /// Returns the format of a code of the protocol.
+    /// Returns the format of a protocol code.
     pub(crate) fn from_code(code: i16) -> sql::Result<Format> {
         match code {
             0 => Ok(Format::Text),
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Returns the code of the protocol.
+    /// Returns the protocol code.
     pub(crate) fn code(self) -> i16 {
         match self {
             Format::Text => 0,
@@ -45,32 +45,32 @@ impl Format {
     }
 }
 
-/// The formats of a list of values, as Bind gives them: none, one for all, or one for each.
+/// The formats of a list of values, as in Bind: none, one for all, or one for each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Formats(SmallVec<[Format; 8]>);
 
 impl Formats {
-    /// Returns the codes, to be read again.
+    /// Returns the protocol codes.
     pub(crate) fn codes(&self) -> FormatCodes {
         self.0.iter().map(|format| format.code()).collect()
     }
 
-    /// Reads format codes.
+    /// Converts protocol codes.
     pub(crate) fn read(codes: &[i16]) -> sql::Result<Formats> {
         codes.iter().map(|code| Format::from_code(*code)).collect::<sql::Result<_>>().map(Formats)
     }
 
-    /// Returns the binary form for all values.
+    /// Returns the binary format for all values.
     pub(crate) fn binary() -> Formats {
         Formats(SmallVec::from_slice(&[Format::Binary]))
     }
 
-    /// Returns how many codes were given.
+    /// Returns the number of codes.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether the codes are right for `count` values.
+    /// Returns whether the number of codes is valid for `count` values.
     pub(crate) fn suit(&self, count: usize) -> bool {
         self.0.len() <= 1 || self.0.len() == count
     }
@@ -85,14 +85,14 @@ impl Formats {
     }
 }
 
-/// Writes the rows of one result.
+/// The encoder of the rows of one result.
 pub(crate) struct RowEncoder {
-    /// Of each its type, and that of arrays of a domain if it is of such.
+    /// For each column its type, the array type if it is an array of a domain, and its format.
     columns: SmallVec<[(DataType, Option<NonZeroU32>, Format); 8]>,
 }
 
 impl RowEncoder {
-    /// Returns the encoder of a result with these columns.
+    /// Creates the encoder of a result with these columns.
     pub(crate) fn new(columns: &[OutputColumn], formats: &Formats) -> RowEncoder {
         let form = |(at, column): (usize, &OutputColumn)| {
             (column.sql_type.base, column.sql_type.domain_array, formats.at(at))
@@ -100,13 +100,13 @@ impl RowEncoder {
         RowEncoder { columns: columns.iter().enumerate().map(form).collect() }
     }
 
-    /// Appends rows from `row` on, until the batch ends or the output passes `limit` bytes. Returns
-    /// the row to go on with.
+    /// Appends rows from `row` on, until the batch ends or the output exceeds `limit` bytes.
+    /// Returns the row to continue with.
     ///
     /// # Errors
     ///
-    /// 54000 if a row is too long for a message; 22P05 if the client's encoding has not what is in
-    /// it; 57014. Nothing of the row is left then.
+    /// 54000 if a row is too long for a message; 22P05 if the client's encoding lacks a
+    /// character; 57014. A failed row leaves no bytes.
     pub(crate) fn write_rows(
         &self,
         batch: &Batch,
@@ -115,7 +115,7 @@ impl RowEncoder {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> sql::Result<usize> {
-        // Nobody pays for other encodings who has none.
+        // UTF-8 clients do not pay for conversions.
         let write = match style.encoding.is_utf8() {
             true => RowEncoder::write_row::<true>,
             false => RowEncoder::write_row::<false>,
@@ -131,7 +131,7 @@ impl RowEncoder {
         Ok(row)
     }
 
-    /// Appends a row; `UTF8`: that is the client's encoding.
+    /// Appends a row. `UTF8` is set if it is the client's encoding.
     fn write_row<const UTF8: bool>(
         &self,
         batch: &Batch,
@@ -160,7 +160,7 @@ impl RowEncoder {
                 Format::Binary => {
                     write_binary(vector, row, *data_type, style, out)?;
                     if let Some(array) = of_domain {
-                        // The domain has the number before.
+                        // The domain's OID is one less than its array type's.
                         let element = value + 4 + ARRAY_ELEMENT;
                         let domain = (array.get() - 1).to_be_bytes();
                         out[element..element + 4].copy_from_slice(&domain);
@@ -176,15 +176,15 @@ impl RowEncoder {
         }
         out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
         if length >= PIECE {
-            // What is written goes out whole, as fast as the client takes it.
+            // Long values are sent whole, at the client's speed, so the flag is checked here.
             style.interrupt.check()?;
         }
         Ok(())
     }
 }
 
-/// Where the binary form of an array names the type of its elements: behind the number of
-/// dimensions and whether there are NULLs.
+/// Offset of the element type in the binary form of an array: behind the number of dimensions and
+/// the NULL flag.
 const ARRAY_ELEMENT: usize = 8;
 
 /// Appends the binary form of a value that is not NULL.

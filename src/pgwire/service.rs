@@ -1,4 +1,4 @@
-//! State that all connections of a server share.
+//! State that is shared by all connections of a server.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::pgwire::cancel::CancelRegistry;
 use crate::pgwire::incoming::IncomingMessages;
 use crate::pgwire::login_throttle::LoginThrottle;
 
-/// State that all connections of a server share.
+/// State that is shared by all connections of a server.
 pub(crate) struct Service {
-    /// Where sessions are opened.
+    /// The database on which sessions are opened.
     pub(crate) database: Database,
-    /// How TLS is set up, if it is offered.
+    /// The TLS setup, if TLS is offered.
     pub(crate) tls: Option<TlsAcceptor>,
-    /// Clients that do not use TLS are turned away.
+    /// Clients without TLS are rejected.
     pub(crate) tls_required: bool,
-    /// Who may come in.
+    /// The authentication method.
     pub(crate) authentication: Authentication,
     /// The open sessions.
     pub(crate) cancels: Arc<CancelRegistry>,
-    /// Their messages that have come in part.
+    /// Their incomplete messages.
     pub(crate) incoming: Arc<IncomingMessages>,
     /// Startup slots and failed logins.
     pub(crate) login_throttle: Arc<LoginThrottle>,
-    /// How many sessions there may be.
+    /// Maximum number of sessions.
     pub(crate) connections_max: usize,
-    /// What is logged of clients.
+    /// Log settings for clients.
     pub(crate) log: LogOptions,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }

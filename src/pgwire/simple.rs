@@ -1,7 +1,7 @@
-//! The simple query protocol: text in, all results out.
+//! The simple query protocol: one text in, all results out.
 //!
-//! The statements of one message share an implicit transaction, as in PostgreSQL; the last of them
-//! is reported complete after the commit. A text that comes again and again is planned once.
+//! The statements of one message share an implicit transaction, as in PostgreSQL; the completion
+//! of the last one is sent after the commit. Plans of repeated texts are cached.
 
 use std::sync::Arc;
 

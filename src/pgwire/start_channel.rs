@@ -1,5 +1,5 @@
-//! The socket of a client on its way in: it waits as a task and holds no thread, whatever the
-//! client sends, or does not. The session goes on with a [`Channel`].
+//! The socket of a client before login. It is asynchronous, so that a client that sends nothing
+//! holds no thread. The session continues with a [`Channel`].
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,25 +19,25 @@ use crate::pgwire::channel::{Buffers, Channel, Stream};
 use crate::pgwire::frame::{Frame, Malformed, Phase};
 use crate::pgwire::message::Output;
 
-/// How much is read at once, at least.
+/// Minimum space for one read.
 const READ_BYTES: usize = 4 << 10;
 
-/// The socket, with TLS or without.
+/// The socket, with or without TLS.
 enum StartStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// TLS was being set up and failed.
+    /// The TLS handshake has failed.
     Closed,
 }
 
-/// The connection of a client on its way in.
+/// The connection of a client before login.
 pub(crate) struct StartChannel {
     stream: StartStream,
     buffers: Buffers,
 }
 
 impl StartChannel {
-    /// Returns the channel of a new connection.
+    /// Creates the channel of a new connection.
     pub(crate) fn new(stream: TcpStream) -> StartChannel {
         StartChannel { stream: StartStream::Plain(stream), buffers: Buffers::default() }
     }
@@ -47,7 +47,7 @@ impl StartChannel {
         matches!(self.stream, StartStream::Tls(_))
     }
 
-    /// Returns another handle of the socket, which ends with neither.
+    /// Returns a duplicate of the socket, which remains open when either is closed.
     pub(crate) fn socket(&self) -> io::Result<OwnedFd> {
         match &self.stream {
             StartStream::Plain(stream) => stream.as_fd().try_clone_to_owned(),
@@ -56,18 +56,18 @@ impl StartChannel {
         }
     }
 
-    /// Returns what has been read and not taken yet.
+    /// Returns the received data that was not taken yet.
     pub(crate) fn input(&mut self) -> &mut BytesMut {
         self.buffers.input()
     }
 
-    /// Returns the messages that wait to be sent.
+    /// Returns the output that was not sent yet.
     pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.buffers.output
     }
 
-    /// Sets up TLS. Nothing of the plaintext is carried over: the caller has checked that nothing
-    /// followed the request.
+    /// Starts TLS. The caller has checked that no plaintext followed the request; none is carried
+    /// over.
     pub(crate) async fn encrypt(&mut self, acceptor: &TlsAcceptor) -> io::Result<()> {
         assert!(self.input().is_empty(), "plaintext must not be carried into TLS");
         let StartStream::Plain(stream) = std::mem::replace(&mut self.stream, StartStream::Closed)
@@ -78,12 +78,12 @@ impl StartChannel {
         Ok(())
     }
 
-    /// Takes the next message, if it is there already.
+    /// Takes the next message, if it is complete.
     pub(crate) fn take(&mut self, phase: Phase) -> Result<Option<Frame>, Malformed> {
         self.buffers.take(phase, Encoding::utf8())
     }
 
-    /// Waits for bytes. Returns whether any came; none come after the end.
+    /// Waits for data. Returns whether any was received; none is after the end of the stream.
     pub(crate) async fn read(&mut self) -> io::Result<bool> {
         let input = self.buffers.input_to_fill();
         input.reserve(READ_BYTES);
@@ -110,7 +110,7 @@ impl StartChannel {
         Ok(())
     }
 
-    /// Sends the output and closes the connection. The client may be gone already.
+    /// Sends the output and closes the connection. The client may already be disconnected.
     pub(crate) async fn close(mut self) {
         if self.flush().await.is_err() {
             return;
@@ -122,7 +122,7 @@ impl StartChannel {
         };
     }
 
-    /// Returns the channel of the session, whose reads give up after `patience`.
+    /// Returns the channel of the session, whose reads time out after `patience`.
     pub(crate) fn into_channel(
         self,
         patience: Duration,

@@ -1,8 +1,8 @@
-//! The start of a connection: encryption, the startup packet, authentication, the session.
+//! Startup of a connection: encryption, the startup packet, authentication, the session.
 //!
-//! The prologue is our own, so that nothing a client, or someone in between, sends in plaintext
-//! before TLS can be taken for something sent under it (CVE-2021-23214): whatever follows an
-//! SSLRequest before the answer ends the connection.
+//! The negotiation is bennu's own, so that plaintext of a client, or of an attacker in between,
+//! cannot be taken for data under TLS (CVE-2021-23214): any data between an SSLRequest and its
+//! answer ends the connection.
 
 use std::collections::BTreeMap;
 
@@ -25,32 +25,31 @@ use crate::pgwire::start_channel::StartChannel;
 const SSL_REQUEST: i32 = 80_877_103;
 const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
-/// Protocol 3.0, the one that is spoken.
+/// The supported protocol, 3.0.
 const PROTOCOL: i32 = 3 << 16;
-/// The database that there is; one with the user's name is the same, as clients default to it.
+/// The only database; the user's name is an alias, because clients use it by default.
 const DATABASE: &str = "bennu";
-/// Databases that every server of PostgreSQL has, and tools connect to that look for others: the
-/// one that there is.
+/// Aliases of the database: those that every PostgreSQL server has and tools connect to.
 const ALWAYS_THERE: [&str; 2] = ["postgres", "template1"];
 
-/// The SQLSTATE of clients that are too many.
+/// The SQLSTATE of too many connections.
 pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
-/// What they are told.
+/// Its message.
 pub(super) const TOO_MANY_CLIENTS: &str = "sorry, too many clients already";
-/// What they are told while there are places for the owner of the database.
+/// Its message while only connections for the owner of the database are left.
 const RESERVED: &str =
     "remaining connection slots are reserved for non-replication superuser connections";
 
-/// A session whose client has been let in.
+/// A session whose client has logged in.
 pub(crate) struct Started {
     /// The session.
     pub(crate) session: Session,
-    /// Keeps the session cancellable.
+    /// Registration for cancel requests.
     pub(crate) registration: Registration,
 }
 
-/// Brings a new connection up to its first ReadyForQuery, which is not sent yet. Returns nothing
-/// for a connection that wanted only to cancel a statement, or left.
+/// Starts a connection up to its first ReadyForQuery, which is not sent yet. Returns `None` for a
+/// cancel request and for a client that has disconnected.
 pub(crate) async fn start(
     channel: &mut StartChannel,
     service: &Service,
@@ -100,8 +99,8 @@ pub(crate) async fn start(
     Ok(Some(Started { session, registration }))
 }
 
-/// Fails if there are as many sessions as there may be. The last few places are for the user that
-/// owns the database, who can end others.
+/// Returns an error if the maximum number of sessions is reached. The last few are reserved for
+/// the user that owns the database, who can terminate others.
 fn check_room(service: &Service, user: &str) -> Result<()> {
     let free = service.connections_max.saturating_sub(service.cancels.session_count());
     let message = match free {
@@ -118,7 +117,7 @@ async fn prologue(channel: &mut StartChannel, service: &Service) -> Result<Optio
     loop {
         let packet = loop {
             let taken = frame::take_startup(channel.input()).unwrap_or_else(|error| {
-                // As by PostgreSQL, whoever speaks no protocol of ours is not answered.
+                // As in PostgreSQL, clients of unknown protocols get no answer.
                 tracing::debug!(error = error.0, "a connection ends");
                 Some(BytesMut::new())
             });
@@ -161,7 +160,7 @@ fn word(packet: &[u8], at: usize) -> i32 {
     packet[at..].first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes))
 }
 
-/// Decodes the startup packet and settles the version of the protocol.
+/// Decodes the startup packet and negotiates the protocol version.
 fn decode(channel: &mut StartChannel, packet: BytesMut) -> Result<Startup> {
     let version = word(&packet, 4);
     let (major, minor) = (version >> 16, version & 0xffff);
@@ -217,8 +216,8 @@ fn apply(
     Ok(())
 }
 
-/// Reads the parameter `options`: `-c name=value`, `-cname=value`, `--name=value`, with backslashes
-/// before blanks that are meant.
+/// Parses the parameter `options`: `-c name=value`, `-cname=value`, `--name=value`, with
+/// backslash-escaped blanks.
 fn settings(options: &str) -> sql::Result<Vec<(String, String)>> {
     let invalid = |word: &str| {
         Error::new(

@@ -1,11 +1,11 @@
-//! Splitter of SQL text into statements: a statement ends with a semicolon outside of quotes,
+//! Splitter of SQL text into statements. A statement ends with a semicolon outside of quotes,
 //! dollar quotes and comments.
 
-/// A text, split.
+/// A split text.
 pub(super) struct Split<'a> {
-    /// The statements that have ended.
+    /// The complete statements.
     pub(super) statements: Vec<&'a str>,
-    /// The text behind the last of them.
+    /// The text after the last complete statement.
     pub(super) rest: &'a str,
     /// The text ends within quotes or a comment.
     pub(super) is_quoted: bool,
@@ -28,8 +28,8 @@ pub(super) fn split(text: &str) -> Split<'_> {
     Split { statements, rest: &text[begin..], is_quoted }
 }
 
-/// Returns the end of the token that begins at a place, and whether the text ends within it: a
-/// word, quotes, a comment, or one other character.
+/// Returns the end of the token that begins at `at`, and whether the text ends within it. A token
+/// is a word, a quoted text, a comment or one other character.
 fn token_end(text: &str, at: usize) -> (usize, bool) {
     let rest = &text[at..];
     let until = |opening: usize, end: &str| match rest[opening..].find(end) {
@@ -63,7 +63,7 @@ fn is_of_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Returns the dollar quote that a text begins with.
+/// Returns the opening dollar quote at the start of a text.
 fn dollar_tag(text: &str) -> Option<&str> {
     let name = &text[1..];
     let end = name.find(|one| !is_of_word(one))?;
@@ -71,7 +71,7 @@ fn dollar_tag(text: &str) -> Option<&str> {
     is_tag.then(|| &text[..end + 2])
 }
 
-/// Returns the end of a string with backslashes whose contents begin at a place.
+/// Returns the end of a string with backslash escapes whose contents begin at `begin`.
 fn escaped_end(text: &str, begin: usize) -> (usize, bool) {
     let mut characters = text[begin..].char_indices();
     while let Some((offset, character)) = characters.next() {
@@ -84,7 +84,7 @@ fn escaped_end(text: &str, begin: usize) -> (usize, bool) {
     (text.len(), true)
 }
 
-/// Returns the end of a comment that begins at a place; comments nest.
+/// Returns the end of a comment whose contents begin at `begin`; comments nest.
 fn comment_end(text: &str, begin: usize) -> (usize, bool) {
     let (mut at, mut depth) = (begin, 0_usize);
     while let Some(place) = text[at..].find(['/', '*']) {

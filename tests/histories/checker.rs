@@ -1,10 +1,10 @@
 //! Checker of list-append histories: aborted and intermediate reads, lost and torn transactions,
 //! and cycles of dependencies.
 //!
-//! Every append adds a value of its own to the list of a key, and lists only grow. So the last read
-//! of a key tells the order of all its versions, and each read tells which version it saw: who
-//! wrote it (`wr`), who wrote the version after it (`rw`), and who wrote after whom (`ww`). What an
-//! isolation level promises is that some cycles of these do not occur:
+//! Every append adds a unique value to the list of a key, and lists only grow. So the last read
+//! of a key gives the order of all its versions, and each read identifies the version it saw: its
+//! writer (`wr`), the writer of the next version (`rw`), and the order of writers (`ww`).
+//! Isolation levels exclude certain cycles of these dependencies:
 //!
 //! | level | no cycle of |
 //! | --- | --- |
@@ -12,14 +12,15 @@
 //! | repeatable read | ww, wr, real time and rw, where no two rw follow each other |
 //! | serializable | ww, wr, rw, the order within sessions |
 //!
-//! Real time counts because a snapshot covers all that was acknowledged before it was taken.
+//! Real time is a dependency because a snapshot includes all transactions acknowledged before it
+//! was taken.
 //!
 //! Source: Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental
 //! observations" (2020); for snapshots, Cerone and Gotsman, "Analysing snapshot isolation" (2016).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// What the transactions of a history were promised.
+/// Isolation level of the transactions of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     ReadCommitted,
@@ -32,11 +33,11 @@ pub(crate) enum Level {
 pub(crate) enum Operation {
     /// A value, which no other append has, was added to the list of a key.
     Append { key: u64, value: u64 },
-    /// The list of a key was seen.
+    /// The list of a key was read.
     Read { key: u64, list: Vec<u64> },
 }
 
-/// How a transaction ended, as its client knows.
+/// Outcome of a transaction, as known to its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Committed,
@@ -48,25 +49,25 @@ pub(crate) enum Outcome {
 /// One transaction.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded {
-    /// Its session; transactions of one follow each other.
+    /// Its session; the transactions of a session are sequential.
     pub(crate) session: u64,
-    /// When BEGIN was sent, and when the outcome was known; any clock that rises.
+    /// Times at which BEGIN was sent and the outcome was known, by a monotonic clock.
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) operations: Vec<Operation>,
     pub(crate) outcome: Outcome,
 }
 
-/// Why one transaction comes before another.
+/// Dependency of one transaction on another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dependency {
-    /// It wrote the version before.
+    /// The other wrote the next version.
     WriteWrite,
-    /// It wrote what the other has read.
+    /// The other read its version.
     WriteRead,
     /// It read the version before the other's.
     ReadWrite,
-    /// It ended before the other began, or is the one before it in its session.
+    /// It ended before the other began, or precedes it in its session.
     Order,
 }
 
@@ -75,25 +76,25 @@ struct Edge {
     why: Dependency,
 }
 
-/// Where a value was appended.
+/// An appended value.
 struct Written {
     transaction: usize,
-    /// Whether the same transaction appended to the key afterwards.
+    /// The same transaction did not append to the key again.
     is_last: bool,
 }
 
 /// A history with the order of the versions of each key.
 struct History<'a> {
     transactions: &'a [Recorded],
-    /// The lists in the end.
+    /// The final lists.
     versions: &'a BTreeMap<u64, Vec<u64>>,
     writers: HashMap<u64, Written>,
     level: Level,
     anomalies: Vec<String>,
 }
 
-/// Returns what is wrong with a history, a line each. `versions` are the lists of all keys, read
-/// when all transactions had ended.
+/// Returns the anomalies of a history, one per line. `versions` are the lists of all keys, read
+/// after all transactions have ended.
 pub(crate) fn check(
     transactions: &[Recorded],
     versions: &BTreeMap<u64, Vec<u64>>,
@@ -133,8 +134,8 @@ impl History<'_> {
         self.anomalies.push(what);
     }
 
-    /// Checks that what was acknowledged is there once, what was aborted is not, and what is not
-    /// known is there as a whole or not at all.
+    /// Checks that acknowledged appends exist once, aborted ones do not exist, and transactions
+    /// with an unknown outcome are atomic.
     fn check_outcomes(&mut self) {
         let mut found: HashMap<u64, u64> = HashMap::new();
         for (key, list) in self.versions {
@@ -167,7 +168,7 @@ impl History<'_> {
         }
     }
 
-    /// Checks the reads of all transactions that have committed; returns the dependencies.
+    /// Checks the reads of all committed transactions; returns the dependencies.
     fn dependencies(&mut self) -> Vec<Vec<Edge>> {
         let mut edges: Vec<Vec<Edge>> = self.transactions.iter().map(|_| Vec::new()).collect();
         for list in self.versions.values() {
@@ -183,7 +184,7 @@ impl History<'_> {
         edges
     }
 
-    /// Adds the dependency of the writer of one value on that of another one.
+    /// Adds a dependency between the writers of two values.
     fn add(&self, edges: &mut [Vec<Edge>], (from, why): (u64, Dependency), to: u64) {
         if let (Some(from), Some(to)) = (self.writers.get(&from), self.writers.get(&to))
             && from.transaction != to.transaction
@@ -223,7 +224,7 @@ impl History<'_> {
         }
     }
 
-    /// Adds what it means that a transaction has seen a version.
+    /// Adds the dependencies of a transaction that has read a version.
     fn add_version(
         &mut self,
         reader: usize,
@@ -282,7 +283,7 @@ impl History<'_> {
     }
 }
 
-/// Transactions, moments, and what comes before what.
+/// Graph of transactions and points in time.
 struct Graph {
     edges: Vec<Vec<(usize, String)>>,
     transaction_count: usize,
@@ -297,8 +298,8 @@ impl Graph {
         self.edges[from].push((to, why));
     }
 
-    /// Adds that a transaction comes before those that began after its end. Moments stand between,
-    /// so that there are not as many edges as pairs.
+    /// Adds the dependencies of transactions on those that ended before they began. Nodes for
+    /// points in time keep the number of edges linear.
     fn add_real_time(&mut self, transactions: &[Recorded]) {
         let ended = |recorded: &Recorded| recorded.outcome == Outcome::Committed;
         let mut ends: Vec<(u64, usize)> = transactions
@@ -338,7 +339,7 @@ impl Graph {
         }
     }
 
-    /// Adds, for each edge, one that goes on from its end by one of the edges of `next`.
+    /// Adds, for each edge, its compositions with one edge of `next`.
     fn follow_by_one(&mut self, next: impl Fn(usize) -> Vec<usize>) {
         for from in 0..self.edges.len() {
             let mut longer = Vec::new();
@@ -351,7 +352,8 @@ impl Graph {
         }
     }
 
-    /// Returns a shortest cycle through one transaction of each strongly connected set, as text.
+    /// Returns a shortest cycle through one transaction of each strongly connected component, as
+    /// text.
     fn cycles(&self) -> Vec<String> {
         let mut reported = vec![false; self.edges.len()];
         let mut cycles = Vec::new();
@@ -375,8 +377,8 @@ impl Graph {
         cycles
     }
 
-    /// Returns the nodes that are left when all that nothing leads to, or that lead nowhere, have
-    /// been taken away again and again: all that are on a cycle, and some between cycles.
+    /// Returns the nodes that remain after repeatedly removing nodes without incoming or outgoing
+    /// edges: all nodes on cycles, and some between cycles.
     fn nodes_on_cycles(&self) -> Vec<usize> {
         let mut incoming = vec![0_usize; self.edges.len()];
         for (to, _) in self.edges.iter().flatten() {
@@ -395,7 +397,7 @@ impl Graph {
         (0..incoming.len()).filter(|node| incoming[*node] > 0).collect()
     }
 
-    /// Returns the shortest way from a node back to itself.
+    /// Returns the shortest path from a node back to itself.
     fn path_back(&self, start: usize) -> Option<Vec<(usize, &str)>> {
         let mut came: HashMap<usize, (usize, &str)> = HashMap::new();
         let mut queue = VecDeque::from([start]);
@@ -437,7 +439,7 @@ mod tests {
         Operation::Read { key, list: list.to_vec() }
     }
 
-    /// Transactions of sessions of their own, all at the same time.
+    /// Returns concurrent transactions, each of its own session.
     fn concurrent(transactions: &[&[Operation]]) -> Vec<Recorded> {
         let recorded = |(session, operations): (usize, &&[Operation])| Recorded {
             session: session as u64,
@@ -480,7 +482,7 @@ mod tests {
 
     #[test]
     fn a_lost_update_is_a_cycle_of_one_read_write() {
-        // Both have read nothing and appended; the first one's next append stands after the
+        // Both have read an empty list and appended; the first one's next append is after the
         // second's.
         let history = concurrent(&[&[read(1, &[]), append(1, 10)], &[read(1, &[]), append(1, 11)]]);
         let versions: &[(u64, &[u64])] = &[(1, &[10, 11])];

@@ -1,11 +1,11 @@
-//! Workload of list-append transactions: sessions that read and append to lists in all the ways in
-//! which clients do, and record what they saw.
+//! Workload of list-append transactions: sessions read and append to lists with various
+//! statements and locks, and record the results.
 //!
-//! A list is a text in a row, found by primary key, by unique index or in a range of keys. How a
-//! key is appended to depends on the key, so that each way excludes the others that it must: in one
+//! A list is a text in a row, accessed by primary key, by unique index or in a range of keys. The
+//! append method depends on the key, so that appends to a key exclude each other: in one
 //! statement (UPDATE, ON CONFLICT by primary key or by unique index), or by reading the list and
-//! writing a longer one, under a lock: of the row, of a row that stands for it, of a row that is
-//! updated, of a table, or an advisory lock. With any of these, READ COMMITTED loses nothing
+//! writing a longer one under a lock: of the row, of a row that represents it, of an updated row,
+//! of a table, or an advisory lock. With each of these, appends are not lost at READ COMMITTED
 //! either.
 
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use crate::histories::checker::{Level, Operation, Outcome, Recorded};
 use crate::random_queries::chance::Chance;
 use crate::raw::{Frames, Raw, rows, sqlstate};
 
-/// How many keys are appended to at a time, and how many appends later the first of them is left.
+/// Number of keys in use at a time, and appends after which the first of them is retired.
 const KEYS_AT_A_TIME: u64 = 7;
 const APPENDS_PER_KEY: u64 = 40;
 
-/// What the sessions of a history share.
+/// State shared by the sessions of a history.
 pub(crate) struct Workload {
     pub(crate) level: Level,
     started: Instant,
@@ -28,15 +28,15 @@ pub(crate) struct Workload {
     pub(crate) committed: AtomicU64,
 }
 
-/// Why a transaction cannot go on.
+/// Reason for the end of a transaction.
 enum Failure {
-    /// The server has ended it: 40001, 40P01.
+    /// The server has aborted it: 40001, 40P01.
     Aborted,
     /// The connection broke.
     Gone,
 }
 
-/// How a key is appended to.
+/// Append method of a key.
 #[derive(Clone, Copy)]
 enum Way {
     Statement,
@@ -68,7 +68,7 @@ pub(crate) fn set_up(address: SocketAddr) {
         "create table mutex (k int primary key, n int)",
         "create table gate (k int primary key)",
         "insert into mutex select i, 0 from generate_series(0, 9999) i",
-        // Those that are appended to in one statement are inserted by it.
+        // Single-statement methods insert their rows.
         "insert into lists select i, 'k' || i, '' from generate_series(0, 9999) i where i % 6 <> 0",
     ] {
         let answer = raw.query(sql);
@@ -76,7 +76,7 @@ pub(crate) fn set_up(address: SocketAddr) {
     }
 }
 
-/// Returns the lists as they are now, those that are not empty.
+/// Returns the current lists that are not empty.
 pub(crate) fn final_lists(address: SocketAddr) -> std::collections::BTreeMap<u64, Vec<u64>> {
     let mut raw = Raw::login(address);
     let by_scan = rows(&raw.query("select k, v from lists where v <> '' order by k"));
@@ -111,7 +111,7 @@ impl Workload {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// Runs transactions until `enough` says so or the connection breaks; returns them.
+    /// Runs transactions until `enough` returns true or the connection breaks; returns them.
     pub(crate) fn run_session(
         &self,
         address: SocketAddr,
@@ -163,7 +163,7 @@ impl WorkloadSession<'_> {
         }
     }
 
-    /// Returns how the transaction ended; as an error if the connection did, too.
+    /// Returns the outcome of the transaction; as an error if the connection broke.
     fn transaction(&mut self, operations: &mut Vec<Operation>) -> Result<Outcome, Outcome> {
         let level = match self.workload.level {
             Level::ReadCommitted => "read committed",
@@ -239,7 +239,7 @@ impl WorkloadSession<'_> {
                 let there = self.query(&format!("select v from lists where k = {key}"))?;
                 let text = there.first().and_then(|row| row[0].as_deref()).unwrap_or_default();
                 let list = parse_list(text);
-                // MERGE of a row that is not there appends nothing.
+                // MERGE without a matching row appends nothing.
                 if list.contains(&value) || sql.starts_with("insert") {
                     operations.push(Operation::Append { key, value });
                 }

@@ -1,4 +1,4 @@
-//! Random calls of aggregates and window functions.
+//! Generator of aggregate and window function calls.
 
 use crate::random_queries::expression::Names;
 use crate::random_queries::piece::Piece;
@@ -44,7 +44,7 @@ impl Generator<'_> {
         aggregate.maybe(Piece::text(" FILTER (WHERE ").with(condition).then(")"))
     }
 
-    /// Aggregates that keep all values, in an order that leaves nothing open.
+    /// Returns an aggregate that collects all values, in a total order.
     fn gathering(&mut self, data_type: Type, arguments: &Names) -> Piece {
         let distinct = *self.chance.one_of(&["", "", "DISTINCT "]);
         let direction = *self.chance.one_of(&["", " DESC", " NULLS FIRST"]);
@@ -69,14 +69,14 @@ impl Generator<'_> {
             Type::Text => self.call(of, arguments, 0),
             _ => self.expression(of, arguments, 1),
         };
-        // A subquery is not the same twice.
+        // A repeated subquery is not recognized as equal.
         let distinct = if value.to_string().contains("SELECT") { "" } else { distinct };
         let order = format!(" ORDER BY {value}{direction})");
         let piece = Piece::text(format!("{name}({distinct}{value}{rest}{order}"));
         self.filtered(piece, arguments)
     }
 
-    /// Window functions whose answer does not depend on how ties are broken.
+    /// Returns a window function whose result does not depend on the order of ties.
     pub(super) fn window_call(&mut self, data_type: Type, names: &Names) -> Piece {
         let Some(order) = names.windowed.clone() else { return self.constant(data_type) };
         let plain = names.plain();
@@ -124,7 +124,7 @@ impl Generator<'_> {
             let key = self.expression(of, &plain, 0);
             over = over.maybe(Piece::text("PARTITION BY ").with(key).then(" "));
         }
-        // Rows that tie are in the frame together: these are the same for any order of them.
+        // Peers are in the frame together: these functions do not depend on their order.
         let same = ["count(", "sum(", "bool_or(", "min(", "max(", "rank(", "dense_rank("];
         if same.iter().any(|name| function.to_string().starts_with(name)) && self.chance.percent(50)
         {
@@ -137,7 +137,7 @@ impl Generator<'_> {
             let direction = *self.chance.one_of(&["", " DESC", " NULLS FIRST"]);
             keys.push(self.expression(of, &plain, 1).then(direction));
         }
-        // All columns come last, so that rows which tie are the same row.
+        // All columns follow, so that peers are equal rows.
         keys.extend(order.iter().map(|column| Piece::text(column.name.clone())));
         let mut all = String::new();
         for (at, key) in keys.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Generator<'_> {
         Piece::text("").with(function).with(over.then(all).then(frame).then(")"))
     }
 
-    /// A frame of rows or groups, or none.
+    /// Returns a frame in ROWS or GROUPS mode, or none.
     fn frame(&mut self) -> String {
         if self.chance.percent(35) {
             return String::new();
@@ -186,7 +186,7 @@ impl Generator<'_> {
         EXCLUSIONS[self.chance.below(EXCLUSIONS.len())]
     }
 
-    /// ORDER BY one key, and a frame of a range of its values.
+    /// Returns ORDER BY with one key, and a frame in RANGE mode.
     fn range(&mut self, names: &Names) -> Piece {
         let of = *self.chance.one_of(&[
             Type::Integer,
@@ -221,7 +221,7 @@ impl Generator<'_> {
     }
 }
 
-/// Returns whether there is a `min` and a `max` of it.
+/// Returns whether a type has `min` and `max`.
 fn has_extremes(data_type: Type) -> bool {
     !matches!(data_type, Type::Json | Type::Uuid)
 }

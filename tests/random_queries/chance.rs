@@ -1,10 +1,10 @@
-//! Chance that can be repeated: the same seed draws the same.
+//! Reproducible random numbers: the same seed gives the same sequence.
 
-/// A source of random numbers (SplitMix64).
+/// Random number generator (SplitMix64).
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// Returns the source that begins at a seed.
+    /// Creates a generator with a seed.
     pub(crate) fn new(seed: u64) -> Chance {
         Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
@@ -27,12 +27,12 @@ impl Chance {
         low + self.below((high - low + 1) as usize) as i64
     }
 
-    /// Returns true in so many of a hundred cases.
+    /// Returns true with this probability in percent.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// Returns one of them.
+    /// Returns a random element.
     pub(crate) fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }

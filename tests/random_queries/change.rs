@@ -1,4 +1,4 @@
-//! Random statements that change rows.
+//! Generator of statements that change rows.
 
 use crate::random_queries::expression::Names;
 use crate::random_queries::from::renamed;
@@ -6,7 +6,7 @@ use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Table, Type};
 
-/// What a statement's target is called.
+/// Alias of a statement's target table.
 const TARGET: &str = "target_row";
 
 impl Generator<'_> {
@@ -29,7 +29,7 @@ impl Generator<'_> {
         self.returning(piece, &names, &types)
     }
 
-    /// A change in WITH, and a query that may read what it returns.
+    /// Returns a change in WITH, and a query that may read its result.
     fn read_by_a_query(&mut self, change: Piece, names: &Names, types: &[Type]) -> Piece {
         let changed = self.new_name();
         let items = types.iter().map(|&of| {
@@ -109,7 +109,8 @@ impl Generator<'_> {
         Some(piece.maybe(Piece::text(" WHERE ").with(condition)))
     }
 
-    /// Columns that are neither key nor unique: which row would be in the way when, is not known.
+    /// Returns assignments to columns without unique constraints, because the conflicting row
+    /// would depend on the order.
     fn assignments(&mut self, table: &Table, names: &Names) -> Option<Piece> {
         let free: Vec<usize> = (0..table.columns.len())
             .filter(|at| !table.key.contains(at) && table.unique != Some(*at))
@@ -129,7 +130,7 @@ impl Generator<'_> {
         Some(Piece::default().list(items, ", "))
     }
 
-    /// UPDATE, and the columns of another table that it reads.
+    /// Returns an UPDATE, and the columns of another table that it reads.
     fn update(&mut self, table: &Table) -> (Piece, Vec<Column>) {
         let (other, condition) = self.others(table);
         let mut own = renamed(&table.columns, TARGET);
@@ -147,7 +148,8 @@ impl Generator<'_> {
         self.where_others(piece, " USING ", table, other, condition)
     }
 
-    /// Another table to read, and a condition that finds at most one row of it, if it has a key.
+    /// Returns another table to read, and a condition that matches at most one row of it, if it
+    /// has a key.
     fn others(&mut self, table: &Table) -> (Option<Other>, Piece) {
         if self.chance.percent(60) {
             return (None, Piece::default());
@@ -255,10 +257,10 @@ impl Generator<'_> {
     }
 }
 
-/// A table that a change reads besides the one that it changes.
+/// A table that a change reads in addition to its target.
 struct Other {
     table: Table,
-    /// Whether a row of the target meets one row of it at most, so that it is known which.
+    /// A row of the target matches at most one row of it, so that the result is determined.
     row_is_known: bool,
 }
 

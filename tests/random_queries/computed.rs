@@ -1,25 +1,26 @@
-//! Random statements in which it matters what is computed, and how often.
+//! Generator of statements with errors and side effects: what is computed, and how often,
+//! matters.
 //!
-//! Expressions here may fail (`10 / x`, `2147483647 + x`, `CAST(t AS integer)`, a subquery of
-//! several rows) and call `nextval`, each of a sequence of its own, in the places where SQL decides
-//! whether something is computed: CASE, COALESCE, AND, OR, IN, FILTER, HAVING, ORDER BY, LIMIT,
-//! SET, VALUES, arguments, ON. Both servers must fail with one SQLSTATE or not at all, and a
-//! statement that does not fail must have called each `nextval` equally often.
+//! Expressions may fail (`10 / x`, `2147483647 + x`, `CAST(t AS integer)`, a subquery of several
+//! rows) and call `nextval`, each on a different sequence, where SQL determines whether something
+//! is computed: CASE, COALESCE, AND, OR, IN, FILTER, HAVING, ORDER BY, LIMIT, SET, VALUES,
+//! arguments, ON. Both servers must fail with the same SQLSTATE or not at all, and a successful
+//! statement must have called each `nextval` equally often.
 //!
-//! What plans may decide is not drawn: failing conditions beside others in one WHERE. Some
-//! differences are left: PostgreSQL computes constants while it plans, and so calls nothing of
-//! `false AND nextval(…) = 1`, nor of `NULL * nextval(…)`.
+//! Cases that depend on the plan are not generated: several failing conditions in one WHERE. Some
+//! differences remain: PostgreSQL computes constants at plan time, and therefore calls nothing
+//! for `false AND nextval(…) = 1` or `NULL * nextval(…)`.
 
 use crate::random_queries::chance::Chance;
 use crate::random_queries::piece::Piece;
 
-/// Sequences, each of which a statement calls in one place.
+/// Number of sequences, each of which a statement calls in one place.
 pub(super) const SEQUENCES: usize = 10;
 
 /// Integer columns of the tables.
 const COLUMNS: [&str; 3] = ["k", "x", "y"];
 
-/// Returns what makes the tables.
+/// Returns the statements that create the tables.
 pub(super) fn setup(chance: &mut Chance) -> Vec<String> {
     let schema = ["DROP SCHEMA IF EXISTS computed CASCADE", "CREATE SCHEMA computed"];
     let mut steps: Vec<String> = schema.map(str::to_owned).into();
@@ -30,7 +31,7 @@ pub(super) fn setup(chance: &mut Chance) -> Vec<String> {
     for number in 0..3 {
         let table = format!("e{number}");
         steps.push(format!("CREATE TABLE {table} (k int PRIMARY KEY, x int, y int, t text)"));
-        // The last one is empty.
+        // The last table is empty.
         for k in 0..if number == 2 { 0 } else { 3 + chance.below(4) } {
             let mut value =
                 || *chance.one_of(&["0", "0", "1", "1", "2", "-3", "NULL", "2147483647"]);
@@ -42,13 +43,13 @@ pub(super) fn setup(chance: &mut Chance) -> Vec<String> {
     steps
 }
 
-/// Returns the statement that puts all sequences back.
+/// Returns the statement that resets all sequences.
 pub(super) fn restart() -> String {
     let calls = (0..SEQUENCES).map(|number| format!("setval('s{number}', 1, false)"));
     format!("SELECT {}", calls.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the query of how often each sequence was called.
+/// Returns the query of the number of calls of each sequence.
 pub(super) fn counts() -> String {
     let counted = (0..SEQUENCES).map(|number| {
         format!("SELECT {number}, CASE WHEN is_called THEN last_value ELSE 0 END FROM s{number}")
@@ -56,27 +57,27 @@ pub(super) fn counts() -> String {
     format!("{} ORDER BY 1", counted.collect::<Vec<_>>().join(" UNION ALL "))
 }
 
-/// A statement that was drawn.
+/// A generated statement.
 pub(super) struct Drawn {
     pub(super) piece: Piece,
-    /// Whether the order of its rows is known.
+    /// The order of its rows is total.
     pub(super) ordered: bool,
     /// The table that it changes.
     pub(super) changes: Option<String>,
 }
 
-/// Draws statements.
+/// Generator of statements.
 pub(super) struct Computed<'a> {
     chance: &'a mut Chance,
     /// The next sequence.
     sequence: usize,
     subqueries_left: usize,
     names_given: usize,
-    /// In how many expressions it is, in which neither failures nor effects are drawn.
+    /// Nesting depth of expressions without failures and side effects.
     calm: usize,
 }
 
-/// The names of rows that an expression may use, the nearest last.
+/// Names of the row sources that an expression may use, the innermost last.
 type Scope = Vec<String>;
 
 fn infix(left: Piece, operator: &str, right: Piece) -> Piece {
@@ -84,7 +85,7 @@ fn infix(left: Piece, operator: &str, right: Piece) -> Piece {
 }
 
 impl Computed<'_> {
-    /// Returns a source of statements.
+    /// Creates a generator of statements.
     pub(super) fn new(chance: &mut Chance) -> Computed<'_> {
         let subqueries_left = 1 + chance.below(5);
         Computed { chance, sequence: 0, subqueries_left, names_given: 0, calm: 0 }
@@ -126,7 +127,7 @@ impl Computed<'_> {
         format!("{name}.{}", self.chance.one_of(&COLUMNS))
     }
 
-    /// Draws something that neither fails nor has effects.
+    /// Generates an expression without failures and side effects.
     fn calmly<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> T {
         self.calm += 1;
         let drawn = draw(self);
@@ -134,7 +135,7 @@ impl Computed<'_> {
         drawn
     }
 
-    /// Returns an integer that depends on a row.
+    /// Returns an integer expression that depends on a row.
     fn of_row(&mut self, scope: &Scope) -> String {
         match scope.is_empty() {
             true => "2".to_owned(),
@@ -174,7 +175,7 @@ impl Computed<'_> {
         }
     }
 
-    /// Returns an integer.
+    /// Returns an integer expression.
     fn integer(&mut self, scope: &Scope, depth: usize) -> Piece {
         self.any_integer(scope, depth).or_text("1").or_text("0")
     }
@@ -227,7 +228,7 @@ impl Computed<'_> {
         piece.then(" END")
     }
 
-    /// Returns a subquery of one value.
+    /// Returns a scalar subquery.
     fn scalar(&mut self, scope: &Scope, depth: usize) -> Piece {
         self.subqueries_left -= 1;
         let (table, name) = (self.table(), self.new_name());
@@ -271,7 +272,7 @@ impl Computed<'_> {
         }
     }
 
-    /// Returns a WHERE for the rows of a subquery.
+    /// Returns a WHERE clause for a subquery.
     fn correlated(&mut self, scope: &Scope, inner: &Scope, depth: usize) -> Piece {
         let name = inner.last().unwrap();
         match self.chance.below(4) {
@@ -340,7 +341,7 @@ impl Computed<'_> {
             let query = Piece::text(format!("({not}EXISTS (SELECT 1")).then(from);
             return query.maybe(condition).then("))");
         }
-        // One that matches is enough; plans decide how many are looked at.
+        // One match is enough; the plan determines how many rows are read.
         let (value, own) =
             self.calmly(|this| (this.integer(scope, depth), this.integer(&inner, depth)));
         let operator = *self.chance.one_of(&["= ANY", "= ANY", "<> ALL", "< ANY", ">= ALL"]);
@@ -348,10 +349,10 @@ impl Computed<'_> {
         piece.with(own).then(from).maybe(condition).then("))")
     }
 
-    /// Returns WHERE with one condition that may fail.
+    /// Returns a WHERE clause with one condition that may fail.
     fn filter(&mut self, scope: &Scope) -> Piece {
         match self.chance.below(3) {
-            // IS TRUE: what stands beside AND alone is put into another order.
+            // IS TRUE prevents the reordering of conjuncts.
             0 => Piece::text(" WHERE (").with(self.condition(scope, 2)).then(") IS TRUE"),
             1 => Piece::text(format!(" WHERE {} > 0", self.of_row(scope))),
             _ => Piece::default(),
@@ -390,7 +391,7 @@ impl Computed<'_> {
     fn joined(&mut self) -> Piece {
         let (one, other) = (self.table(), self.table());
         let scope: Scope = vec![self.new_name(), self.new_name()];
-        // A table that nobody reads is not joined by PostgreSQL.
+        // PostgreSQL removes the join of an unused table.
         let mut items = vec![Piece::text(format!("{}.k + {}.k", scope[0], scope[1]))];
         items.extend(self.items(&scope, 2));
         let kind = *self.chance.one_of(&["JOIN", "LEFT JOIN", "LEFT JOIN"]);
@@ -401,7 +402,7 @@ impl Computed<'_> {
         );
         let mut piece = Piece::text("SELECT ").list(items, ", ").then(from);
         if self.chance.percent(30) {
-            // Over both sides, so that it cannot be computed for rows of one.
+            // Over both sides, so that it cannot be computed for rows of one side.
             let both = format!("(CASE WHEN {}.k = {}.k THEN ", scope[0], scope[1]);
             let condition = self.condition(&scope, 2);
             piece = piece.maybe(Piece::text(" AND ").then(both).with(condition).then(" END)"));

@@ -1,4 +1,4 @@
-//! Comparison of what two servers compute ([`computed`](super::computed)).
+//! Comparison of two servers by computed expressions ([`computed`](super::computed)).
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use crate::random_queries::computed::{Computed, Drawn, counts, restart, setup};
 use crate::random_queries::piece::Piece;
 use crate::random_queries::{Answer, Side, is_of_values, normal_rows, number};
 
-/// Statements over the tables of one seed.
+/// Statements per seed.
 const STATEMENTS: usize = 100;
-/// How long shrinking one difference may take.
+/// Time limit for shrinking one difference.
 const SHRINKING: Duration = Duration::from_secs(8);
 
-/// What a statement did.
+/// Outcome of a statement.
 #[derive(Debug)]
 struct Outcome {
     answer: Answer,
-    /// How often each sequence was called.
+    /// Number of calls of each sequence.
     counts: Answer,
-    /// The table that it changes, afterwards.
+    /// The changed table, afterwards.
     table: Option<Answer>,
 }
 
@@ -41,12 +41,12 @@ fn difference(
     (ordered, is_limited, filters): (bool, bool, bool),
 ) -> Option<&'static str> {
     match (&left.answer.error, &right.answer.error) {
-        // Which of two errors is met first depends on the order of rows.
+        // The first of two errors depends on the order of rows.
         (Some((a, _)), Some((b, _))) => {
             (a != b && !(is_of_values(a) && is_of_values(b))).then_some("SQLSTATE")
         }
-        // LIMIT: which rows are looked at is up to plans, and bennu computes what the select list
-        // has for those that LIMIT lets through.
+        // With LIMIT the plan determines which rows are read, and bennu computes the select list
+        // only for the rows within the limit.
         (Some(_), None) => (!is_limited || !filters).then_some("only the left side fails"),
         (None, Some(_)) => (!is_limited).then_some("only the right side fails"),
         (None, None) => {
@@ -68,7 +68,7 @@ fn difference(
 struct Counted {
     left: Side,
     right: Side,
-    /// How many statements failed.
+    /// Number of failed statements.
     failed: usize,
 }
 
@@ -77,7 +77,7 @@ impl Counted {
         let left = outcome(&mut self.left, piece, drawn.changes.as_deref());
         let right = outcome(&mut self.right, piece, drawn.changes.as_deref());
         self.failed += usize::from(right.answer.error.is_some());
-        // A text that was shrunk may be no statement.
+        // A shrunk text may be invalid.
         let code = right.answer.error.as_ref().map_or("", |(code, _)| code.as_str());
         match code.starts_with("42") && left.answer.error == right.answer.error {
             true => None,

@@ -1,30 +1,31 @@
-//! Random expressions.
+//! Generator of expressions.
 
 use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Type, literal};
 
-/// What an expression may name.
+/// Names that an expression may use.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names {
-    /// Columns of the query that it is in; where rows are grouped, what they are grouped by.
+    /// Columns of the enclosing query; the grouping expressions if rows are grouped.
     pub(super) own: Vec<Column>,
-    /// Columns of the queries around.
+    /// Columns of the outer queries.
     pub(super) outer: Vec<Column>,
-    /// What aggregates are computed of, where they are allowed.
+    /// Arguments of aggregates, where these are allowed.
     pub(super) aggregated: Option<Vec<Column>>,
-    /// What window functions order by to have no ties, where they are allowed.
+    /// A total order for window functions, where these are allowed.
     pub(super) windowed: Option<Vec<Column>>,
 }
 
 impl Names {
-    /// Returns the same without aggregates and window functions, as a subquery sees it.
+    /// Returns the columns for a subquery, without aggregates and window functions.
     pub(super) fn as_outer(&self) -> Vec<Column> {
         let grouped: Vec<Column> = self.own.iter().chain(&self.outer).cloned().collect();
         grouped.into_iter().filter(|column| !column.name.contains('(')).collect()
     }
 
-    /// Returns the names that the arguments of an aggregate may use; `None` if there is none.
+    /// Returns the names that the arguments of an aggregate may use; `None` if aggregates are not
+    /// allowed.
     pub(super) fn of_arguments(&self) -> Option<Names> {
         let own = self.aggregated.clone()?;
         Some(Names { own, outer: self.outer.clone(), ..Names::default() })
@@ -35,7 +36,7 @@ impl Names {
     }
 }
 
-/// Returns `left operator right` in parentheses; either side may stand for the whole.
+/// Returns `left operator right` in parentheses; either operand is a shrunk form.
 fn infix(left: Piece, operator: &str, right: Piece) -> Piece {
     Piece::text("(").or_only(left).then(format!(" {operator} ")).or_only(right).then(")")
 }
@@ -49,7 +50,7 @@ fn call(name: &str, arguments: Vec<Piece>) -> Piece {
     piece.then(")")
 }
 
-/// The same, where arguments are of other types than the whole.
+/// As above, with arguments of other types than the result.
 fn converting(name: &str, arguments: Vec<Piece>) -> Piece {
     Piece::text(format!("{name}(")).list(arguments, ", ").then(")")
 }
@@ -115,7 +116,7 @@ impl Generator<'_> {
             let name = self.chance.one_of(&fitting).name.clone();
             return Piece::text(name);
         }
-        // Another number, cast.
+        // A number of another type, cast.
         let numbers: Vec<&Column> = columns
             .iter()
             .filter(|column| {

@@ -1,11 +1,11 @@
-//! What random queries read: tables, subqueries, functions, and joins of them.
+//! Generator of FROM clauses: tables, subqueries, functions, and joins.
 
 use crate::random_queries::expression::Names;
 use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Table, Type};
 
-/// What stands in FROM.
+/// A FROM clause or one of its items.
 pub(super) struct From {
     pub(super) text: Piece,
     pub(super) columns: Vec<Column>,
@@ -40,7 +40,7 @@ impl Generator<'_> {
         From { text, columns }
     }
 
-    /// Returns the join of what is there with a relation, and whether its columns are in sight.
+    /// Returns the join of the items so far with a relation, and whether its columns are visible.
     fn join(&mut self, left: &[Column], right: &From, outer: &[Column]) -> (Piece, bool) {
         let relation = right.text.clone();
         let kind = match self.chance.below(10) {
@@ -64,7 +64,7 @@ impl Generator<'_> {
                 equalities.push(Piece::text(format!("{} = {}", l.name, r.name)));
             }
         }
-        // A subquery over both sides of an outer join is not there.
+        // Subqueries over both sides of an outer join are not supported.
         let mut own: Vec<Column> = right.columns.clone();
         if kind == " JOIN " || self.subqueries_left == 0 {
             own.extend(left.iter().cloned());
@@ -72,14 +72,14 @@ impl Generator<'_> {
         let names = Names { own, outer: outer.to_vec(), ..Names::default() };
         let full = kind == " FULL JOIN ";
         if equalities.is_empty() || self.chance.percent(20) && !full {
-            // PostgreSQL does a full join by equalities alone.
+            // PostgreSQL supports full joins only with equalities.
             let condition = if full { Piece::text("true") } else { self.condition(&names, 1) };
             equalities.push(condition);
         }
         (join.list(equalities, " AND "), true)
     }
 
-    /// Returns a join with what is computed of each row of what is there, and its columns.
+    /// Returns a lateral join, and its columns.
     fn lateral(&mut self, left: &[Column], outer: &[Column]) -> (Piece, Vec<Column>) {
         let around: Vec<Column> =
             left.iter().chain(outer).filter(|column| !column.name.contains('(')).cloned().collect();
@@ -104,7 +104,7 @@ impl Generator<'_> {
         (clause, relation.columns)
     }
 
-    /// Returns a subquery with a name.
+    /// Returns a subquery with an alias.
     fn derived(&mut self, outer: &[Column]) -> From {
         let alias = self.new_name();
         let types = self.some_types();
@@ -118,7 +118,7 @@ impl Generator<'_> {
         From { text, columns: renamed(&columns, &alias) }
     }
 
-    /// Returns a function of sets over what is around, and the type of its only column.
+    /// Returns a set-returning function over the columns in scope, with one column of this type.
     pub(super) fn set_function(&mut self, data_type: Type, names: &Names) -> Option<Piece> {
         let templates: &[(&str, &[Type])] = match data_type {
             Type::Integer => &[
@@ -212,7 +212,7 @@ impl Generator<'_> {
     }
 }
 
-/// Returns columns with the name of their relation before them.
+/// Returns columns qualified with their relation.
 pub(super) fn renamed(columns: &[Column], relation: &str) -> Vec<Column> {
     let with = |column: &Column| Column {
         name: format!("{relation}.{}", column.name),

@@ -1,4 +1,4 @@
-//! Functions and operators that random expressions call.
+//! Functions and operators for random expressions.
 
 use crate::random_queries::expression::Names;
 use crate::random_queries::piece::Piece;
@@ -9,10 +9,10 @@ use crate::random_queries::schema::Type::{
     Texts, Time, Timestamp, Timestamptz, Uuid,
 };
 
-/// What a call yields, how it is written with `{}` for each argument, and the arguments' types.
+/// Result type, template with `{}` for each argument, and argument types.
 ///
-/// None yields two values that are equal but are written differently, such as `1 day` and
-/// `24:00:00`: which of them stands for a group is not said.
+/// None has two results that are equal but have different text, such as `1 day` and `24:00:00`,
+/// because either may represent a group.
 const FUNCTIONS: [(Type, &str, &[Type]); 133] = [
     (Integer, "mod({}, nullif({}, 0))", &[Integer, Integer]),
     (Integer, "gcd({}, {})", &[Integer, Integer]),
@@ -150,7 +150,7 @@ const FUNCTIONS: [(Type, &str, &[Type]); 133] = [
 ];
 
 impl Generator<'_> {
-    /// Returns a call that yields a type; NULL if there is none of that type.
+    /// Returns a call with this result type; NULL if there is none.
     pub(super) fn call(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
         let fitting: Vec<_> = FUNCTIONS.iter().filter(|(of, ..)| *of == data_type).collect();
         let (_, template, types) = **self.chance.one_of(&fitting);

@@ -1,9 +1,9 @@
-//! SQL text in pieces that know what smaller text may stand in their place, so that a statement
-//! that shows a difference can be shrunk without knowing its grammar.
+//! SQL text with alternatives for shrinking, so that a statement with a difference can be shrunk
+//! without knowledge of its grammar.
 
 use std::fmt;
 
-/// A piece of SQL: text and pieces, in order.
+/// A part of a statement: text and nested parts, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Piece {
     parts: Vec<Part>,
@@ -16,11 +16,11 @@ enum Part {
     Piece(Piece),
 }
 
-/// What may stand in the place of a piece.
+/// A smaller replacement.
 #[derive(Debug, Clone)]
 enum Smaller {
     Text(String),
-    /// The piece that is this part of it.
+    /// The nested part with this index.
     Part(usize),
 }
 
@@ -37,41 +37,41 @@ impl fmt::Display for Piece {
 }
 
 impl Piece {
-    /// Returns text that cannot be made smaller.
+    /// Returns text that cannot be shrunk.
     pub(super) fn text(text: impl Into<String>) -> Piece {
         Piece::default().then(text)
     }
 
-    /// Adds text.
+    /// Appends text.
     pub(super) fn then(mut self, text: impl Into<String>) -> Piece {
         self.parts.push(Part::Text(text.into()));
         self
     }
 
-    /// Adds a piece.
+    /// Appends a part.
     pub(super) fn with(mut self, piece: Piece) -> Piece {
         self.parts.push(Part::Piece(piece));
         self
     }
 
-    /// Adds a piece that may also stand in the place of the whole.
+    /// Appends a part that may also replace the whole.
     pub(super) fn or_only(mut self, piece: Piece) -> Piece {
         self.smaller.push(Smaller::Part(self.parts.len()));
         self.with(piece)
     }
 
-    /// Says what text may stand in the place of the whole.
+    /// Adds a text that may replace the whole.
     pub(super) fn or_text(mut self, text: impl Into<String>) -> Piece {
         self.smaller.push(Smaller::Text(text.into()));
         self
     }
 
-    /// Adds a clause that may be left out.
+    /// Appends an optional clause.
     pub(super) fn maybe(self, clause: Piece) -> Piece {
         self.with(clause.or_text(""))
     }
 
-    /// Adds pieces with a separator between them; all but the first may be left out.
+    /// Appends parts with a separator; all but the first are optional.
     pub(super) fn list(mut self, items: Vec<Piece>, separator: &str) -> Piece {
         for (at, item) in items.into_iter().enumerate() {
             self = match at {
@@ -82,7 +82,7 @@ impl Piece {
         self
     }
 
-    /// Returns all texts with one piece made smaller, the largest pieces first.
+    /// Returns all variants with one replacement, the largest parts first.
     pub(super) fn shrunk(&self) -> Vec<Piece> {
         let mut all: Vec<Piece> = Vec::new();
         for smaller in &self.smaller {

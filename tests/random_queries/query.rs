@@ -1,4 +1,4 @@
-//! Random queries.
+//! Generator of queries.
 
 use crate::random_queries::chance::Chance;
 use crate::random_queries::expression::Names;
@@ -6,28 +6,28 @@ use crate::random_queries::from::renamed;
 use crate::random_queries::piece::Piece;
 use crate::random_queries::schema::{Column, Schema, Type};
 
-/// Draws queries over the tables of a schema.
+/// Generator of queries over the tables of a schema.
 pub(super) struct Generator<'a> {
     pub(super) chance: &'a mut Chance,
     pub(super) schema: &'a Schema,
-    /// How many queries are around the present one.
+    /// Nesting depth of the current query.
     pub(super) depth: usize,
-    /// Subqueries that may still be drawn in this statement.
+    /// Subqueries that may still be generated in this statement.
     pub(super) subqueries_left: usize,
     names_given: usize,
-    /// Queries of WITH that are in sight.
+    /// WITH queries in scope.
     pub(super) with: Vec<(String, Vec<Column>)>,
 }
 
 impl<'a> Generator<'a> {
-    /// Returns a generator.
+    /// Creates a generator.
     pub(super) fn new(chance: &'a mut Chance, schema: &'a Schema) -> Generator<'a> {
         let subqueries_left = chance.below(7);
         let (depth, names_given, with) = (0, 0, Vec::new());
         Generator { chance, schema, depth, subqueries_left, names_given, with }
     }
 
-    /// Returns whether a subquery may be put here; counts it.
+    /// Returns whether a subquery may be generated here; counts it.
     pub(super) fn may_nest(&mut self) -> bool {
         if self.depth >= 3 || self.subqueries_left == 0 {
             return false;
@@ -46,7 +46,7 @@ impl<'a> Generator<'a> {
         (0..=self.chance.below(3)).map(|_| *self.chance.one_of(&Type::ALL)).collect()
     }
 
-    /// Returns a whole query, and whether the order of its rows is known.
+    /// Returns a whole query, and whether the order of its rows is total.
     pub(super) fn statement(&mut self) -> (Piece, bool) {
         let mut piece = Piece::default();
         if self.chance.percent(15) {
@@ -62,7 +62,7 @@ impl<'a> Generator<'a> {
         (piece, ordered)
     }
 
-    /// Returns a query that may read what was put into WITH.
+    /// Returns a query that may read the WITH queries.
     pub(super) fn statement_after_with(&mut self) -> Piece {
         let types = self.some_types();
         self.query(&types, &[])
@@ -88,7 +88,7 @@ impl<'a> Generator<'a> {
         Piece::text(head).with(query).then(") ")
     }
 
-    /// WITH RECURSIVE, of a column that counts and others.
+    /// Generates WITH RECURSIVE, with a counting column and others.
     fn recursion(&mut self) -> Piece {
         let name = self.new_name();
         let mut types = vec![Type::Integer];
@@ -133,7 +133,7 @@ impl<'a> Generator<'a> {
         piece.then(" AND ").with(condition).then(") ")
     }
 
-    /// ORDER BY all columns, so that rows which tie are the same, and perhaps LIMIT.
+    /// Generates ORDER BY all columns, so that ties are equal rows, and optionally LIMIT.
     fn order_and_limit(&mut self, width: usize) -> Piece {
         let mut keys: Vec<usize> = (1..=width).collect();
         for at in (1..width).rev() {
@@ -160,7 +160,7 @@ impl<'a> Generator<'a> {
         order.maybe(Piece::text(limit))
     }
 
-    /// Returns a query in parentheses' stead, of these types.
+    /// Returns a subquery with these column types, without parentheses.
     pub(super) fn subquery(&mut self, types: &[Type], outer: &[Column]) -> Piece {
         self.depth += 1;
         let mut query = self.query(types, outer);
@@ -171,7 +171,7 @@ impl<'a> Generator<'a> {
         query
     }
 
-    /// Returns a query of one row at most, but for some that may have several.
+    /// Returns a scalar subquery; some may have several rows.
     pub(super) fn scalar_subquery(&mut self, data_type: Type, outer: &[Column]) -> Piece {
         self.depth += 1;
         let piece = match self.chance.below(10) {
@@ -239,11 +239,11 @@ impl<'a> Generator<'a> {
         }
         let on = !sets && self.chance.percent(5) && distinct.is_empty() && types.len() > 1;
         let mut piece = Piece::text(format!("SELECT {distinct}"));
-        // All outputs are ordered by, so which row of a group comes first is known.
+        // ORDER BY has all outputs, so that the first row of a group is determined.
         let mut order = Piece::default();
         if on && self.depth == 0 {
             let first = items[0].to_string();
-            // A number here would be a position.
+            // A number would be a column position here.
             let constant = !first.contains(|c: char| c.is_alphabetic()) || first.starts_with('\'');
             if !constant && !first.contains("SELECT") && !first.contains("VALUES") {
                 piece = piece.then(format!("DISTINCT ON ({first}) "));
@@ -274,7 +274,7 @@ impl<'a> Generator<'a> {
         Piece::text(" WHERE ").with(self.condition(names, 2))
     }
 
-    /// A query with aggregates: grouped, or of one row.
+    /// Generates a query with aggregates: grouped, or of one row.
     fn aggregated(&mut self, types: &[Type], outer: &[Column], grouped: bool) -> Piece {
         let from = self.from(outer);
         let below = Names { own: from.columns.clone(), outer: outer.to_vec(), ..Names::default() };
@@ -290,7 +290,8 @@ impl<'a> Generator<'a> {
                         Column { name, data_type }
                     }
                 };
-                // Constants would be positions, and subqueries are not the same twice.
+                // Constants would be column positions, and repeated subqueries are not recognized
+                // as equal.
                 let own = below.own.iter().any(|column| key.name.contains(&column.name));
                 if own && !key.name.contains("SELECT") {
                     keys.push(key);
@@ -321,7 +322,7 @@ impl<'a> Generator<'a> {
         piece
     }
 
-    /// GROUP BY keys, in one of its forms.
+    /// Generates GROUP BY keys in one of its forms.
     fn group_by(&mut self, keys: &[Column]) -> Piece {
         let names: Vec<Piece> = keys.iter().map(|key| Piece::text(key.name.clone())).collect();
         let list = |names: Vec<Piece>| Piece::default().list(names, ", ");
@@ -340,7 +341,7 @@ impl<'a> Generator<'a> {
                         names.iter().filter(|_| self.chance.percent(50)).cloned().collect();
                     sets.push(Piece::text("(").with(list(some)).then(")"));
                 }
-                // Each key is in one of them, so that all expressions are grouped by.
+                // Each key is in one of the sets, so that all expressions are grouped.
                 let all = Piece::text("(").with(list(names)).then(")");
                 sets.push(all);
                 let distinct = *self.chance.one_of(&["", "DISTINCT "]);

@@ -1,4 +1,4 @@
-//! Random tables with rows.
+//! Generator of tables with rows.
 
 use std::collections::HashSet;
 
@@ -74,14 +74,14 @@ impl Type {
         matches!(self, Smallint | Integer | Bigint | Numeric | Double)
     }
 
-    /// Returns whether a column of it may be a key: equal values are the same literals, and bennu
-    /// has an order of bytes for it.
+    /// Returns whether a column of this type may be a key: equal values have equal literals, and
+    /// bennu has a key encoding for it.
     fn is_key(self) -> bool {
         !matches!(self, Type::Boolean | Type::Json | Type::Interval)
     }
 }
 
-/// A column, as a query names it.
+/// A column in a query.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     /// Its name, or an expression.
@@ -97,27 +97,27 @@ pub(super) struct Table {
     pub(super) columns: Vec<Column>,
     /// Positions of the primary key's columns.
     pub(super) key: Vec<usize>,
-    /// Position of a column whose values differ, if there is one besides the key.
+    /// Position of a unique column, if there is one besides the key.
     pub(super) unique: Option<usize>,
 }
 
-/// A statement that makes the tables: as everyone knows it, and with what only bennu has.
+/// A set-up statement in two variants.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Setup {
-    /// For PostgreSQL, and for bennu with the plainest plans.
+    /// For PostgreSQL, and for bennu with simple plans.
     pub(super) plain: Option<String>,
-    /// For bennu: with indexes, regions, statistics, files.
+    /// For bennu with indexes, regions, statistics and files.
     pub(super) rich: Option<String>,
 }
 
-/// Tables and the statements that make them.
+/// Tables and the statements that create them.
 #[derive(Debug)]
 pub(super) struct Schema {
     pub(super) tables: Vec<Table>,
     pub(super) setup: Vec<Setup>,
 }
 
-/// Names of columns and what type they have in all tables. `varchar(6)` counts as text.
+/// Column names with their types in all tables. `varchar(6)` counts as text.
 const COLUMNS: [(&str, Type, &str); 19] = [
     ("i", Type::Integer, "integer"),
     ("j", Type::Integer, "integer"),
@@ -140,12 +140,12 @@ const COLUMNS: [(&str, Type, &str); 19] = [
     ("o", Type::Json, "jsonb"),
 ];
 
-/// Columns with a declared length are read as text.
+/// Returns whether a column with a declared length is read as text.
 fn as_text(declared: &str) -> bool {
     declared.starts_with("varchar") || declared.starts_with("char")
 }
 
-/// Returns a value as a literal, of few different ones; never NULL.
+/// Returns a literal of few different values; never NULL.
 pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
     let quarters = |chance: &mut Chance| chance.between(-10, 20) as f64 / 4.0;
     match data_type {
@@ -156,7 +156,8 @@ pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
                 2..=9 => chance.between(-2, 40),
                 _ => chance.between(-2, 6),
             };
-            // A negative number is put in parentheses, so that it binds like the positive one.
+            // A negative number is in parentheses, so that it has the precedence of a positive
+            // one.
             if value < 0 { format!("({value})") } else { value.to_string() }
         }
         Type::Numeric => format!("{:.2}", quarters(chance)),
@@ -180,7 +181,8 @@ pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
             format!("'2020-02-{day} {hour:02}:30:00+00'")
         }
         Type::Time => format!("'{:02}:{}0:00'", chance.between(0, 23), chance.between(0, 5)),
-        // No two of these are equal, nor do expressions make such: '1 day' is '24:00'.
+        // No two of these are equal, and expressions produce no such values: '1 day' equals
+        // '24:00'.
         Type::Interval => match chance.below(2) {
             0 => format!("'{} days'", chance.between(-3, 5)),
             _ => format!("'{:02}:30:00'", chance.between(0, 23)),
@@ -292,7 +294,7 @@ fn rows(chance: &mut Chance, table: &Table, declared: &[&str]) -> Vec<Setup> {
                 false => literal(chance, column.data_type),
             })
             .collect();
-        // What char(n) pads is the same with blanks or without.
+        // Trailing blanks of char(n) are not significant.
         let shown = |at: usize| match as_text(declared[at]) {
             true => values[at].replace(' ', ""),
             false => values[at].clone(),
@@ -313,7 +315,7 @@ fn rows(chance: &mut Chance, table: &Table, declared: &[&str]) -> Vec<Setup> {
     statements
 }
 
-/// What changes plans and nothing else.
+/// Returns set-up statements that affect only plans.
 fn extras(chance: &mut Chance, table: &Table) -> Vec<Setup> {
     let mut setup = Vec::new();
     let mut rich = |text: String| setup.push(Setup { plain: None, rich: Some(text) });
@@ -349,7 +351,7 @@ fn extras(chance: &mut Chance, table: &Table) -> Vec<Setup> {
     setup
 }
 
-/// A foreign key between two tables, or within one; rows that break it go before.
+/// Returns a foreign key between two tables, or within one; violating rows are deleted before.
 fn foreign_key(chance: &mut Chance, tables: &[Table]) -> Vec<Setup> {
     let (child, parent) = (chance.one_of(tables), chance.one_of(tables));
     let known = match (&*parent.key, parent.unique) {
@@ -358,7 +360,7 @@ fn foreign_key(chance: &mut Chance, tables: &[Table]) -> Vec<Setup> {
         _ => return Vec::new(),
     };
     let known = &parent.columns[known];
-    // char(n) is compared in its own way.
+    // char(n) has different comparison rules.
     let alike = |column: &&Column| {
         column.data_type == known.data_type && (column.name == "x") == (known.name == "x")
     };

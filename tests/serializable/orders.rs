@@ -1,9 +1,9 @@
-//! Every order of the steps of some sessions.
+//! All interleavings of the steps of some sessions.
 //!
-//! The stories are the known anomalies of snapshot isolation (write skew, the receipt report of
-//! Fekete, O'Neil and O'Neil, phantoms and so on). A session whose step fails is rolled back. What
-//! is left must be what some serial order of the sessions that committed gives: the same rows from
-//! each of their steps, and the same tables at the end.
+//! The scenarios are the known anomalies of snapshot isolation (write skew, the receipt report of
+//! Fekete, O'Neil and O'Neil, phantoms and so on). A session whose step fails is rolled back. The
+//! outcome must equal that of some serial order of the committed sessions: the same rows in each
+//! of their steps, and the same tables at the end.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use tokio_postgres::Client;
 use crate::harness::{TestServer, connect};
 use crate::serializable::run;
 
-/// Sessions and what they start from.
+/// A scenario: sessions and their initial state.
 struct Story {
-    /// Makes the tables.
+    /// Creates the tables.
     schema: &'static str,
-    /// Fills them; runs before each order.
+    /// Fills the tables before each order.
     fill: &'static str,
     /// The steps of each session, between BEGIN and COMMIT.
     sessions: &'static [&'static [&'static str]],
-    /// Shows the tables at the end.
+    /// Reads the tables at the end.
     end: &'static str,
 }
 
-/// What one run has come to.
+/// Outcome of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Outcome {
     /// The rows of each step of a session; `None` if it did not commit.
@@ -32,7 +32,7 @@ struct Outcome {
     end: Vec<String>,
 }
 
-/// How many orders were run, and how many sessions did not commit in them.
+/// Number of interleavings, and of sessions that did not commit in them.
 #[derive(Debug, Default)]
 struct Count {
     orders: usize,
@@ -61,7 +61,7 @@ impl Stage<'_> {
         run(&self.admin, self.story.end).await.unwrap()
     }
 
-    /// Runs the steps in an order of sessions, each followed by its COMMIT.
+    /// Runs the steps in an order of sessions; each session commits after its last step.
     async fn play(&self, order: &[usize]) -> Outcome {
         self.begin().await;
         let count = self.clients.len();
@@ -80,7 +80,7 @@ impl Stage<'_> {
                     let expected = ["40001", "40P01", "55P03", "23505", "23503"];
                     assert!(expected.contains(&&*code), "{step}: {code}");
                     sessions[session] = None;
-                    // What waits for it goes on.
+                    // Sessions that wait for it continue.
                     run(&self.clients[session], "ROLLBACK").await.unwrap();
                     run(&self.clients[session], "BEGIN").await.unwrap();
                 }
@@ -89,7 +89,7 @@ impl Stage<'_> {
         Outcome { sessions, end: self.end().await }
     }
 
-    /// Returns what some sessions give one after the other.
+    /// Returns the outcome of some sessions in serial execution.
     async fn serially(&mut self, sessions: &[usize]) -> Outcome {
         if let Some(known) = self.serial.get(sessions) {
             return known.clone();
@@ -108,7 +108,7 @@ impl Stage<'_> {
     }
 }
 
-/// Plays all orders of a story, or every `stride`th.
+/// Runs all interleavings of a scenario, or every `stride`th.
 async fn play_all(story: &Story, stride: usize) -> Count {
     let server = TestServer::start();
     let admin = connect(server.address()).await;
@@ -116,7 +116,8 @@ async fn play_all(story: &Story, stride: usize) -> Count {
     let mut clients = Vec::new();
     for _ in story.sessions {
         let client = connect(server.address()).await;
-        // Whoever waits for a lock waits for one that comes later in the order.
+        // A lock is held by a session whose next step is later in the order, so waiting is
+        // useless.
         run(&client, "SET lock_timeout = '20ms'").await.unwrap();
         clients.push(client);
     }
@@ -141,7 +142,7 @@ async fn play_all(story: &Story, stride: usize) -> Count {
     count
 }
 
-/// Returns all orders in which so many steps of each session can be put.
+/// Returns all interleavings of sessions with these numbers of steps.
 fn interleavings(lengths: &[usize]) -> Vec<Vec<usize>> {
     if lengths.iter().all(|length| *length == 0) {
         return vec![Vec::new()];
@@ -173,7 +174,7 @@ fn permutations(of: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// Plays a story and says how it went.
+/// Runs a scenario and prints the counts.
 async fn told(name: &str, story: Story, stride: usize) -> Count {
     let all = std::env::var_os("BENNU_SERIALIZABLE_ORDERS").is_some();
     let count = play_all(&story, if all { 1 } else { stride }).await;
@@ -199,7 +200,7 @@ async fn write_skew_of_rows_read_by_key() {
         end: "SELECT * FROM doctor ORDER BY name",
     };
     let count = told("rows by key", story, 1).await;
-    // One of the two, where they overlap in both directions; none in serial orders.
+    // One of the two aborts where they overlap in both directions; none in serial orders.
     assert!(count.orders == 20 && (1..=18).contains(&count.aborted), "{count:?}");
 }
 
@@ -274,7 +275,7 @@ async fn rows_that_were_looked_for_in_vain() {
 
 #[tokio::test]
 async fn the_report_of_a_closed_batch() {
-    // The reader alone makes it an anomaly: without it the other two have an order.
+    // Only the reader makes it an anomaly: without it the other two have a serial order.
     let story = Story {
         schema: "CREATE TABLE control (id int PRIMARY KEY, batch int); \
                  CREATE TABLE receipt (no int PRIMARY KEY, batch int)",
@@ -287,7 +288,8 @@ async fn the_report_of_a_closed_batch() {
         end: "SELECT batch, no FROM receipt UNION ALL SELECT batch, NULL FROM control",
     };
     let count = told("receipt report", story, 1).await;
-    // Of 210 orders few are anomalies: writer, closer and reader overlap, the closer is first.
+    // Few of 210 orders are anomalies: writer, closer and reader overlap, and the closer commits
+    // first.
     assert!(count.orders == 210 && (1..=20).contains(&count.aborted), "{count:?}");
 }
 

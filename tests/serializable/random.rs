@@ -1,10 +1,10 @@
-//! Random SERIALIZABLE transactions of many clients at once, checked afterwards.
+//! Random SERIALIZABLE transactions of many concurrent clients, checked afterwards.
 //!
-//! Each transaction appends its own number to the lists of some rows and reads others: by key, by
-//! range, by an index. A list that was read tells which version it was, and all versions before it;
-//! a row that is not there is the empty list. So what happened is a graph: who read whose version
-//! comes after it (wr), who appended next comes after (ww), and who read a version comes before the
-//! one that appended next (rw). Serializable histories have no cycle in it.
+//! Each transaction appends its number to the lists of some rows and reads others: by key, by
+//! range, by an index. A list identifies its version and all versions before it; a missing row is
+//! the empty list. So the history is a graph: a reader comes after the writer of its version
+//! (wr), an appender after the previous one (ww), and a reader before the next appender (rw).
+//! Serializable histories have no cycles.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ const KEYS: i64 = 12;
 const GROUPS: i64 = 4;
 const CLIENTS: u64 = 6;
 
-/// A transaction that has committed.
+/// A committed transaction.
 #[derive(Debug, Default)]
 struct Committed {
-    /// The list of each key that it read, before its own appends to it.
+    /// The list of each key that it read, before its own appends.
     reads: Vec<(i64, Vec<u64>)>,
-    /// The keys that it appended to.
+    /// The keys to which it appended.
     appends: Vec<i64>,
 }
 
@@ -42,8 +42,7 @@ fn seed() -> u64 {
     })
 }
 
-/// Reads the lists of the keys that a query returns; those of `keys` that it does not return are
-/// empty.
+/// Reads the lists of the keys that a query returns; missing ones of `keys` are empty.
 async fn read(
     client: &Client,
     query: &str,
@@ -60,7 +59,7 @@ async fn read(
     Ok(lists.into_iter().collect())
 }
 
-/// Runs one transaction; returns what it did if it committed.
+/// Runs one transaction; returns its reads and appends if it committed.
 async fn transact(client: &Client, number: u64, random: &mut Chance) -> Result<Committed, String> {
     let mut done = Committed::default();
     run(client, "BEGIN ISOLATION LEVEL SERIALIZABLE").await?;
@@ -121,7 +120,7 @@ async fn work(address: SocketAddr, seed: u64, until: Instant) -> (Vec<(u64, Comm
     (all, aborted)
 }
 
-/// Returns the order in which each key was appended to, as the longest list shows it.
+/// Returns the order of appends to each key, from the longest list.
 fn orders(all: &HashMap<u64, Committed>, last: &[(i64, Vec<u64>)]) -> HashMap<i64, Vec<u64>> {
     let orders: HashMap<i64, Vec<u64>> = last.iter().cloned().collect();
     for (number, done) in all {
@@ -138,7 +137,7 @@ fn orders(all: &HashMap<u64, Committed>, last: &[(i64, Vec<u64>)]) -> HashMap<i6
     orders
 }
 
-/// Returns who comes after whom.
+/// Returns the edges of the graph.
 fn edges(
     all: &HashMap<u64, Committed>,
     orders: &HashMap<i64, Vec<u64>>,
@@ -237,7 +236,7 @@ async fn histories_have_a_serial_order() {
     }
 }
 
-/// Withdraws from one of two accounts if both together have enough.
+/// Withdraws from one of two accounts if their total is sufficient.
 async fn withdraw(address: SocketAddr, seed: u64, until: Instant) -> usize {
     let client = connect(address).await;
     let mut random = Chance::new(seed);

@@ -1,10 +1,10 @@
-//! The binary form of the values of every type, as results and as parameters.
+//! Binary format of the values of every type, as results and as parameters.
 
 use crate::raw::{Frames, Message, Raw};
 use crate::signatures::Pair;
 use crate::signatures::samples::{CASTABLE, literals};
 
-/// Types whose binary form has numbers in it that each server gives for itself.
+/// Types whose binary format contains OIDs that differ between servers.
 const NUMBERED: &[&str] = &[
     "mood[]",
     "pair",
@@ -41,11 +41,11 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns what differs, and how many values were looked at.
+/// Returns the differences, and the number of compared values.
 pub(super) fn differences(pair: &mut Pair) -> (Vec<String>, usize) {
     let arrays = CASTABLE.iter().map(|of| format!("{of}[]"));
     let types = CASTABLE.iter().map(|of| (*of).to_owned()).chain(arrays);
-    // The domain's OID is in there, which is another one on each server.
+    // It contains the domain's OID, which differs between servers.
     let types = types.filter(|of| of != "positive[]");
     let types: Vec<String> = types.filter(|of| !of.contains('(') && !of.contains("[][]")).collect();
     let (mut found, mut count) = (Vec::new(), 0);
@@ -63,7 +63,7 @@ pub(super) fn differences(pair: &mut Pair) -> (Vec<String>, usize) {
                     shown(&theirs)
                 ));
             }
-            // What a server has sent it reads again.
+            // A server must accept its own binary output.
             let sql = format!("SELECT $1::{of}");
             let back = |raw: &mut Raw, sent: &Value| match sent {
                 Ok(value) => ask(raw, &sql, std::slice::from_ref(value), false),

@@ -1,15 +1,15 @@
-//! The statements that call one thing with the values of its types.
+//! Generator of statements that call a function or operator with sample values.
 
 use crate::random_queries::chance::Chance;
 use crate::signatures::catalog::{Kind, Signature};
 use crate::signatures::samples::{TEXTS, literal, literals};
 
-/// Calls of one thing with so many arguments.
+/// Maximum number of calls of one signature.
 const CALLS: usize = 40;
 
-/// Names of functions that are written as those of the grammar.
+/// Returns the syntax of a call by name, which is special for some functions.
 fn called(name: &str) -> String {
-    // These are words of the grammar when they are not in quotes.
+    // These are key words unless they are quoted.
     const WORDS: &[&str] = &[
         "char",
         "time",
@@ -36,7 +36,7 @@ fn called(name: &str) -> String {
     if WORDS.contains(&name) { format!("pg_catalog.\"{name}\"") } else { name.to_owned() }
 }
 
-/// Returns lists of arguments: all combinations if they are few, some of them otherwise.
+/// Returns argument lists: all combinations if they are few, otherwise a selection.
 fn argument_lists(types: &[String], limit: usize) -> Vec<Vec<String>> {
     let values: Vec<Vec<String>> = types.iter().map(|of| literals(of)).collect();
     let all = values.iter().try_fold(1_usize, |count, of| count.checked_mul(of.len()));
@@ -55,7 +55,7 @@ fn argument_lists(types: &[String], limit: usize) -> Vec<Vec<String>> {
     }
     let mut chance = Chance::new(limit as u64);
     let mut lists = Vec::new();
-    // Each value once, beside ones that are no NULL.
+    // Each value once, with other arguments that are not NULL.
     for (at, of) in values.iter().enumerate() {
         for value in of {
             let mut list: Vec<String> =
@@ -112,7 +112,7 @@ fn calls(signature: &Signature, limit: usize) -> Vec<String> {
             let list = list.collect::<Vec<_>>().join(", ");
             let end = if is_table { " LIMIT 20" } else { "" };
             found.push(format!("SELECT {name}({list}){end}"));
-            // In FROM PostgreSQL makes all rows first.
+            // In FROM PostgreSQL computes all rows first.
             if is_table && found.len() % 4 == 1 && name != "generate_series" {
                 found.push(format!("SELECT * FROM {name}({list}){end}"));
             }
@@ -130,13 +130,13 @@ fn calls(signature: &Signature, limit: usize) -> Vec<String> {
     found
 }
 
-/// Aggregates and window functions, over the values of their types.
+/// Returns calls of aggregates and window functions over rows of sample values.
 fn over_rows(signature: &Signature) -> Vec<String> {
     let types = &signature.arguments;
     let columns: Vec<String> = (0..types.len()).map(|number| format!("c{number}")).collect();
     let values: Vec<Vec<String>> = types.iter().map(|of| literals(of)).collect();
     let row_count = values.iter().map(Vec::len).max().unwrap_or(3);
-    // Shifted, so that the values meet in other pairs than first with first.
+    // Shifted, so that values are combined with different ones.
     let shifted = |row: usize, shift: usize| -> Vec<String> {
         let columns = values.iter().enumerate();
         columns.map(|(at, of)| of[(row + at * shift) % of.len()].clone()).collect()
@@ -159,7 +159,7 @@ fn over_rows(signature: &Signature) -> Vec<String> {
         let names = [vec!["n".to_owned()], columns.clone()].concat().join(", ");
         let from = format!("FROM (VALUES {rows}) AS v ({names})");
         found.extend(calls_over(signature, &columns, &from));
-        // Of an ordered-set aggregate over no rows the fraction is not looked at: docs/sql.md.
+        // For an ordered-set aggregate over no rows the fraction is not checked: docs/sql.md.
         if number == 0 && !matches!(signature.kind, Kind::OrderedSet(_)) {
             found.extend(calls_over(signature, &columns, &format!("{from} WHERE false")));
         }
@@ -200,7 +200,7 @@ fn calls_over(signature: &Signature, columns: &[String], from: &str) -> Vec<Stri
                 format!("SELECT {name}({list}) {from}"),
                 format!("SELECT n, {name}({list}) OVER (ORDER BY n ROWS 1 PRECEDING) {from}"),
             ];
-            // Of equal values bennu takes the last that comes, whatever order is asked for.
+            // Of equal values bennu returns the last one, regardless of the requested order.
             if list != "*" && !["min", "max"].contains(&signature.name.as_str()) {
                 found.push(format!("SELECT {name}({list} ORDER BY n DESC) {from}"));
             }
@@ -209,7 +209,7 @@ fn calls_over(signature: &Signature, columns: &[String], from: &str) -> Vec<Stri
     }
 }
 
-/// Returns statements that read texts as a type.
+/// Returns statements that cast texts to a type.
 pub(super) fn read_as(target: &str) -> Vec<String> {
     TEXTS.iter().map(|text| format!("SELECT {}", literal(text, target))).collect()
 }

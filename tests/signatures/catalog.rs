@@ -1,29 +1,29 @@
-//! What there is to call, by the catalogs of PostgreSQL.
+//! Signatures from PostgreSQL's catalogs.
 
 use crate::signatures::samples::{ELEMENTS, literals};
 
-/// How something is called.
+/// Call syntax of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Function,
-    /// A function that returns sets or has parameters that are results.
+    /// A set-returning function, or one with OUT parameters.
     Table,
     Aggregate,
-    /// With so many arguments before WITHIN GROUP.
+    /// With this number of direct arguments before WITHIN GROUP.
     OrderedSet(usize),
     Window,
     Operator,
     Cast,
 }
 
-/// One thing to call, and the types to call it with.
+/// A function, operator or cast with its argument types.
 #[derive(Debug, Clone)]
 pub(super) struct Signature {
     pub(super) kind: Kind,
     pub(super) name: String,
     pub(super) arguments: Vec<String>,
     pub(super) is_variadic: bool,
-    /// How many of the last arguments may be left out.
+    /// Number of trailing arguments with defaults.
     pub(super) defaults: usize,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Display for Signature {
     }
 }
 
-/// Functions that are left out, with the reason.
+/// Excluded functions, with the reason.
 const SKIPPED: &[(&str, &str)] = &[
     ("pg\\_%", "about the server"),
     ("lo\\_%", "large objects"),
@@ -108,12 +108,11 @@ const SKIPPED: &[(&str, &str)] = &[
     ("mxid\\_age", "about the server"),
 ];
 
-/// What is about the server by its name, and is yet for users.
+/// Functions that match an excluded pattern but are included.
 const KEPT: &[&str] = &["pg_typeof", "pg_size_pretty", "pg_size_bytes"];
 
-/// Functions by which PostgreSQL does what has another name: those of operators, of types, and of
-/// indexes and aggregates; a cast's function is called by casts, and tested here if it takes one
-/// argument.
+/// Functions that implement operators, types, indexes and aggregates, which are called by other
+/// names; functions of casts are called by casts, and tested here if they have one argument.
 const SUPPORT: &str = "coalesce(obj_description(p.oid, 'pg_proc'), '') ~ \
     '^(implementation of|I/O|.*typmod|internal|aggregate|.*transition|less-equal|hash|.*support|deprecated)' \
     OR EXISTS (SELECT FROM pg_amproc WHERE amproc = p.oid) \
@@ -124,7 +123,7 @@ const SUPPORT: &str = "coalesce(obj_description(p.oid, 'pg_proc'), '') ~ \
     OR EXISTS (SELECT FROM pg_type t WHERE p.oid IN (typinput, typoutput, typreceive, \
         typsend, typmodin, typmodout, typanalyze, typsubscript))";
 
-/// Returns the query for functions, aggregates and window functions.
+/// Returns the query of functions, aggregates and window functions.
 pub(super) fn functions_query() -> String {
     let skipped = SKIPPED.iter().map(|(pattern, _)| format!("'{pattern}'"));
     let skipped = skipped.collect::<Vec<_>>().join(", ");
@@ -145,16 +144,16 @@ pub(super) fn functions_query() -> String {
     )
 }
 
-/// The query for operators.
+/// The query of operators.
 pub(super) const OPERATORS_QUERY: &str = "SELECT oprname, \
     CASE WHEN oprleft <> 0 THEN format_type(oprleft, -1) || '|' ELSE '' END || format_type(oprright, -1) \
     FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace AND (oprname <> '@@' OR oprleft = 0) ORDER BY 1, 2";
 
-/// Types that are not in scope although values of them could be written.
+/// Excluded argument types, although they have literals.
 const ARGUMENTS_LEFT_OUT: &[&str] = &["cstring", "internal"];
 
-/// Returns the signature with each polymorphic type replaced by one, for several of them; none if
-/// there is a type whose values are not known.
+/// Returns the signature with each polymorphic type replaced by several concrete ones; none if a
+/// type has no samples.
 fn concrete(signature: &Signature) -> Vec<Signature> {
     let is_polymorphic = |of: &String| of.starts_with("any") || of == "\"any\"";
     if !signature.arguments.iter().any(is_polymorphic) {
@@ -176,7 +175,7 @@ fn concrete(signature: &Signature) -> Vec<Signature> {
     ELEMENTS.iter().map(|element| with(element)).collect()
 }
 
-/// Returns what is called by a row of [`functions_query`].
+/// Returns the signatures of a row of [`functions_query`].
 pub(super) fn function(row: &[Option<String>]) -> Vec<Signature> {
     let column = |at: usize| row[at].clone().unwrap_or_default();
     let aggregate = column(6);
@@ -199,7 +198,7 @@ pub(super) fn function(row: &[Option<String>]) -> Vec<Signature> {
     known(concrete(&signature))
 }
 
-/// Returns what is called by a row of [`OPERATORS_QUERY`].
+/// Returns the signatures of a row of [`OPERATORS_QUERY`].
 pub(super) fn operator(row: &[Option<String>]) -> Vec<Signature> {
     let column = |at: usize| row[at].clone().unwrap_or_default();
     let arguments = column(1).split('|').map(str::to_owned).collect();
@@ -207,7 +206,7 @@ pub(super) fn operator(row: &[Option<String>]) -> Vec<Signature> {
     known(concrete(&Signature { kind, name, arguments, is_variadic: false, defaults: 0 }))
 }
 
-/// Leaves out what has arguments of types whose values are not known.
+/// Removes signatures with argument types without samples.
 fn known(mut signatures: Vec<Signature>) -> Vec<Signature> {
     let is_known =
         |of: &String| !ARGUMENTS_LEFT_OUT.contains(&of.as_str()) && !literals(of).is_empty();
@@ -215,7 +214,7 @@ fn known(mut signatures: Vec<Signature>) -> Vec<Signature> {
     signatures
 }
 
-/// Returns the cast of all of a type's values to another.
+/// Returns the cast of all samples of a type to another.
 pub(super) fn cast(source: &str, target: &str) -> Signature {
     Signature {
         kind: Kind::Cast,

@@ -1,6 +1,6 @@
-//! Values to call things with: a handful for each type, odd ones among them.
+//! Sample values of each type, including edge cases.
 
-/// What a polymorphic argument is tried as.
+/// Types that replace a polymorphic argument.
 pub(super) const ELEMENTS: &[&str] = &[
     "integer",
     "text",
@@ -14,7 +14,7 @@ pub(super) const ELEMENTS: &[&str] = &[
     "positive",
 ];
 
-/// The types whose values are tried in all casts to each other.
+/// The types whose values are cast to each other.
 pub(super) const CASTABLE: &[&str] = &[
     "boolean",
     "smallint",
@@ -92,7 +92,7 @@ pub(super) const CASTABLE: &[&str] = &[
     "jsonb[]",
 ];
 
-/// Texts that are read as every type.
+/// Texts that are cast to every type.
 pub(super) const TEXTS: &[&str] = &[
     "",
     " ",
@@ -232,7 +232,7 @@ pub(super) const TEXTS: &[&str] = &[
     "bennu=r/",
 ];
 
-/// The values of a base type, as texts that it reads; NULL is tried besides.
+/// Returns the sample texts of a base type; NULL is added.
 fn texts(of: &str) -> &'static [&'static str] {
     match of {
         "boolean" => &["true", "false"],
@@ -276,7 +276,7 @@ fn texts(of: &str) -> &'static [&'static str] {
     }
 }
 
-/// [`texts`] of geometric types, and of numbers and names in forms of their own.
+/// Returns the [`texts`] of geometric types, and of numbers and names with special text formats.
 fn geometric_texts(of: &str) -> &'static [&'static str] {
     match of {
         "point" => &["(0,0)", "(1,2)", "(-3.5,4)", "(1e300,-1e300)", "(NaN,1)", "(Infinity,1)"],
@@ -317,7 +317,7 @@ fn geometric_texts(of: &str) -> &'static [&'static str] {
     }
 }
 
-/// [`texts`] of dates and times, documents, and what is rare.
+/// Returns the [`texts`] of dates and times, documents, and rare types.
 fn more_texts(of: &str) -> &'static [&'static str] {
     match of {
         "date" => &["2024-02-29", "1999-12-31", "0044-03-15 BC", "infinity", "-infinity"],
@@ -383,12 +383,12 @@ fn more_texts(of: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns the text of a literal.
+/// Returns a literal with this text.
 pub(super) fn literal(text: &str, of: &str) -> String {
     format!("'{}'::{of}", text.replace('\'', "''"))
 }
 
-/// Returns literals of a type, the first of them NULL; none if the type is not known.
+/// Returns literals of a type, starting with NULL; empty if the type has no samples.
 pub(super) fn literals(of: &str) -> Vec<String> {
     if of == "record" {
         let rows = ["NULL::record", "(ROW(1, 'a'))", "(ROW(NULL, 2.5))", "(ROW())"];

@@ -1,5 +1,5 @@
-//! The two ways in which scripts reach a server: simple queries through a driver, and the extended
-//! protocol with text results.
+//! Engines of the scripts: simple queries through a driver, and the extended protocol with text
+//! results.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 use crate::raw::{Frames, Message, Raw};
 
-/// An error as a script writes it: code and message, then DETAIL, HINT and CONTEXT.
+/// An error in script format: code and message, then DETAIL, HINT and CONTEXT.
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
@@ -53,7 +53,7 @@ impl Failure {
     }
 }
 
-/// Which server this is, for `onlyif` and `skipif`.
+/// The server, for `onlyif` and `skipif`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// This project.
@@ -122,7 +122,7 @@ impl AsyncDB for Simple {
     }
 }
 
-/// A session that sends Parse, Bind, Describe, Execute and Sync and asks for text.
+/// A session that sends Parse, Bind, Describe, Execute and Sync with text results.
 pub(crate) struct Extended {
     raw: Raw,
     dialect: Dialect,
@@ -179,7 +179,7 @@ fn name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Returns a value as scripts write it.
+/// Returns a value in script format.
 fn shown(value: Option<&str>) -> String {
     match value {
         None => "NULL".to_owned(),
@@ -188,7 +188,7 @@ fn shown(value: Option<&str>) -> String {
     }
 }
 
-/// Returns the letter of a type: whole numbers, other numbers, all else.
+/// Returns the type letter: integers, other numbers, all other types.
 fn letter(oid: u32) -> DefaultColumnType {
     match oid {
         20 | 21 | 23 => DefaultColumnType::Integer,

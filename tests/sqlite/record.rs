@@ -1,23 +1,23 @@
-//! The records of a file in SQLite's own format, as the label `postgresql` sees them.
+//! Parser of SQLite's sqllogictest format, for the label `postgresql`.
 //!
-//! Paragraphs are separated by blank lines. One is a statement or a query, with `skipif` and
-//! `onlyif` lines before it; `#` begins a comment.
+//! Paragraphs are separated by blank lines. Each is a statement or a query, preceded by `skipif`
+//! and `onlyif` lines; `#` begins a comment.
 
-/// The label that conditions are about.
+/// The label of conditions.
 const LABEL: &str = "postgresql";
 
 /// The statement or query of a paragraph.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Line of the file, from 1, where its paragraph begins: conditions are part of it.
+    /// Line of the file, from 1, of the start of its paragraph, including conditions.
     pub(super) line: usize,
-    /// What is to be run.
+    /// The SQL text.
     pub(super) sql: String,
-    /// What is to come back.
+    /// The expected outcome.
     pub(super) expected: Expected,
 }
 
-/// What a record is to give.
+/// Expected outcome of a record.
 #[derive(Debug)]
 pub(super) enum Expected {
     /// No error.
@@ -28,27 +28,28 @@ pub(super) enum Expected {
     Rows {
         /// A letter for each column: `I`, `R` or `T`.
         types: String,
-        /// How the values are brought in order.
+        /// Sort mode of the values.
         sort: Sort,
-        /// How many values are shown; above it, their number and hash. 0: always all.
+        /// Maximum number of values that are listed; more are given by number and hash. 0 for no
+        /// maximum.
         threshold: usize,
         /// The values, one a line, or `n values hashing to …`.
         lines: Vec<String>,
     },
 }
 
-/// How values are brought in order before they are compared.
+/// Sort mode of values before the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// As they come.
+    /// Unsorted.
     None,
-    /// By row.
+    /// Sorted by row.
     Rows,
-    /// All values together.
+    /// All values sorted together.
     Values,
 }
 
-/// Returns the records of a file that are meant for the label, up to `halt`.
+/// Returns the records of a file for the label, up to `halt`.
 pub(super) fn parse(text: &str) -> Result<Vec<Record>, String> {
     let mut records = Vec::new();
     let mut threshold = 0;
@@ -85,7 +86,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// Reads the head of a record and the lines that follow it.
+/// Parses the head of a record and the lines that follow it.
 fn expected(head: &[&str], body: &[&str], threshold: usize) -> Option<(String, Expected)> {
     match head {
         ["statement", "ok"] => Some((body.join("\n"), Expected::Success)),
@@ -114,7 +115,7 @@ fn conditions_and_results_are_read() {
     let text = "hash-threshold 8\n\n# a comment\nonlyif mysql # why\nstatement ok\nX\n\n\
                 skipif mysql\nskipif mssql\nquery IT rowsort label-1\nSELECT 1,\n  'x'\n----\n1\nx\n\n\
                 statement error\nY\n\nonlyif sqlite\nhalt\n\nskipif sqlite\nhalt\n\nstatement ok\nZ\n";
-    // A remark after a condition is cut off by whoever copies the files.
+    // Comments after a condition were removed from copies of the files.
     let records = parse(&text.replace(" # why", "")).unwrap();
     assert_eq!(records.len(), 2, "{records:?}");
     assert_eq!((records[0].line, records[0].sql.as_str()), (8, "SELECT 1,\n  'x'"));

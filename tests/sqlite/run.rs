@@ -1,4 +1,4 @@
-//! Runs records through a connection and judges what comes back.
+//! Runner of records over a connection, which checks the answers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,23 +9,23 @@ use crate::sqlite::record::{Expected, Record, Sort};
 /// OID of type boolean.
 const BOOLEAN: u32 = 16;
 
-/// How statements reach the server.
+/// Protocol of statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// A query message each.
+    /// One Query message each.
     Simple,
     /// Parse, Bind, Describe, Execute and Sync.
     Extended,
 }
 
-/// What a file has come to.
+/// Outcome of a file.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How many records were run.
+    /// Number of records that were run.
     pub(super) record_count: usize,
-    /// The failures, by kind: an error's SQLSTATE and message, or what was wrong with the rows.
+    /// The failures, by kind: SQLSTATE and message of an error, or the difference of the rows.
     pub(super) failures: BTreeMap<String, Vec<String>>,
-    /// The record that took longest: its line, and how long.
+    /// The slowest record: its line and duration.
     pub(super) slowest: (usize, Duration),
 }
 
@@ -74,7 +74,7 @@ fn ask(connection: &mut Raw, protocol: Protocol, sql: &str) -> Vec<Message> {
     messages
 }
 
-/// Returns the kind of the failure and what came instead, if it is one.
+/// Returns the kind and details of a failure.
 fn judge(expected: &Expected, messages: &[Message]) -> Result<(), (String, String)> {
     let error = messages.iter().find(|message| message.kind == b'E').map(|message| {
         let field = |code| message.field(code).unwrap_or_default();
@@ -98,7 +98,7 @@ fn judge(expected: &Expected, messages: &[Message]) -> Result<(), (String, Strin
     }
 }
 
-/// Returns an error without the names in it, so that like errors count together.
+/// Returns an error message without quoted names, so that similar errors are counted together.
 fn kind_of(error: &str) -> String {
     let unquoted: Vec<&str> = error.split('"').step_by(2).collect();
     let kind = unquoted.join("…");
@@ -106,7 +106,7 @@ fn kind_of(error: &str) -> String {
         + &format!(" ({})", &error[..5])
 }
 
-/// Returns the values of all rows as the format writes them, in its order.
+/// Returns the values of all rows in the format of the files, sorted.
 fn values(messages: &[Message], types: &str, sort: Sort) -> Result<Vec<String>, (String, String)> {
     let mut rows = Vec::new();
     let description = messages.iter().find(|message| message.kind == b'T');
@@ -119,7 +119,7 @@ fn values(messages: &[Message], types: &str, sort: Sort) -> Result<Vec<String>, 
         }
         let shown = row.iter().zip(types.chars()).zip(&columns);
         let shown = shown.map(|((value, letter), (_, oid))| match (value.as_deref(), letter) {
-            // SQLite's truth is a number.
+            // SQLite's booleans are numbers.
             (Some(value), 'I') if *oid == BOOLEAN => i32::from(value == "t").to_string(),
             (value, letter) => value_text(value, letter),
         });
@@ -135,7 +135,7 @@ fn values(messages: &[Message], types: &str, sort: Sort) -> Result<Vec<String>, 
     Ok(values)
 }
 
-/// Returns a value by the letter of its column: `I` drops fractions, `R` has three decimals.
+/// Returns a value by the type letter of its column: `I` drops fractions, `R` has three decimals.
 fn value_text(value: Option<&str>, letter: char) -> String {
     let Some(value) = value else { return "NULL".to_owned() };
     match letter {
@@ -143,7 +143,7 @@ fn value_text(value: Option<&str>, letter: char) -> String {
             let digits = value.strip_prefix('-').unwrap_or(value);
             let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             let whole = &value[..value.len() - digits.len() + end];
-            // -0.5 is 0.
+            // -0.5 becomes 0.
             whole.parse::<i64>().map_or_else(|_| "0".to_owned(), |whole| whole.to_string())
         }
         'R' => format!("{:.3}", value.parse::<f64>().unwrap_or(0.0)),
@@ -152,7 +152,7 @@ fn value_text(value: Option<&str>, letter: char) -> String {
     }
 }
 
-/// Returns the lines that a file has for these values.
+/// Returns the expected lines for these values.
 fn shown(values: &[String], threshold: usize) -> Vec<String> {
     if threshold == 0 || values.len() <= threshold {
         return values.to_vec();

@@ -1,4 +1,4 @@
-//! Limits of connections: how many clients there may be, login attempts, file descriptors.
+//! Tests of connection limits: number of clients, login attempts, file descriptors.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn the_last_places_are_for_the_owner_of_the_database() {
 #[tokio::test]
 async fn connections_that_send_nothing_keep_nobody_out() {
     let server = TestServer::start();
-    // More than there are places for clients of one address.
+    // More than the limit of clients of one address.
     bennu::server::raise_file_limit(600);
     let silent: Vec<_> = (0..600).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     for _ in 0..3 {
@@ -73,10 +73,10 @@ async fn files_do_not_take_the_descriptors_of_connections() {
     let text = "SELECT count(*), sum(n)::bigint FROM (SELECT count(*) n \
                 FROM (SELECT v % 2500 a FROM t) s GROUP BY CUBE (a, a+1, a+2, a+3, a+4)) s";
     let row = client.query_one(text, &[]).await.unwrap();
-    // Each set but the empty one has 2,500 groups, and all of them have all rows.
+    // Each grouping set but the empty one has 2,500 groups, and each set has all rows.
     assert_eq!(row.get::<_, i64>(0), 31 * 2_500 + 1);
     assert_eq!(row.get::<_, i64>(1), 32 * 5_000);
-    // A client without descriptors gets an error, and the sessions before it go on.
+    // A client without descriptors gets an error, and existing sessions continue.
     let mut clients = vec![client];
     let error = loop {
         assert!(clients.len() < 100, "more clients than descriptors");
@@ -88,7 +88,7 @@ async fn files_do_not_take_the_descriptors_of_connections() {
     let error = error.as_db_error().expect("the server has answered");
     assert_eq!(error.code(), &SqlState::TOO_MANY_CONNECTIONS);
     assert!(clients.len() > 8, "{} clients", clients.len());
-    // So do they beside connections that send nothing, which get an answer once there are too many.
+    // They also continue while other connections send nothing; too many of those get an error.
     let silent: Vec<_> = (0..200).map(|_| TcpStream::connect(process.address()).unwrap()).collect();
     for client in &clients {
         client.query_one(text, &[]).await.unwrap();
@@ -116,7 +116,7 @@ async fn guessers_do_not_lock_a_user_out() {
             _ => tokio::spawn(guess(format!("user{guesser}"))),
         })
         .collect();
-    // The bound of a delay, and some time on a busy machine.
+    // The maximum delay, and a margin for a busy machine.
     let patience = Duration::from_secs(10);
     for user in ["bennu", "ann"] {
         for _ in 0..2 {

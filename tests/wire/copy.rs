@@ -1,4 +1,4 @@
-//! COPY through tokio-postgres: rows in, rows out, and lines that are wrong.
+//! Tests of COPY through tokio-postgres: both directions, and malformed lines.
 
 use std::error::Error as StdError;
 use std::pin::pin;
@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error};
 
 use crate::harness::{TestServer, connect};
 
-/// Sends pieces of data and returns the number of rows.
+/// Sends data in chunks and returns the number of rows.
 async fn copy_in(client: &Client, sql: &str, pieces: &[&'static str]) -> Result<u64, Error> {
     let mut sink = pin!(client.copy_in::<_, bytes::Bytes>(sql).await?);
     for piece in pieces {
@@ -179,7 +179,8 @@ async fn copies_that_cannot_be_are_refused() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();
-    // A connection for each: the driver ends a COPY that was refused with one Sync too many.
+    // Each case has its own connection, because after a rejected COPY the driver sends an
+    // additional Sync.
     for (sql, code) in [
         ("COPY nowhere FROM STDIN", "42P01"),
         ("COPY t (nothing) FROM STDIN", "42703"),
@@ -259,7 +260,7 @@ async fn wrong_options_and_headers_are_told_as_by_postgres() {
     assert_eq!(row_count(&client).await, 0);
 }
 
-/// What PostgreSQL sends for the row (7, 'ab', NULL, 1.5).
+/// PostgreSQL's binary output of the row (7, 'ab', NULL, 1.5).
 const BINARY: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\
     \0\x04\0\0\0\x04\0\0\0\x07\0\0\0\x02ab\xff\xff\xff\xff\
     \0\0\0\x0c\0\x02\0\0\0\0\0\x01\0\x01\x13\x88\xff\xff";

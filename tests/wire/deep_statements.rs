@@ -1,10 +1,10 @@
-//! Statements as deep as the limits allow have an answer, deeper ones are refused: the stack holds,
-//! whatever of it one step of binding, planning or evaluation takes.
+//! Tests of nesting limits: statements as deep as the limits are answered, deeper ones rejected,
+//! without a stack overflow in any phase of binding, planning or evaluation.
 
 use crate::harness::TestServer;
 use crate::raw::{Frames, Raw, sqlstate};
 
-/// Parentheses within each other, each of them the left end of a chain.
+/// Returns nested parentheses, each of which is the left end of a chain of operators.
 fn nested(levels: usize, operators: usize, operator: &str, innermost: &str) -> String {
     let around = |inside: String, _| format!("({inside}){}", operator.repeat(operators));
     (0..levels).fold(innermost.to_owned(), around)

@@ -1,9 +1,9 @@
-//! Encodings of clients: text is in them on the wire; what is no text of them fails a statement.
+//! Tests of client encodings: text is converted on the wire; invalid text fails a statement.
 
 use crate::harness::TestServer;
 use crate::raw::{Frames, Message, Raw, kinds, rows, sqlstate, startup};
 
-/// A client that has passed its encoding at the start.
+/// Connects a client with its encoding in the startup packet.
 fn login(server: &TestServer, encoding: &str) -> Raw {
     let mut raw = Raw::connect(server.address());
     raw.send(&startup(&[("user", "bennu"), ("client_encoding", encoding)]));
@@ -17,13 +17,13 @@ fn query(raw: &mut Raw, sql: &[u8]) -> Vec<Message> {
     raw.until_ready()
 }
 
-/// The first value of the first row.
+/// Returns the first value of the first row.
 fn value(messages: &[Message]) -> Vec<u8> {
     let row = messages.iter().find(|message| message.kind == b'D');
     row.unwrap_or_else(|| panic!("no row: {messages:?}")).bytes()[0].clone().unwrap()
 }
 
-/// The bytes of a Bind with one parameter in a format, and a result in it.
+/// Returns the body of a Bind with one parameter and a result in the same format.
 fn bind(parameter: &[u8], binary: bool) -> Vec<u8> {
     let code = [0, 1, 0, u8::from(binary)];
     let length = (parameter.len() as u32).to_be_bytes();
@@ -86,7 +86,7 @@ fn what_is_no_text_fails_the_statement_and_nothing_else() {
         (Frames::new().frame(b'E', b"\xe9\0\0\0\0\0"), ""),
         (Frames::new().frame(b'C', b"S\xe9\0"), ""),
     ] {
-        // What follows is skipped, also if it cannot be read.
+        // Following messages are skipped, even if they are invalid.
         raw.send(&frames.frame(b'P', b"\0\xff\0\0\0").execute("", 0).sync().0);
         let answer = raw.until_ready();
         assert_eq!(kinds(&answer), format!("{before}EZ"));
@@ -103,7 +103,7 @@ fn what_the_encoding_has_not_is_an_error() {
     assert_eq!((kinds(&answer).as_str(), sqlstate(&answer).as_deref()), ("TDEZ", Some("22P05")));
     let answer = query(&mut raw, b"SELECT 1 AS U&\"\\20ac\"");
     assert_eq!((kinds(&answer).as_str(), sqlstate(&answer).as_deref()), ("EZ", Some("22P05")));
-    // Errors come in any case, with `?` in place of the character.
+    // Errors are always sent, with `?` for characters that the encoding lacks.
     let answer = query(&mut raw, b"SELECT U&\"\\20ac\"");
     assert_eq!(sqlstate(&answer).as_deref(), Some("42703"));
     assert_eq!(answer[0].field(b'M').as_deref(), Some("column \"?\" does not exist"));
@@ -119,7 +119,8 @@ fn the_encoding_can_change_at_any_statement() {
     assert_eq!(kinds(&answer), "CTDCTDCSZ");
     assert_eq!(value(&answer), b"\xe9");
     assert_eq!(answer[7].body, b"client_encoding\0LATIN1\0");
-    // What a function sets is told with the end of its statement, in the extended protocol too.
+    // A setting changed by a function is reported at the end of its statement, in the extended
+    // protocol, too.
     let set = Frames::new().parse("", "SELECT set_config('client_encoding', 'win1252', false)");
     raw.send(&set.bind("", "", &[]).execute("", 0).sync().0);
     let answer = raw.until_ready();
@@ -130,7 +131,7 @@ fn the_encoding_can_change_at_any_statement() {
     let answer = query(&mut raw, b"COMMIT");
     assert_eq!(kinds(&answer), "CSZ");
     assert_eq!(value(&query(&mut raw, b"SELECT chr(233)")), b"\xe9");
-    // A function of a statement that fails has set nothing.
+    // A function in a failed statement has no effect on settings.
     query(&mut raw, b"SELECT set_config('client_encoding', 'UTF8', false), 1 / 0");
     assert_eq!(value(&query(&mut raw, b"SHOW client_encoding")), b"WIN1252");
 }
@@ -155,7 +156,7 @@ fn copy_heeds_the_encoding() {
     let server = TestServer::start();
     let mut raw = login(&server, "sjis");
     query(&mut raw, b"CREATE TABLE t (a text)");
-    // The second byte of a character is a backslash; a message may end between the two.
+    // The second byte of the character is a backslash; a message may end between the two.
     let answer = copy_in(&mut raw, "COPY t FROM STDIN", &[b"\x83", b"\\\n\\\\", b"\\t\n"]);
     assert_eq!(kinds(&answer), "CZ", "{answer:?}");
     let answer = copy_in(&mut raw, "COPY t FROM STDIN (ENCODING 'latin1')", &[b"\xe9\n"]);
@@ -169,7 +170,7 @@ fn copy_heeds_the_encoding() {
     assert_eq!(sqlstate(&query(&mut raw, b"COPY t TO STDOUT")).as_deref(), Some("22P05"));
     let unknown = query(&mut raw, b"COPY t TO STDOUT (ENCODING 'klingon')");
     assert_eq!(sqlstate(&unknown).as_deref(), Some("22023"));
-    // The lines before what is wrong are counted.
+    // The lines before the invalid one are counted.
     for (data, code) in [(&[&b"a\n\x83"[..], b"\x10\n"][..], "22021"), (&[b"a\nb\x83"], "22021")] {
         let answer = copy_in(&mut raw, "COPY t FROM STDIN", data);
         assert_eq!(sqlstate(&answer).as_deref(), Some(code));

@@ -1,4 +1,4 @@
-//! Frames that lie: the connection that sent them ends, or gets an error; the server goes on.
+//! Tests of malformed frames: the connection ends or gets an error; the server continues.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ fn assert_alive(address: SocketAddr) {
     assert_eq!(kinds(&answer), "TDCZ");
 }
 
-/// Frames whose inside does not fit their length or their type.
+/// Returns frames whose contents do not match their length or type.
 fn malformed() -> Vec<(&'static str, Vec<u8>)> {
     let frame = |kind: u8, body: &[u8]| Frames::new().frame(kind, body).0;
     let with_length =
@@ -58,7 +58,7 @@ fn malformed_frames_after_login_end_at_most_their_connection() {
         raw.try_send(&bytes);
         raw.try_send(&Frames::new().sync().0);
         raw.finish();
-        // Whatever comes is well formed, and it comes to an end.
+        // The answer is well-formed, and ends.
         while let Some(message) = raw.read() {
             assert!(b"EZNSTDC123nt".contains(&message.kind), "{what}: {message:?}");
         }
@@ -170,7 +170,7 @@ fn a_batch_is_one_transaction_and_one_write() {
     raw.query("CREATE TABLE t (a int PRIMARY KEY, b int)");
     raw.query("INSERT INTO t VALUES (1, 10), (2, 20)");
 
-    // Parse, Bind, Describe, Execute, Sync: the answers come together.
+    // Parse, Bind, Describe, Execute, Sync: the answers arrive together.
     let reads = raw.reads;
     let one = Frames::new().parse("", "SELECT b FROM t WHERE a = $1").bind("", "", &[Some("2")]);
     raw.send(&one.describe(b'P', "").execute("", 0).sync().0);
@@ -209,7 +209,7 @@ fn portals_give_rows_in_parts() {
     let answer = raw.until_ready();
     assert_eq!(kinds(&answer), "12DDsDDsDCZ");
     assert_eq!(rows(&answer)[4], [Some("5".to_owned())]);
-    // The portal went with the transaction.
+    // The portal was closed with the transaction.
     raw.send(&Frames::new().execute("p", 2).sync().0);
     assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("34000"));
 }
@@ -230,7 +230,7 @@ fn statements_without_text_and_unknown_names() {
     assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("42601"));
     raw.send(&Frames::new().parse("", "SELECT $1::int").bind("", "", &[]).sync().0);
     assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("08P01"));
-    // Several statements in one simple query: the rows of each, and all or nothing.
+    // Several statements in one simple query: the rows of each, and one transaction.
     let answer = raw.query("SELECT 1; SELECT 2; SELECT nothing; SELECT 3");
     assert_eq!(kinds(&answer), "TDCTDCEZ");
     raw.send(&Frames::new().frame(b'X', &[]).0);

@@ -1,9 +1,9 @@
-//! Sessions that others end, and those that wait too long for their client.
+//! Tests of sessions that are terminated by others, and of idle timeouts.
 
 use crate::harness::TestServer;
 use crate::raw::{Raw, kinds, sqlstate};
 
-/// Reads what comes without being asked for, to the end of the connection.
+/// Reads unsolicited messages up to the end of the connection.
 fn last_words(raw: &mut Raw) -> Option<String> {
     let messages = raw.until_ready();
     assert_eq!(kinds(&messages), "E", "{messages:?}");
@@ -24,10 +24,10 @@ fn sessions_end_when_they_wait_too_long_for_their_client() {
     in_block.query("begin; insert into t values (1)");
     assert_eq!(last_words(&mut in_block).as_deref(), Some("25P03"));
 
-    // Its lock is free, and its row is not there.
+    // Its lock was released, and its row does not exist.
     let mut other = Raw::login(server.address());
     assert_eq!(kinds(&other.query("insert into t values (1)")), "CZ");
-    // What is not idle does not end: a statement may take longer, and so may a failed block's end.
+    // Sessions that are not idle do not end: a long statement, and the end of a failed block.
     other.query("set idle_session_timeout = '2s'; set idle_in_transaction_session_timeout = 0");
     let slow = other.query("begin; select pg_sleep(2.1); select 1/0");
     assert!(kinds(&slow).ends_with("EZ"), "{slow:?}");
@@ -55,7 +55,7 @@ fn a_session_that_is_terminated_ends_whether_it_works_or_waits() {
     assert_eq!(last_words(&mut idle).as_deref(), Some("57P01"));
     while count(&mut control).as_deref() != Some("0") {}
 
-    // Its client does not read: it waits to send.
+    // Its client does not read: the session is blocked in sending.
     let mut silent = Raw::login(server.address());
     let pid = pid_of(&mut silent);
     let large = "select repeat('x', 100000) from generate_series(1, 100000)";

@@ -1,5 +1,5 @@
-//! When answers are sent: errors at once, and what Sync, Query and Flush complete before the server
-//! turns to the next message.
+//! Tests of when answers are sent: errors at once, and the results of Sync, Query and Flush
+//! before the next message is processed.
 
 use std::net::SocketAddr;
 
@@ -10,13 +10,13 @@ fn flush(frames: Frames) -> Frames {
     frames.frame(b'H', &[])
 }
 
-/// Reads so many messages, and no more.
+/// Reads exactly `count` messages.
 fn read(raw: &mut Raw, count: usize) -> String {
     let messages: Vec<_> = (0..count).map(|_| raw.read().expect("an answer")).collect();
     kinds(&messages)
 }
 
-/// A client that holds the lock of the one row of `t`.
+/// Returns a client that holds the lock of the only row of `t`.
 fn lock_row(address: SocketAddr) -> Raw {
     let mut holder = Raw::login(address);
     holder.query("CREATE TABLE t (a int PRIMARY KEY, b int)");
@@ -79,7 +79,7 @@ fn an_error_is_sent_before_the_client_sends_sync() {
             }
             assert_eq!(kinds(&answer), format!("{before}E"), "{code}");
             assert_eq!(sqlstate(&answer).as_deref(), Some(*code));
-            // What follows is skipped, Flush too, up to Sync.
+            // Following messages up to Sync are skipped, including Flush.
             raw.send(&flush(bound("1").execute("", 0)).sync().0);
             assert_eq!(kinds(&raw.until_ready()), "Z", "{code}");
             raw.query("ROLLBACK");
@@ -131,7 +131,7 @@ fn answers_do_not_wait_for_the_next_message() {
     let mut holder = lock_row(server.address());
     let select = || Frames::new().parse("", "SELECT 7").bind("", "", &[]).execute("", 0);
     let update = || Frames::new().parse("", WAITS).bind("", "", &[]).execute("", 0);
-    // What is sent in one write, and what is answered while the rest of it waits for the lock.
+    // Messages sent in one write, and those answered while the others wait for the lock.
     let pipelines = [
         (Frames::new().query("SELECT 7").query(WAITS), "TDCZ", "CZ"),
         (Frames::new().query("SELECT nothing").query(WAITS), "EZ", "CZ"),
@@ -151,7 +151,7 @@ fn answers_do_not_wait_for_the_next_message() {
         assert_eq!(read(&mut raw, at_once.len()), *at_once);
         waiters.push(raw);
     }
-    // A client may send its first statements together with its start.
+    // A client may send its first statements together with the startup packet.
     let mut raw = Raw::connect(server.address());
     let startup = crate::raw::startup(&[("user", "bennu"), ("database", "bennu")]);
     raw.send(&[startup, Frames::new().query(WAITS).0].concat());

@@ -1,10 +1,9 @@
-//! What RowDescription and errors say of tables: OIDs of `pg_class`, numbers of columns, schemas.
+//! Tests of origins in RowDescription and errors: OIDs of `pg_class`, column numbers, schemas.
 
 use crate::harness::TestServer;
 use crate::raw::{Frames, Message, Raw, kinds, rows};
 
-/// Returns the OID of the relation and the number of the column that each column of a result comes
-/// from.
+/// Returns the table OID and the column number of each result column.
 fn origins(message: &Message) -> Vec<(u32, i16)> {
     let mut rest = &message.body[2..];
     let mut origins = Vec::new();
@@ -33,7 +32,7 @@ fn columns_come_from_relations_of_pg_class() {
     raw.query("CREATE TABLE k (a int, b int PRIMARY KEY)");
     raw.query("CREATE VIEW v AS SELECT b, a FROM k");
     raw.query("CREATE MATERIALIZED VIEW m AS SELECT b, a FROM k");
-    // TRUNCATE gives a table another file, and the same OID.
+    // TRUNCATE replaces the storage of a table, but not its OID.
     raw.query("TRUNCATE k");
     let of = |oid: u32, numbers: &[i16]| -> Vec<(u32, i16)> {
         numbers.iter().map(|number| (oid, *number)).collect()
@@ -162,7 +161,7 @@ fn a_table_that_is_rolled_back_leaves_its_number_unused() {
     raw.query("ROLLBACK");
     raw.query("CREATE TABLE t (a int PRIMARY KEY)");
     assert!(oid_of(&mut raw, "t") > first);
-    // Another session is let in before all tables are out of the store.
+    // A session can log in while the tables of another are still being dropped.
     for round in 0..10 {
         raw.query("BEGIN");
         for table in 0..10 {

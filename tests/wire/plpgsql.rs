@@ -1,4 +1,4 @@
-//! PL/pgSQL over the wire: what clients are told of notices and errors, and how bodies are stopped.
+//! Tests of PL/pgSQL over the wire: notices, errors, and cancellation.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn loops_can_be_cancelled_and_run_out_of_time() {
     let token = client.cancel_token();
     let endless = async { client.batch_execute("DO $$ BEGIN LOOP END LOOP; END $$").await };
     tokio::pin!(endless);
-    // A request that comes too early is for nothing, so ask until it is heard.
+    // An early cancel request has no effect, so it is repeated.
     let error = loop {
         tokio::select! {
             result = &mut endless => break result.unwrap_err(),
@@ -128,7 +128,7 @@ fn notices_come_when_they_are_raised() {
     for (frames, before, behind) in all {
         other.query("SELECT pg_advisory_lock(1)");
         raw.send(&frames.0);
-        // Nobody but this session lets it go on.
+        // Only this session can unblock it.
         let mut got: Vec<_> = (0..=before.len()).map(|_| raw.read().unwrap()).collect();
         let notice = got.pop().unwrap();
         assert_eq!((kinds(&got).as_str(), notice.kind), (before, b'N'));
@@ -146,7 +146,7 @@ fn who_does_not_read_notices_is_not_waited_for() {
     let body = "DO $$ BEGIN FOR i IN 1..20000 LOOP RAISE NOTICE '% %', i, repeat('x', 1000); \
                 END LOOP; INSERT INTO t VALUES (1); END $$";
     raw.send(&Frames::new().query(body).0);
-    // It ends although nobody reads.
+    // It ends although the client does not read.
     while rows(&other.query("SELECT a FROM t")).is_empty() {}
     let answer = raw.until_ready();
     assert_eq!(answer.len(), 20_002);

@@ -1,4 +1,5 @@
-//! Portals of the protocol and cursors of SQL: one namespace, and each can be used as the other.
+//! Tests of protocol portals and SQL cursors: they share one namespace, and each can be used as
+//! the other.
 //!
 //! All answers are those of PostgreSQL 15.
 
@@ -12,7 +13,7 @@ fn sent(raw: &mut Raw, frames: Frames) -> Vec<Message> {
     raw.until_ready()
 }
 
-/// Returns the first values of all rows, then the tag of the last completion, or `s` if suspended.
+/// Returns the first values of all rows, then the last command tag, or `s` if suspended.
 fn outcome(messages: &[Message]) -> String {
     let mut parts: Vec<String> =
         rows(messages).into_iter().map(|row| row[0].clone().unwrap_or_default()).collect();
@@ -52,7 +53,7 @@ fn execute_takes_rows_of_a_cursor() {
     assert_eq!(outcome(&sent(&mut raw, Frames::new().execute("c", 2))), "2 3 s");
     assert_eq!(outcome(&raw.query("MOVE ABSOLUTE 4 c")), "MOVE 1");
     assert_eq!(outcome(&sent(&mut raw, Frames::new().execute("c", 0))), "5 SELECT 1");
-    // Close of the protocol closes it, too.
+    // A protocol Close closes it, too.
     assert_eq!(kinds(&sent(&mut raw, close(b'P', "c"))), "3Z");
     assert_eq!(outcome(&raw.query("FETCH c")), "34000");
     raw.query("ROLLBACK");
@@ -62,7 +63,7 @@ fn execute_takes_rows_of_a_cursor() {
     assert_eq!(outcome(&sent(&mut raw, Frames::new().execute("h", 1))), "3 s");
     assert_eq!(kinds(&sent(&mut raw, close(b'P', "h"))), "3Z");
     assert_eq!(outcome(&raw.query("FETCH h")), "34000");
-    // More rows than are read at a time.
+    // More rows than one batch.
     raw.query("BEGIN");
     raw.query("DECLARE c CURSOR FOR SELECT g FROM generate_series(1, 5000) AS g");
     let answer = sent(&mut raw, Frames::new().execute("c", 2048).execute("c", 0));
@@ -104,7 +105,7 @@ fn fetch_takes_rows_of_a_portal() {
     let prior = raw.query("FETCH PRIOR FROM p");
     assert_eq!(sqlstate(&prior).as_deref(), Some("55000"));
     raw.query("ROLLBACK");
-    // One that was not executed yet.
+    // A portal that was not executed yet.
     raw.query("BEGIN");
     sent(&mut raw, bound("p", FIVE));
     assert_eq!(outcome(&raw.query("FETCH 2 FROM p")), "1 2 FETCH 2");
@@ -114,7 +115,7 @@ fn fetch_takes_rows_of_a_portal() {
     let gone = sent(&mut raw, Frames::new().execute("p", 1));
     assert_eq!(sqlstate(&gone).as_deref(), Some("34000"));
     raw.query("ROLLBACK");
-    // One that changes data, and others.
+    // Portals that change data, and others.
     raw.query("BEGIN");
     sent(&mut raw, bound("p", "INSERT INTO t VALUES (1), (2), (3) RETURNING a"));
     assert_eq!(outcome(&raw.query("FETCH 2 FROM p")), "1 2 FETCH 2");
@@ -164,14 +165,14 @@ fn portals_live_as_long_as_savepoints_before_them() {
     let gone = sent(&mut raw, Frames::new().execute("behind", 1));
     assert_eq!(sqlstate(&gone).as_deref(), Some("34000"));
     raw.query("ROLLBACK");
-    // One that has failed is there, and cannot be run.
+    // A failed portal exists, but cannot be executed.
     raw.query("BEGIN; SAVEPOINT s");
     let fails = "SELECT 1 / (3 - g) FROM generate_series(1, 5) AS g";
     let failed = sent(&mut raw, bound("fails", fails).execute("fails", 0));
     assert_eq!(sqlstate(&failed).as_deref(), Some("22012"));
     refused(&sent(&mut raw, Frames::new().execute("fails", 1)));
     raw.query("ROLLBACK");
-    // Bind of a statement that was prepared before the block has failed.
+    // Bind of statements that were prepared before the block failed.
     sent(&mut raw, Frames::new().parse("five", FIVE).parse("back", "ROLLBACK"));
     raw.query("BEGIN; SELECT 1 / 0");
     refused(&sent(&mut raw, Frames::new().bind("", "five", &[])));

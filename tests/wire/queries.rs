@@ -1,4 +1,5 @@
-//! Statements through tokio-postgres: preparation, errors, transactions, cancellation, versions.
+//! Tests of statements through tokio-postgres: preparation, errors, transactions, cancellation,
+//! versions.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ async fn prepared_statements_know_their_types_and_follow_the_schema() {
     let columns: Vec<_> = select.columns().iter().map(|c| (c.name(), c.type_().clone())).collect();
     assert_eq!(columns, [("b", Type::TEXT), ("more", Type::INT4)]);
     assert_eq!(client.query(&select, &[&1, &8]).await.unwrap().len(), 2);
-    // A new index does not upset it; a table of another shape under the same name does.
+    // A new index does not invalidate it; a table of the same name with other columns does.
     client.batch_execute("CREATE INDEX ON t (b)").await.unwrap();
     assert_eq!(client.query(&select, &[&1, &8]).await.unwrap().len(), 2);
     client
@@ -76,7 +77,7 @@ async fn errors_carry_what_clients_look_at() {
     assert_eq!(error.code().code(), "23502");
     assert_eq!(error.column(), Some("b"));
 
-    // Positions count characters, from 1, also after characters of several bytes.
+    // Positions count characters, from 1, also after multi-byte characters.
     for (sql, place) in [
         ("SELECT nothing FROM t", 8),
         ("SELECT a FROM nowhere", 15),
@@ -113,12 +114,12 @@ async fn transactions_of_the_driver() {
     transaction.execute("INSERT INTO t VALUES (3)", &[]).await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!(count(&other, "SELECT count(*) FROM t").await, 2);
-    // Dropped without a word: rolled back.
+    // Dropping the transaction rolls it back.
     let transaction = client.transaction().await.unwrap();
     transaction.execute("DELETE FROM t", &[]).await.unwrap();
     drop(transaction);
     assert_eq!(count(&client, "SELECT count(*) FROM t").await, 2);
-    // Portals with a limit of rows.
+    // Portals with a row limit.
     let transaction = client.transaction().await.unwrap();
     let portal = transaction.bind("SELECT a FROM t ORDER BY a", &[]).await.unwrap();
     assert_eq!(transaction.query_portal(&portal, 1).await.unwrap().len(), 1);
@@ -136,7 +137,7 @@ async fn a_portal_goes_on_with_what_it_saw_at_first() {
         .batch_execute("CREATE TABLE t (a int PRIMARY KEY, b int, c int); CREATE INDEX i ON t (b)")
         .await
         .unwrap();
-    // More rows than are read at once, fewer than are read in parallel.
+    // More rows than one batch, fewer than are read in parallel.
     let rows: Vec<String> = (0..3000).map(|a| format!("({a}, {}, 0)", a % 7)).collect();
     let insert = format!("INSERT INTO t VALUES {}", rows.join(", "));
     let keys: Vec<String> = (0..3000).map(|a| a.to_string()).collect();
@@ -148,7 +149,7 @@ async fn a_portal_goes_on_with_what_it_saw_at_first() {
         let portal = transaction.bind(select, &[]).await.unwrap();
         assert_eq!(transaction.query_portal(&portal, 1).await.unwrap().len(), 1);
         other.batch_execute("UPDATE t SET c = 1; DELETE FROM t WHERE a % 2 = 0").await.unwrap();
-        // A snapshot of its own, and writes that the portal is not to see either.
+        // Changes of another snapshot and of the transaction itself are invisible to the portal.
         transaction.batch_execute("DELETE FROM t WHERE a % 5 = 0").await.unwrap();
         let rest = transaction.query_portal(&portal, 0).await.unwrap();
         assert_eq!(rest.len(), 2999);
@@ -172,7 +173,7 @@ async fn a_connection_that_breaks_rolls_back_and_frees_its_locks() {
     driver.abort();
     let other = connect(server.address()).await;
     other.batch_execute("SET statement_timeout = '30s'").await.unwrap();
-    // Waits until the server has noticed.
+    // Waits until the server has detected the disconnect.
     assert_eq!(other.execute("UPDATE t SET b = b + 10", &[]).await.unwrap(), 1);
     assert_eq!(count(&other, "SELECT b::bigint FROM t").await, 11);
 }
@@ -193,7 +194,7 @@ async fn running_statements_can_be_cancelled_and_run_out_of_time() {
     let token = client.cancel_token();
     let query = async { client.query(ENDLESS, &[]).await };
     tokio::pin!(query);
-    // A request that comes too early is for nothing, so ask until it is heard.
+    // An early cancel request has no effect, so it is repeated.
     let error = loop {
         tokio::select! {
             result = &mut query => break result.unwrap_err(),
@@ -210,7 +211,7 @@ async fn running_statements_can_be_cancelled_and_run_out_of_time() {
     let error = error.as_db_error().unwrap();
     assert_eq!(error.code().code(), "57014");
     assert_eq!(error.message(), "canceling statement due to statement timeout");
-    // One value that takes long is given up, too.
+    // A single long computation is cancelled, too.
     let search = "SELECT regexp_split_to_array(repeat('ab', 3000), '(.*)(.*)\\1\\2x')";
     let began = Instant::now();
     let error = client.query(search, &[]).await.unwrap_err();
@@ -234,7 +235,7 @@ async fn the_statement_of_a_client_that_is_gone_ends() {
     until_count(&client, &running, 0).await;
 }
 
-/// Asks for a count until it is as expected.
+/// Runs a count until it has the expected value.
 async fn until_count(client: &Client, sql: &str, expected: i64) {
     let reached = async {
         while count(client, sql).await != expected {
@@ -270,7 +271,7 @@ async fn old_versions_are_read_at_their_time() {
             let rows = client.query(&at("t", time), &[]).await.unwrap();
             assert_eq!(rows.len(), 1, "{round}, {time}");
             assert_eq!(rows[0].get::<_, String>(0), value, "{round}");
-            // What was deleted is there until it is dropped, unless the table keeps it.
+            // Deleted rows can be read until they are purged, unless the table retains them.
             let rows = client.query(&at("forgets", time), &[]).await;
             match (round, rows) {
                 ("deleted, in files", Err(error)) => {
@@ -391,7 +392,7 @@ fn parameters_of_domains_are_checked_when_they_are_bound() {
     assert_eq!((kinds(&answer).as_str(), sqlstate(&answer).as_deref()), ("EZ", Some("23514")));
 }
 
-/// Returns the code and the message of what a text of statements fails with.
+/// Returns the code and the message of the error of some statements.
 async fn failure_of(client: &Client, text: &str) -> (String, String) {
     let error = client.batch_execute(text).await.expect_err(text);
     let error = error.as_db_error().expect("an error of the server");
@@ -441,13 +442,13 @@ async fn a_statement_is_stopped_while_it_is_parsed_and_planned() {
         };
         stopped(client.batch_execute(&large).await.unwrap_err());
         stopped(client.prepare(&large).await.map(drop).unwrap_err());
-        // The time of a statement that was prepared long ago begins anew.
+        // The timeout of a statement prepared earlier starts with its execution.
         client.query_one(&prepared, &[]).await.unwrap();
     }
     client.batch_execute("SET statement_timeout = 0").await.unwrap();
     let cancel = client.cancel_token();
     let waiting = tokio::spawn(async move { client.batch_execute(&large).await });
-    // A request that comes too early finds nothing to cancel.
+    // An early cancel request has no effect.
     while !waiting.is_finished() {
         cancel.cancel_query(NoTls).await.unwrap();
     }

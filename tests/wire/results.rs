@@ -1,14 +1,14 @@
-//! Large results: streamed, not gathered.
+//! Tests of large results: they are streamed, not buffered.
 
 use crate::harness::{Process, connect};
 use crate::raw::{Frames, Raw};
 
 const ROWS: usize = 300_000;
-/// Bytes of a row's text, so that the result is far larger than the growth that is allowed.
+/// Bytes of a row's text, so that the result far exceeds the allowed growth.
 const PADDING: usize = 400;
 
-/// How much the server may grow while it sends a result of 120 MB: buffers, decoded blocks, and
-/// what its threads keep for themselves, which is up to 58 MB on a machine with other work.
+/// Maximum growth of the server while it sends a result of 120 MB: buffers, decoded blocks, and
+/// allocator caches of threads, up to 58 MB on a busy machine.
 const GROWTH_BYTES_MAX: u64 = 80 << 20;
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_large_result_does_not_gather_in_memory() {
                 b'E' => panic!("{:?}", message.field(b'M')),
                 _ => {}
             }
-            // A slow reader: looks at the server now and then while the result waits.
+            // A slow reader: checks the server from time to time while the result waits.
             if row_count % 20_000 == 1 {
                 most = most.max(server.resident_bytes());
             }

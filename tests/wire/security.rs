@@ -1,4 +1,4 @@
-//! Passwords and TLS.
+//! Tests of passwords and TLS.
 
 use sql::catalog::name::ObjectName;
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ fn with_password(password: &str) -> Setup {
     Setup { password: Some(password.to_owned()), ..Setup::default() }
 }
 
-/// A self-signed certificate for `localhost`, of these tests only, good for a hundred years.
+/// A self-signed certificate for `localhost` for these tests, valid for a hundred years.
 fn tls_files() -> TlsFiles {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
-    // The server takes a key that nobody else may read, which a checkout does not care for.
+    // The server requires a key without access for others, which a checkout does not preserve.
     static KEY: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
         let name = format!("key-{}.pem", std::process::id());
@@ -50,7 +50,7 @@ fn ssl_request() -> Vec<u8> {
     [&8_u32.to_be_bytes()[..], &80_877_103_u32.to_be_bytes()].concat()
 }
 
-/// Connects and makes the handshake, trusting the certificate of these tests.
+/// Connects and performs the handshake, trusting the certificate of these tests.
 async fn tls_stream(address: SocketAddr) -> TlsStream<TcpStream> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -114,7 +114,7 @@ fn nothing_runs_before_the_password() {
 async fn queries_run_under_tls() {
     let server = tls_server(Some("secret"));
     let mut config: Config = connection_string(server.address()).parse().unwrap();
-    // The stream that is given is encrypted already.
+    // The given stream is encrypted already.
     config.ssl_mode(SslMode::Disable).password("secret");
     let stream = tls_stream(server.address()).await;
     let (client, connection) = config.connect_raw(stream, NoTls).await.unwrap();
@@ -132,7 +132,7 @@ fn bytes_sent_before_the_handshake_are_not_taken_for_encrypted_ones() {
     let mut raw = Raw::connect(server.address());
     let injected = Frames::new().query("CREATE TABLE injected (a int PRIMARY KEY)");
     raw.send(&[ssl_request(), startup(&[("user", "bennu")]), injected.0].concat());
-    // Dropped, without so much as an answer.
+    // Dropped without any answer.
     assert_eq!(raw.read_byte(), None);
     assert!(
         server.database().engine().catalog().table_named(&ObjectName::public("injected")).is_none()

@@ -1,4 +1,4 @@
-//! What a client passes at its start: settings that RESET goes back to.
+//! Tests of startup packet parameters: settings that are the RESET values of the session.
 
 use crate::harness::TestServer;
 use crate::raw::{Raw, kinds, rows, startup};
@@ -37,7 +37,7 @@ fn reset_goes_back_to_the_values_of_the_start() {
         assert_eq!(shown(&mut raw, "timezone"), "Asia/Tokyo");
         let answer = raw.query(reset);
         assert!(answer.iter().all(|message| message.kind != b'E'), "{reset}: {answer:?}");
-        // Drivers go by what they are told.
+        // Drivers rely on ParameterStatus.
         let told = answer.iter().filter(|message| message.kind == b'S');
         let told: Vec<Vec<u8>> = told.map(|message| message.body.clone()).collect();
         assert!(told.contains(&b"TimeZone\0America/Chicago\0".to_vec()), "{reset}: {told:?}");
@@ -45,7 +45,7 @@ fn reset_goes_back_to_the_values_of_the_start() {
             assert_eq!(shown(&mut raw, name), value, "{reset}: {name}");
         }
     }
-    // What pg_settings says of it.
+    // The entry in pg_settings.
     let query = "SELECT setting, reset_val, boot_val, source FROM pg_settings WHERE name = ";
     raw.query("SET TimeZone = 'Asia/Tokyo'");
     let row = rows(&raw.query(&format!("{query} 'TimeZone'"))).remove(0);
@@ -69,7 +69,7 @@ fn a_long_name_of_a_client_is_cut_with_a_notice() {
     assert_eq!(notice.field(b'M'), Some(message));
     assert_eq!(shown(&mut raw, "application_name"), cut);
     assert_eq!(kinds(&raw.query(&format!("SET application_name = '{long}'"))), "NCZ");
-    // A setting of a transaction that is over is none, and nothing is said of it.
+    // A setting of a finished transaction is reset and not reported.
     let local = "SELECT set_config('application_name', 'y', true)";
     assert_eq!(kinds(&raw.query(local)), "TDCZ");
     assert_eq!(shown(&mut raw, "application_name"), cut);
@@ -79,7 +79,7 @@ fn a_long_name_of_a_client_is_cut_with_a_notice() {
 fn what_is_no_startup_packet_is_not_answered() {
     let server = TestServer::start();
     let mut raw = Raw::connect(server.address());
-    // Terminate: its type is the first byte of a length.
+    // Terminate: its type is read as the first byte of a length.
     raw.send(b"X\0\0\0\x04");
     assert!(raw.read().is_none());
     for database in ["postgres", "template1"] {

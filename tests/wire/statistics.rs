@@ -1,4 +1,4 @@
-//! Statistics that the server keeps by itself.
+//! Tests of automatically maintained statistics.
 
 use std::time::Duration;
 

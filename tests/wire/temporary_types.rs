@@ -1,4 +1,4 @@
-//! Types and domains in `pg_temp`: of the session, and gone with it.
+//! Tests of types and domains in `pg_temp`: they belong to the session and are dropped with it.
 
 use crate::harness::TestServer;
 use crate::raw::{Raw, rows, sqlstate};

@@ -1,4 +1,5 @@
-//! Values through tokio-postgres: every type, as text and in binary, both ways.
+//! Tests of values through tokio-postgres: every type in text and binary format, in both
+//! directions.
 
 use std::error::Error as StdError;
 
@@ -8,7 +9,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::harness::{TestServer, connect};
 
-/// A value in its binary form, whatever its type.
+/// A value of any type in binary format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Binary(Option<Vec<u8>>);
 
@@ -44,7 +45,7 @@ impl ToSql for Binary {
     to_sql_checked!();
 }
 
-/// Type, a value as text, its binary form in hex as PostgreSQL 15 sends it.
+/// Type, a value as text, and PostgreSQL 15's binary output in hex.
 const VALUES: [(&str, &str, &str); 38] = [
     ("boolean", "t", "01"),
     ("boolean", "f", "00"),
@@ -112,13 +113,13 @@ async fn every_type_goes_both_ways_in_both_forms() {
             .batch_execute(&format!("CREATE TABLE {table} (id int PRIMARY KEY, v {name})"))
             .await
             .unwrap();
-        // In as binary, by parameter; in as text, by literal.
+        // Input in binary format by parameter, and in text format by literal.
         let binary = Binary(Some(from_hex(hex)));
         let insert = format!("INSERT INTO {table} VALUES ($1, $2)");
         client.execute(&insert, &[&1, &binary]).await.unwrap();
         client.execute(&insert, &[&2, &Binary(None)]).await.unwrap();
         client.batch_execute(&format!("INSERT INTO {table} VALUES (3, '{value}')")).await.unwrap();
-        // Out as binary and as text.
+        // Output in binary and text format.
         let rows = client.query(&format!("SELECT v FROM {table} ORDER BY id"), &[]).await.unwrap();
         let values: Vec<Binary> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(values, [binary.clone(), Binary(None), binary.clone()], "{what}");

@@ -1,6 +1,6 @@
-//! Batches as bytes, for what a statement sets aside on disk and reads back itself.
+//! Serialization of batches for temporary files of a statement.
 //!
-//! Not a format to keep: who writes it reads it, with the same types, in the same process.
+//! The format is not persistent: the same process reads it with the same types.
 //!
 //! ```text
 //! batch  = row count u32, a column each
@@ -9,7 +9,8 @@
 //!          variable:    the end of each u32, then their bytes
 //! ```
 //!
-//! A value is written as in a packed row ([`rowcode`](crate::rowcode)); numbers are little-endian.
+//! Values are encoded as in a packed row ([`rowcode`](crate::rowcode)); numbers are
+//! little-endian.
 
 use std::sync::Arc;
 
@@ -31,11 +32,11 @@ pub fn write_batch(batch: &Batch, types: &[DataType], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a batch of columns of these types.
+/// Decodes a batch of columns of these types.
 ///
 /// # Errors
 ///
-/// `XX001` if the bytes are not such a batch.
+/// `XX001` if the bytes are malformed.
 pub fn read_batch(types: &[DataType], bytes: &[u8]) -> Result<Batch> {
     let mut reader = Reader { bytes };
     let row_count = reader.length()?;
@@ -233,9 +234,9 @@ mod tests {
             let read = read_batch(&types, &bytes).unwrap();
             assert_eq!(read.row_count, rows.len());
             let read: Vec<Vec<Datum>> = (0..read.row_count).map(|row| read.row(row)).collect();
-            // Not by `==`: NaN is to stay NaN.
+            // Compared as text, because NaN is not equal to itself.
             assert_eq!(format!("{read:?}"), format!("{rows:?}"));
-            // Whatever is cut off is noticed.
+            // Any truncation is detected.
             for cut in 0..bytes.len() {
                 read_batch(&types, &bytes[..cut]).unwrap_err();
             }

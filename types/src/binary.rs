@@ -1,4 +1,5 @@
-//! The binary form of values on the wire, as PostgreSQL's `typsend` and `typreceive` define it.
+//! Binary format of values in the wire protocol, as defined by PostgreSQL's `typsend` and
+//! `typreceive`.
 
 mod geometry;
 mod nested;
@@ -23,12 +24,12 @@ const NAN: u16 = 0xC000;
 const INFINITY: u16 = 0xD000;
 const NEGATIVE_INFINITY: u16 = 0xF000;
 
-/// Appends the binary form of a value that is not NULL, without a length word. Text in it is of
-/// the encoding.
+/// Appends the binary form of a value that is not NULL, without a length word. Text is converted
+/// to `encoding`.
 ///
 /// # Errors
 ///
-/// `57014` if the flag is set during what takes long; 22P05.
+/// `57014` if the interrupt flag is set during a long conversion; 22P05.
 pub fn write(
     value: &Datum,
     data_type: DataType,
@@ -116,7 +117,7 @@ fn bad(message: &str) -> Error {
     Error::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
 }
 
-/// Returns all bytes of a value of fixed width.
+/// Returns the bytes of a value of fixed width.
 fn fixed<const N: usize>(bytes: &[u8], data_type: DataType) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| {
         bad(&format!("incorrect binary data format for type {}", data_type.sql_name()))
@@ -154,7 +155,7 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
     }
 }
 
-/// Returns the number of a word.
+/// Returns the unsigned number of a word type.
 fn parse_word(bytes: &[u8], kind: WordKind) -> Result<u64> {
     if let (WordKind::MacAddr8, &[a, b, c, d, e, f]) = (kind, bytes) {
         return Ok(u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]));
@@ -171,8 +172,8 @@ fn parse_word(bytes: &[u8], kind: WordKind) -> Result<u64> {
     Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// As [`parse`], of a declared type: elements of an array of a domain may be said to be of the
-/// domain.
+/// As [`parse`], for a declared type: the element type of an array of a domain may be the OID of
+/// the domain.
 ///
 /// # Errors
 ///
@@ -184,11 +185,11 @@ pub fn parse_as(bytes: &[u8], sql_type: SqlType, encoding: &'static Encoding) ->
     }
 }
 
-/// Returns the value of a binary form.
+/// Decodes a value from its binary form.
 ///
 /// # Errors
 ///
-/// `22P03` if the bytes are not of the type; 22021 and 22P05 if text in them is not of the
+/// `22P03` if the bytes are malformed for the type; 22021 and 22P05 if text is not valid in the
 /// encoding.
 pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> Result<Datum> {
     Ok(match data_type {

@@ -1,8 +1,8 @@
-//! Casts: which there are, when they happen by themselves, and how to do one.
+//! Casts: the table of casts with their contexts, and their evaluation.
 //!
 //! [`cast_context`] is PostgreSQL's `pg_cast` for the types that bennu has, plus the automatic
-//! conversions through text: any type *to* a string type in assignments, any type *from* a string
-//! type when the cast is written.
+//! I/O conversions: any type *to* a string type in assignments, any type *from* a string type in
+//! explicit casts.
 
 mod geometry;
 mod word;
@@ -19,21 +19,21 @@ use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
 use crate::vector::{BytesVector, Vector, VectorData};
 
-/// When a cast may be applied, as in `pg_cast.castcontext`.
+/// The context of a cast, as in `pg_cast.castcontext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
-    /// Anywhere, by itself.
+    /// Implicit, in any expression.
     Implicit,
-    /// When a value is stored into a column.
+    /// In assignments to a column.
     Assignment,
-    /// Only when written.
+    /// Only in explicit casts.
     Explicit,
 }
 
-/// Returns the least demanding context in which values of `from` become `to`, or `None` if never.
-/// Casts through text (PostgreSQL's automatic I/O conversions) are included as PostgreSQL rules.
+/// Returns the least demanding context in which values of `from` are cast to `to`, or `None` if
+/// there is no cast. PostgreSQL's automatic I/O conversions are included.
 ///
-/// A literal of type `unknown` becomes anything by itself; nothing becomes `unknown`.
+/// A literal of type `unknown` is implicitly cast to any type; no type is cast to `unknown`.
 pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use DataType::{
@@ -92,7 +92,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (DataType::Enum(_), DataType::Enum(_)) => return None,
-        // The fields of a row are converted one by one, by the binder.
+        // The binder converts the fields of a row one by one.
         (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
             Implicit
         }
@@ -108,7 +108,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     Some(context)
 }
 
-/// Returns when values become words, or words something else, without text.
+/// Returns the context of casts from or to word types, without I/O conversions.
 fn of_word(from: DataType, to: DataType) -> Option<CastContext> {
     match (from, to) {
         (DataType::MACADDR, DataType::MACADDR8) | (DataType::MACADDR8, DataType::MACADDR) => {
@@ -123,7 +123,7 @@ fn of_word(from: DataType, to: DataType) -> Option<CastContext> {
     }
 }
 
-/// Returns when values of a geometric type become another.
+/// Returns the context of casts between geometric types.
 fn between_geometries(from: GeometryKind, to: GeometryKind) -> Option<CastContext> {
     use GeometryKind::{Box, Circle, Lseg, Path, Point, Polygon};
     match (from, to) {
@@ -138,10 +138,10 @@ fn between_geometries(from: GeometryKind, to: GeometryKind) -> Option<CastContex
     }
 }
 
-/// Returns whether a cast depends on nothing but the value: neither on settings of the session
-/// (`TimeZone`, `DateStyle`, `IntervalStyle`), nor on names in the catalog, nor on the clock, which
-/// text such as `today` refers to. An array is what its elements are, a row what its fields are. A
-/// literal is settled once and counts as such.
+/// Returns whether a cast is immutable: it depends neither on settings (`TimeZone`, `DateStyle`,
+/// `IntervalStyle`) nor on names in the catalog nor on the clock, which text such as `today`
+/// refers to. Arrays and rows depend on their elements and fields. A literal is converted once
+/// and is therefore immutable.
 pub fn is_immutable(from: DataType, to: DataType) -> bool {
     if from == to || from.is_row() && to.is_row() {
         return true;
@@ -156,11 +156,12 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
         }
         (from, to) if from.is_text() => !has_leaf(to, &|leaf| is_named(leaf) || is_timed(leaf)),
         (from, to) if to.is_text() => !has_leaf(from, &|leaf| {
-            // Neither of the times of a day is written in a style.
+            // Times of day have the same text in all styles.
             let styled = is_timed(leaf) && !matches!(leaf, DataType::Time | DataType::Timetz);
             is_named(leaf) || styled || leaf == DataType::Record
         }),
-        // Labels are renamed, too; but in a key expression they are those of the definition of now.
+        // Labels can be renamed, too; in a key expression those of the present definition are
+        // used.
         (from, to) if is_named(from) && !to.is_oid() || is_named(to) && !from.is_number() => false,
         (DataType::Time, DataType::Timetz) | (DataType::Timestamptz, _) => false,
         (DataType::Date | DataType::Timestamp, to) => to != DataType::Timestamptz,
@@ -168,7 +169,7 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
     }
 }
 
-/// Names may be given to something else.
+/// Returns whether the text of values contains names, which can be reassigned.
 fn is_named(data_type: DataType) -> bool {
     matches!(data_type, DataType::Reg(_) | DataType::Enum(_) | DataType::AclItem)
 }
@@ -185,8 +186,7 @@ fn is_timed(data_type: DataType) -> bool {
     )
 }
 
-/// Returns whether `test` is true of a type, or of one that its values are made of: elements of
-/// arrays, fields of rows, at any depth.
+/// Returns whether `test` is true for a type, or for one of its elements or fields at any depth.
 pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
     match (data_type, data_type.element()) {
         (_, Some(element)) => has_leaf(element, test),
@@ -195,9 +195,9 @@ pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
     }
 }
 
-/// Returns whether a cast may be done once for all executions of a statement. Beside those that are
-/// not immutable these may not: PostgreSQL takes the text of floats and bytea for the same always,
-/// in indexes too, though the session says how they are written.
+/// Returns whether a cast may be evaluated once for all executions of a statement. In addition to
+/// casts that are not immutable, this excludes the text of floats and bytea: PostgreSQL treats it
+/// as immutable, even in indexes, although it depends on settings.
 pub fn is_foldable(from: DataType, to: DataType) -> bool {
     if let (Some(from), Some(to)) = (from.element(), to.element()) {
         return is_foldable(from, to);
@@ -267,7 +267,7 @@ pub fn cast_vector(
     Ok(results)
 }
 
-/// Writes the texts of values behind each other, where a cast is nothing but that.
+/// Writes the texts of all values into one vector, for casts that are plain output conversions.
 fn write_texts(
     vector: &Vector,
     from: DataType,
@@ -297,7 +297,7 @@ fn write_texts(
     Ok(Some(texts))
 }
 
-/// Converts values by a plain loop, where no value can fail.
+/// Converts values in a simple loop, for casts that cannot fail.
 fn widen(data: &VectorData, from: DataType, to: DataType) -> Option<VectorData> {
     if from == to {
         return Some(data.clone());
@@ -356,7 +356,7 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     }
     match (value, to) {
         (Datum::Text(string), _) if from == DataType::InternalChar => from_char(string, to),
-        // Digits are a name, too.
+        // An OID in digits is accepted as a name, too.
         (Datum::Text(string), DataType::Reg(RegKind::Class)) => context
             .style
             .system
@@ -410,7 +410,7 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     }
 }
 
-/// Converts a value of a `cstring`, or to one, through text.
+/// Casts from or to `cstring`, through text.
 fn through_text(
     value: &Datum,
     from: DataType,
@@ -466,7 +466,7 @@ fn from_nested(
     }
 }
 
-/// Returns the lowest bits of a number, its sign in those that it does not have.
+/// Returns the lowest bits of a number, sign-extended.
 fn bits_of(number: i64, width: usize, length: usize) -> Datum {
     let bit = |place: usize| number >> place.min(width - 1) & 1 == 1;
     let bits = Bits::from_bits((0..length).rev().map(bit));
@@ -503,7 +503,7 @@ fn from_char(string: &Text, to: DataType) -> Result<Datum> {
     }
 }
 
-/// Casts a `jsonb` that is a boolean or a number.
+/// Casts a `jsonb` boolean or number.
 fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> {
     let kind = match json {
         Json::Bool(value) if to == DataType::Bool => return Ok(Datum::Bool(*value)),
@@ -540,7 +540,7 @@ fn from_text(string: &Text, from: DataType, to: DataType, context: &EvalContext)
     }
 }
 
-/// Cuts a string to what fits a `name`: 63 bytes, and no broken character.
+/// Truncates a string to a `name`: 63 bytes, at a character boundary.
 fn name(string: &str) -> &str {
     const NAME_BYTES: usize = 63;
     &string[..string.floor_char_boundary(NAME_BYTES)]
@@ -580,7 +580,7 @@ fn from_float(value: f64, from: DataType, to: DataType) -> Result<Datum> {
     }
 }
 
-/// Narrows a double, which must neither overflow nor vanish.
+/// Narrows a double; overflow and underflow to zero are errors.
 fn single(value: f64) -> Result<f32> {
     let narrow = value as f32;
     let wrong = |what| {
@@ -672,7 +672,7 @@ fn from_datetime(
     }
 }
 
-/// Returns PostgreSQL's `integer out of range`, and the like of other types.
+/// Returns PostgreSQL's `integer out of range`, with the name of the type.
 fn out_of_range(to: DataType) -> Error {
     let name = if to.is_oid() { "OID" } else { to.sql_name() };
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))

@@ -1,6 +1,6 @@
-//! What an evaluation knows beside its input row.
+//! Evaluation context of expressions: everything but the input row.
 //!
-//! A plain value, so that it can travel to a region with the expression that needs it.
+//! It is a plain value, so that it can be sent to a region with an expression.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,26 +15,25 @@ use crate::text::TextStyle;
 
 pub use crate::item_set::ItemSets;
 
-/// What an evaluation may know beside its row.
+/// The environment in which an expression is evaluated.
 #[derive(Debug, Clone)]
 pub struct EvalContext {
     /// Values of [`Expr::Parameter`](crate::expr::Expr::Parameter).
     pub parameters: Vec<Datum>,
-    /// What the text of values depends on: the time zone, the catalog, and the flag that ends what
-    /// takes long.
+    /// Settings for text conversion: the time zone, the catalog, and the interrupt flag.
     pub style: TextStyle,
     /// `statement_timestamp()`: microseconds since 2000-01-01 UTC.
     pub statement_timestamp: i64,
-    /// The sequences that `nextval()` and its kin know.
+    /// The sequences for `nextval()` and related functions.
     pub sequences: Sequences,
-    /// What `random()` draws from.
+    /// The generator of `random()`.
     pub random: Random,
-    /// The hash tables of long lists of constants, made once for an execution.
+    /// Hash tables of long constant lists, built once per execution.
     pub item_sets: ItemSets,
 }
 
 impl Default for EvalContext {
-    /// Returns one that knows nothing; its clock stands at the beginning.
+    /// Returns a context without parameters, catalog or sequences; its clock is 0.
     fn default() -> EvalContext {
         EvalContext {
             parameters: Vec::new(),
@@ -48,21 +47,21 @@ impl Default for EvalContext {
 }
 
 impl EvalContext {
-    /// Returns what is known before a statement runs: nothing; and nobody could cancel what takes
-    /// long, so that fails with 57014.
+    /// Returns the context for planning, before a statement runs. Long computations fail with
+    /// 57014, since they could not be cancelled.
     pub fn hasty() -> EvalContext {
         let interrupt = Interrupt::new(Arc::new(AtomicBool::new(true)));
         EvalContext::stopped_by(interrupt)
     }
 
-    /// Returns one that knows nothing but what ends it.
+    /// Returns a default context with an interrupt flag.
     pub fn stopped_by(interrupt: Interrupt) -> EvalContext {
         let mut context = EvalContext::default();
         context.style.interrupt = interrupt;
         context
     }
 
-    /// Returns what counts the steps of a computation, and ends it when the flag is set.
+    /// Returns a counter that checks the interrupt flag.
     pub fn pace(&self) -> Pace<'_> {
         Pace::new(&self.style.interrupt)
     }
@@ -73,39 +72,39 @@ impl EvalContext {
     }
 }
 
-/// Sequences as a session sees them, by the text that names them in SQL.
+/// The sequences of a session, by their names in SQL.
 pub trait SequenceSource: Send + Sync {
     /// Advances a sequence: `nextval()`.
     ///
     /// # Errors
     ///
-    /// 2200H past its end; what looking it up and storing it raises.
+    /// 2200H past its end; errors of the catalog and the store.
     fn next(&self, name: &str) -> Result<i64>;
 
-    /// Returns what the session got from a sequence last: `currval()`.
+    /// Returns the last value that the session obtained from a sequence: `currval()`.
     ///
     /// # Errors
     ///
-    /// 55000 if it got nothing yet.
+    /// 55000 if it has obtained none.
     fn current(&self, name: &str) -> Result<i64>;
 
-    /// Returns what the session got last from any sequence: `lastval()`.
+    /// Returns the last value that the session obtained from any sequence: `lastval()`.
     ///
     /// # Errors
     ///
     /// As [`SequenceSource::current`].
     fn last(&self) -> Result<i64>;
 
-    /// Sets a sequence: `setval()`. The next value is the one behind `value` if that counts as
-    /// called, else `value`.
+    /// Sets a sequence: `setval()`. The next value follows `value` if `is_called`, otherwise it
+    /// is `value`.
     ///
     /// # Errors
     ///
-    /// 22003 for a value that the sequence does not have.
+    /// 22003 for a value outside the sequence's bounds.
     fn set(&self, name: &str, value: i64, is_called: bool) -> Result<()>;
 }
 
-/// A [`SequenceSource`], or none: where expressions are computed that call no such function.
+/// An optional [`SequenceSource`]; `None` where expressions cannot call its functions.
 #[derive(Clone, Default)]
 pub struct Sequences(pub Option<Arc<dyn SequenceSource>>);
 

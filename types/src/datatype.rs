@@ -21,7 +21,7 @@ use std::num::NonZeroU32;
 use self::composite::CompositeType;
 use self::enumeration::EnumType;
 
-/// A type, without modifiers.
+/// A type without its modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DataType {
@@ -69,27 +69,27 @@ pub enum DataType {
     Uuid,
     /// `oid`
     Oid,
-    /// `regclass` and its kin: an OID that is written as the name of what has it
+    /// `regclass` and the other `reg…` types: an OID whose text is an object name
     Reg(RegKind),
     /// `int2vector`: an array of `smallint` from subscript 0 on, written `1 2 3`
     Int2Vector,
     /// `oidvector`: likewise, of `oid`
     OidVector,
-    /// An enum, which users define
+    /// A user-defined enum
     Enum(&'static EnumType),
     /// `name`
     Name,
-    /// `json`: text, as it was written
+    /// `json`: text, as written
     Json,
-    /// `jsonb`: a value, taken apart
+    /// `jsonb`: a decomposed value
     Jsonb,
     /// `jsonpath`: a query of `jsonb`
     JsonPath,
-    /// `tid`, `xid`, `macaddr` and others: a number that is written in a form of its own
+    /// `tid`, `xid`, `macaddr` and others: a number with its own text form
     Word(WordKind),
     /// `point` and the other geometric types
     Geometry(GeometryKind),
-    /// `aclitem`: who may do what, by whom
+    /// `aclitem`: grantee, privileges and grantor
     AclItem,
     /// `refcursor`: the name of a cursor
     RefCursor,
@@ -97,34 +97,34 @@ pub enum DataType {
     NodeTree,
     /// `record`: a row
     Record,
-    /// A composite type, which users define, or that of the rows of a table or view
+    /// A user-defined composite type, or the row type of a table or view
     Composite(&'static CompositeType),
-    /// An array of another type, in any number of dimensions; always one of [`DataType::array`]
+    /// An array of another type with any number of dimensions; always made by [`DataType::array`]
     Array(&'static DataType),
     /// `anyarray`: arrays of one type, in signatures only
     AnyArray,
-    /// `anyelement`: the type of the elements of the call's `anyarray`, in signatures only
+    /// `anyelement`: the element type of the call's `anyarray`, in signatures only
     AnyElement,
     /// `anyenum`: the enum of the call, in signatures only
     AnyEnum,
-    /// `anycompatiblearray`: arrays of a type that the call's arguments have in common, in
-    /// signatures only
+    /// `anycompatiblearray`: arrays of the common type of the call's arguments, in signatures
+    /// only
     CompatibleArray,
-    /// `anynonarray`: as `anyelement`, but no array
+    /// `anynonarray`: as `anyelement`, but not an array
     AnyNonArray,
-    /// `anycompatiblenonarray`: as `anycompatible`, but no array
+    /// `anycompatiblenonarray`: as `anycompatible`, but not an array
     CompatibleNonArray,
-    /// `anycompatible`: that type, in signatures only
+    /// `anycompatible`: the common type of the arguments, in signatures only
     Compatible,
-    /// `cstring`: text, in signatures of functions for input and output
+    /// `cstring`: text, in signatures of input and output functions
     CString,
-    /// `void`: what a function returns that has nothing to say; its values are empty text
+    /// `void`: the result type of functions without a result; its values are empty text
     Void,
-    /// `unknown`: the type of a quoted literal or of NULL before the binder has settled it
+    /// `unknown`: the type of a quoted literal or of NULL before the binder has resolved it
     Unknown,
 }
 
-/// What an OID of a `reg…` type belongs to.
+/// The kind of object of a `reg…` type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegKind {
     /// `regproc`: a function, by name alone
@@ -137,9 +137,9 @@ pub enum RegKind {
     Operator,
     /// `regcollation`: a collation
     Collation,
-    /// `regconfig`: a configuration of text search
+    /// `regconfig`: a text search configuration
     Config,
-    /// `regdictionary`: a dictionary of text search
+    /// `regdictionary`: a text search dictionary
     Dictionary,
     /// `regclass`: a table, index, view or sequence
     Class,
@@ -152,13 +152,14 @@ pub enum RegKind {
 }
 
 impl RegKind {
-    /// Returns whether it names operators, one of which is `-`; for others that is nothing.
+    /// Returns whether it names operators, one of which is `-`; for other kinds `-` stands for
+    /// OID 0.
     pub fn is_of_operators(self) -> bool {
         matches!(self, RegKind::Oper | RegKind::Operator)
     }
 }
 
-/// A type with its modifier, as a column or a cast names it.
+/// A type with its modifier, as in a column definition or a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SqlType {
     /// The type.
@@ -167,11 +168,11 @@ pub struct SqlType {
     /// `numeric(p, s)` ((p << 16) | s) + 4; for times the digits of the second; for bit strings
     /// the number of bits.
     pub modifier: i32,
-    /// OID of the domain that values are of, if they are of one; `base` and `modifier` are those of
-    /// the type that it is over in the end. Arrays of a domain are one, too, over arrays of that
-    /// type, with the OID of the domain's type of arrays.
+    /// OID of the domain of the values, if any; `base` and `modifier` are then those of the
+    /// domain's ultimate base type. An array of a domain is treated as a domain over arrays of
+    /// that base type, with the OID of the domain's array type.
     pub domain: Option<u32>,
-    /// OID of the type of arrays of a domain that values are of, or that their domain is over.
+    /// OID of the domain array type of the values, or of the type that their domain is over.
     pub domain_array: Option<NonZeroU32>,
 }
 
@@ -187,40 +188,41 @@ impl SqlType {
         SqlType { base, modifier, domain: None, domain_array: None }
     }
 
-    /// Returns the type without the domain.
+    /// Returns the base type without the domain.
     #[must_use]
     pub fn below(self) -> SqlType {
         SqlType { domain: None, domain_array: None, ..self }
     }
 
-    /// Returns whether values are arrays of a domain, and not of a domain over such.
+    /// Returns whether values are arrays of a domain, as opposed to a domain over such arrays.
     pub fn is_domain_array(self) -> bool {
         self.domain.is_some() && self.domain == self.domain_array.map(NonZeroU32::get)
     }
 
-    /// Returns the type that a domain over arrays has them of: subscripts see through it.
+    /// Returns the domain array type under a domain over it: subscripting ignores the outer
+    /// domain.
     #[must_use]
     pub fn array_below(self) -> SqlType {
         SqlType { domain: self.domain_array.map(NonZeroU32::get), ..self }
     }
 
-    /// Returns the OID that clients are told, who are not told of domains.
+    /// Returns the OID that is sent to clients, which see the base type of a domain.
     pub fn sent_oid(self) -> u32 {
         self.domain_array.map_or_else(|| self.base.oid(), NonZeroU32::get)
     }
 
-    /// Returns the modifier that clients are told.
+    /// Returns the modifier that is sent to clients.
     pub fn sent_modifier(self) -> i32 {
         if self.domain_array.is_some() { -1 } else { self.modifier }
     }
 
-    /// Returns the OID: the domain's if it is one.
+    /// Returns the OID: the domain's, if there is one.
     pub fn oid(self) -> u32 {
         self.domain.unwrap_or_else(|| self.base.oid())
     }
 
-    /// Returns the OID and the modifier that a column of the type is stored with: a domain has the
-    /// modifier of what it is over.
+    /// Returns the OID and the modifier that are stored for a column of the type: the modifier of
+    /// a domain is in its own definition.
     pub fn stored(self) -> (u32, i32) {
         (self.oid(), if self.domain.is_some() { -1 } else { self.modifier })
     }
@@ -238,7 +240,7 @@ impl SqlType {
             DataType::Bit | DataType::Varbit => format!("{name}({modifier})"),
             DataType::Numeric => {
                 let packed = modifier - 4;
-                // The scale is a signed number of 11 bits.
+                // The scale is a signed 11-bit number.
                 let scale = ((packed & 0x7ff) ^ 1_024) - 1_024;
                 format!("numeric({},{scale})", (packed >> 16) & 0xffff)
             }
@@ -252,15 +254,15 @@ impl SqlType {
     }
 }
 
-/// One row of PostgreSQL's `pg_type`, as far as it matters here.
+/// One row of PostgreSQL's `pg_type`, with the columns that are used.
 struct TypeRow {
     data_type: DataType,
     oid: u32,
     /// `typlen`: bytes of the binary form, -1 if it varies.
     length: i16,
-    /// What `format_type` prints.
+    /// The output of `format_type`.
     sql_name: &'static str,
-    /// `typname` and the other spellings that SQL text may use, the first being `typname`.
+    /// `typname`, then the other accepted spellings.
     spellings: &'static [&'static str],
 }
 
@@ -274,7 +276,7 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Int4, 23, 4, "integer", &["int4", "integer", "int"]),
     row(DataType::Int2Vector, 22, -1, "int2vector", &["int2vector"]),
     row(DataType::Reg(RegKind::Proc), 24, 4, "regproc", &["regproc"]),
-    // Names of cursors are text.
+    // `refcursor` has the representation of text.
     row(DataType::Text, 25, -1, "text", &["text"]),
     row(DataType::Oid, 26, 4, "oid", &["oid"]),
     row(DataType::OidVector, 30, -1, "oidvector", &["oidvector"]),
@@ -413,7 +415,7 @@ const fn array(
 }
 
 impl DataType {
-    /// Returns the type of arrays of this one; `None` for arrays, `unknown` and pseudo-types.
+    /// Returns the array type of this one; `None` for arrays, `unknown` and pseudo-types.
     pub fn array(self) -> Option<DataType> {
         match self {
             DataType::Enum(of) => return Some(of.array()),
@@ -424,19 +426,19 @@ impl DataType {
         TYPES.iter().find(of_this).map(|row| row.data_type)
     }
 
-    /// Returns the built-in type whose values are stored alike: that of a column whose own type may
-    /// go.
+    /// Returns the built-in type with the same storage: that of a dropped column, whose own type
+    /// may be dropped.
     pub fn stored_as(self) -> DataType {
         match self {
             DataType::Enum(_) => DataType::Int8,
             DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),
-            // Bytes that nobody takes apart any more.
+            // Bytes that are no longer decoded.
             DataType::Composite(_) | DataType::Array(DataType::Composite(_)) => DataType::Bytea,
             other => other,
         }
     }
 
-    /// Returns the enum that the type is, or is an array of.
+    /// Returns the enum of the type or of its elements.
     pub fn enumeration(self) -> Option<&'static EnumType> {
         match self.element().unwrap_or(self) {
             DataType::Enum(of) => Some(of),
@@ -454,7 +456,7 @@ impl DataType {
         matches!(self, DataType::Oid | DataType::Reg(_))
     }
 
-    /// Returns the type of the elements; `None` for what is no array.
+    /// Returns the element type; `None` for types other than arrays.
     pub fn element(self) -> Option<DataType> {
         match self {
             DataType::Array(element) => Some(*element),
@@ -464,7 +466,7 @@ impl DataType {
         }
     }
 
-    /// Returns whether the type stands in signatures only, for any type of a kind.
+    /// Returns whether it is a polymorphic pseudo-type.
     pub fn is_polymorphic(self) -> bool {
         matches!(
             self,
@@ -478,7 +480,7 @@ impl DataType {
         )
     }
 
-    /// Returns whether values have an order, by which they are sorted and are keys.
+    /// Returns whether values have an order, by which they can be sorted and used as keys.
     pub fn is_ordered(self) -> bool {
         match self {
             DataType::Array(element) => element.is_ordered(),
@@ -495,7 +497,8 @@ impl DataType {
         }
     }
 
-    /// Returns whether values can be told apart, in groups and sets; some that can have no order.
+    /// Returns whether values have equality, for groups and sets; some of these types have no
+    /// order.
     pub fn has_equality(self) -> bool {
         match self {
             DataType::Array(element) => element.has_equality(),
@@ -505,12 +508,12 @@ impl DataType {
         }
     }
 
-    /// Returns whether values are held as numbers, but written as something else.
+    /// Returns whether values are represented as numbers, but have another text form.
     pub fn is_written_number(self) -> bool {
         matches!(self, DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
     }
 
-    /// Returns what stands between the elements of arrays, as `pg_type.typdelim`.
+    /// Returns the delimiter of array elements, `pg_type.typdelim`.
     pub fn delimiter(self) -> char {
         match self {
             DataType::BOX => ';',
@@ -522,7 +525,7 @@ impl DataType {
         TYPES.iter().find(|row| row.data_type == self).expect("every type has a row in TYPES")
     }
 
-    /// Returns all types, arrays and pseudo-types among them.
+    /// Returns all types, including arrays and pseudo-types.
     pub fn all() -> impl Iterator<Item = DataType> {
         TYPES.iter().map(|row| row.data_type)
     }
@@ -574,7 +577,7 @@ impl DataType {
         }
     }
 
-    /// Returns the type of a name in lower case, by any of its spellings.
+    /// Returns the type with this lower-case name, in any of its spellings.
     pub fn from_name(name: &str) -> Option<DataType> {
         TYPES.iter().find(|row| row.spellings.contains(&name)).map(|row| row.data_type)
     }

@@ -5,7 +5,7 @@
 //! 4713 BC to 5874897 AD for dates and to 294276 AD for timestamps. Time zone rules come from
 //! `jiff` with the bundled tz database.
 //!
-//! Reading and writing text lives in `datetime/parse.rs`, `datetime/interval_text.rs` and
+//! Text is parsed in `datetime/parse.rs` and `datetime/interval_text.rs` and written in
 //! `datetime/write.rs`; [`text`](crate::text) calls them.
 
 mod abbreviation;
@@ -84,15 +84,15 @@ pub const TIMESTAMP_NEGATIVE_INFINITY: i64 = i64::MIN;
 pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
 /// The first timestamp, 4713-11-24 BC 00:00.
 pub const TIMESTAMP_MIN: i64 = -211_813_488_000_000_000;
-/// The end of timestamps, 294277-01-01 00:00, which is none itself.
+/// The exclusive upper bound of timestamps, 294277-01-01 00:00.
 pub const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
 
-/// Returns whether a timestamp is neither infinity.
+/// Returns whether a timestamp is finite.
 pub fn is_finite_timestamp(timestamp: i64) -> bool {
     timestamp != TIMESTAMP_INFINITY && timestamp != TIMESTAMP_NEGATIVE_INFINITY
 }
 
-/// Returns whether a date is neither infinity.
+/// Returns whether a date is finite.
 pub fn is_finite_date(date: i32) -> bool {
     date != DATE_INFINITY && date != DATE_NEGATIVE_INFINITY
 }

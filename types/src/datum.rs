@@ -1,14 +1,13 @@
-//! One SQL value.
+//! A single SQL value.
 //!
-//! A [`Datum`] is what a row-at-a-time path carries: keys, parameters, constants, single rows.
-//! Scans carry [`Vector`](crate::vector::Vector)s instead.
+//! A [`Datum`] is used by row-at-a-time code: keys, parameters, constants, single rows. Scans use
+//! [`Vector`](crate::vector::Vector)s instead.
 //!
-//! Several types share a variant, because their values are the same thing: `text`, `varchar`,
-//! `char` and `name` are `Text` (`char` values are kept padded), and so is `"char"`: its byte as
-//! the character of that number, nothing for 0; `oid` and the `reg…` types are `Int8` within
-//! 0..2^32; values of enums are their ranks, `Int8`, too, and so are `macaddr`, `pg_lsn` and others
-//! ([`WordKind`](crate::WordKind)).
-//! What type a datum has is known by its column or expression.
+//! Several types share a variant, because their values have the same representation: `text`,
+//! `varchar`, `char` and `name` are `Text` (`char` values are padded), and so is `"char"`: its
+//! byte as the character with that code, empty for 0; `oid` and the `reg…` types are `Int8`
+//! within 0..2^32; enum values are their ranks, `Int8`, and so are `macaddr`, `pg_lsn` and others
+//! ([`WordKind`](crate::WordKind)). The type of a datum is that of its column or expression.
 
 mod array;
 mod bits;
@@ -41,7 +40,7 @@ pub use self::shared::{Bytes, Shared, Text};
 
 /// One SQL value, or NULL.
 ///
-/// `PartialEq` tells whether values are the same, floats bit for bit, so that NaN is itself; SQL
+/// `PartialEq` is identity, with floats compared bit for bit, so that NaN equals itself; SQL
 /// comparison is [`Datum::compare`](crate::datum::Datum::compare).
 #[derive(Debug, Clone)]
 pub enum Datum {
@@ -53,7 +52,7 @@ pub enum Datum {
     Int2(i16),
     /// `integer`
     Int4(i32),
-    /// `bigint`, `oid`, the `reg…` types, words such as `macaddr`, and enums by rank
+    /// `bigint`, `oid`, the `reg…` types, word types such as `macaddr`, and enums by rank
     Int8(i64),
     /// `real`
     Float4(f32),
@@ -123,7 +122,7 @@ impl Datum {
         matches!(self, Datum::Null)
     }
 
-    /// Returns the value of a boolean; `None` for NULL and anything else.
+    /// Returns the value of a boolean; `None` for NULL and other values.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Datum::Bool(value) => Some(*value),
@@ -131,7 +130,7 @@ impl Datum {
         }
     }
 
-    /// Returns the value of an integer of any width; `None` for NULL and anything else.
+    /// Returns the value of an integer of any width; `None` for NULL and other values.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Datum::Int2(value) => Some(i64::from(*value)),
@@ -141,7 +140,7 @@ impl Datum {
         }
     }
 
-    /// Returns the value of a float of any width; `None` for NULL and anything else.
+    /// Returns the value of a float of any width; `None` for NULL and other values.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Datum::Float4(value) => Some(f64::from(*value)),
@@ -150,7 +149,7 @@ impl Datum {
         }
     }
 
-    /// Returns the value of a text; `None` for NULL and anything else.
+    /// Returns the value of a text; `None` for NULL and other values.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Datum::Text(text) => Some(text),
@@ -158,7 +157,7 @@ impl Datum {
         }
     }
 
-    /// Returns the value of a bytea; `None` for NULL and anything else.
+    /// Returns the value of a bytea; `None` for NULL and other values.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Datum::Bytea(bytes) => Some(bytes),
@@ -166,7 +165,7 @@ impl Datum {
         }
     }
 
-    /// Returns whether the value is of the representation of `data_type`; NULL is of all.
+    /// Returns whether the value has the representation of `data_type`; NULL fits all types.
     pub fn fits(&self, data_type: DataType) -> bool {
         match self {
             Datum::Null => true,
@@ -175,7 +174,7 @@ impl Datum {
         }
     }
 
-    /// Returns the variant; that of NULL means nothing.
+    /// Returns the variant; undefined for NULL.
     fn representation(&self) -> Representation {
         match self {
             Datum::Bool(_) => Representation::Bool,
@@ -197,9 +196,9 @@ impl Datum {
         }
     }
 
-    /// Compares two values of one type in SQL's order: NULL is greatest and equals NULL, NaN is the
-    /// greatest number, text compares byte by byte. Values of different representations compare by
-    /// their place in [`Datum`], which is total but means nothing.
+    /// Compares two values of one type in SQL's order: NULL is greatest and equals NULL, NaN is
+    /// the greatest number, text is compared byte by byte. Values of different representations
+    /// are ordered by variant, which is total but arbitrary.
     pub fn compare(&self, other: &Datum) -> Ordering {
         match (self, other) {
             (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
@@ -222,7 +221,7 @@ impl Datum {
         }
     }
 
-    /// Compares like [`Datum::compare`], except that for `char` trailing blanks do not count.
+    /// Compares like [`Datum::compare`], but ignores trailing blanks of `char`.
     pub fn compare_typed(&self, other: &Datum, data_type: DataType) -> Ordering {
         match (self, other) {
             (Datum::Text(a), Datum::Text(b)) if data_type == DataType::Char => {
@@ -233,7 +232,7 @@ impl Datum {
         }
     }
 
-    /// Feeds a hasher so that values which compare equal hash alike.
+    /// Feeds a hasher so that values that compare equal have equal hashes.
     pub fn hash_into(&self, state: &mut impl Hasher) {
         match self {
             Datum::Null => state.write_u8(0xff),
@@ -265,7 +264,7 @@ impl Datum {
         }
     }
 
-    /// Returns the bytes held outside of the datum itself, about.
+    /// Returns the approximate bytes held outside of the datum itself.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Datum::Text(text) => text.len() + 16,
@@ -305,13 +304,13 @@ pub fn compare_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// Returns a text without trailing blanks, as `char` values compare.
+/// Returns a text without trailing blanks, as for comparisons of `char`.
 #[inline]
 pub fn without_blanks(text: &str) -> &str {
     text.trim_end_matches(' ')
 }
 
-/// Returns bits that are the same for floats that compare equal.
+/// Returns bits that are equal for floats that compare equal.
 fn canonical_bits(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()

@@ -1,10 +1,10 @@
-//! Encodings of clients: text in others than UTF-8, in which all text is kept.
+//! Client encodings: conversion between UTF-8, the server encoding, and other encodings.
 //!
-//! The tables beside this file are PostgreSQL's, to the character: they were made with its
-//! `convert_from` and `convert_to`. A table is read when its encoding is first asked for. In all of
-//! them the bytes below 80 are ASCII.
+//! The tables in the `encoding` folder are PostgreSQL's: they were generated with its
+//! `convert_from` and `convert_to`. A table is parsed at the first use of its encoding. In all of
+//! them the bytes below 80 (hex) are ASCII.
 //!
-//! Not there: `EUC_JIS_2004`, `SHIFT_JIS_2004`, `MULE_INTERNAL`.
+//! Not supported: `EUC_JIS_2004`, `SHIFT_JIS_2004`, `MULE_INTERNAL`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,39 +22,39 @@ const NO_EQUIVALENT: &str = "22P05";
 
 /// An encoding.
 pub struct Encoding {
-    /// Its name, as PostgreSQL writes it.
+    /// Its name in PostgreSQL.
     pub name: &'static str,
     /// Its number in PostgreSQL.
     pub number: i32,
     kind: Kind,
 }
 
-/// How text in an encoding becomes UTF-8.
+/// Conversion method of an encoding.
 enum Kind {
-    /// It is UTF-8, or taken for it.
+    /// UTF-8, or treated as UTF-8.
     Utf8,
-    /// A byte is a character.
+    /// One byte per character.
     Single(LazyLock<Table>),
-    /// One to four bytes are.
+    /// One to four bytes per character.
     Multiple(Lead, LazyLock<Table>),
-    /// There is no table.
+    /// Not supported: there is no table.
     Missing,
 }
 
-/// How many bytes a character has, by its first one.
+/// Length of a character, by its first byte.
 #[derive(Clone, Copy)]
 enum Lead {
-    /// Two, but for the half-width characters behind 8E and the three bytes behind 8F.
+    /// Two bytes; two for half-width characters after 8E, and three after 8F.
     EucJp,
-    /// Two, but for those of other planes behind 8E, with the plane's byte.
+    /// Two bytes; four for other planes, after 8E and the plane's byte.
     EucTw,
-    /// Two, but for the half-width characters from A1 to DF.
+    /// Two bytes; one for half-width characters from A1 to DF.
     Sjis,
-    /// Two, or four where the second one is a digit.
+    /// Two bytes, or four if the second byte is a digit.
     Gb18030,
-    /// Two, but for three bytes behind 8F.
+    /// Two bytes; three after 8F.
     Johab,
-    /// Two.
+    /// Two bytes.
     Two,
 }
 
@@ -63,13 +63,13 @@ struct Table {
     /// By their bytes, as a big-endian number.
     characters: AHashMap<u32, char>,
     bytes: AHashMap<char, u32>,
-    /// Of GB18030: what has four bytes, ascending by place and character.
+    /// Four-byte codes of GB18030, ascending by code index and character.
     runs: Vec<Run>,
 }
 
-/// Characters behind each other that have codes of four bytes behind each other.
+/// A run of consecutive characters with consecutive four-byte codes.
 struct Run {
-    /// The place of the first code among those of four bytes.
+    /// The index of the first code among the four-byte codes.
     place: u32,
     /// The first character.
     character: u32,
@@ -108,7 +108,7 @@ macro_rules! multiple {
 /// The number of UTF-8.
 const UTF8: usize = 6;
 
-/// All of them, by number.
+/// All encodings, by number.
 static ENCODINGS: [Encoding; 42] = [
     Encoding { name: "SQL_ASCII", number: 0, kind: Kind::Utf8 },
     multiple!("EUC_JP", 1, EucJp, "encoding/euc_jp.txt"),
@@ -154,7 +154,7 @@ static ENCODINGS: [Encoding; 42] = [
     missing!("SHIFT_JIS_2004", 41),
 ];
 
-/// Other names, without what is neither a letter nor a digit.
+/// Other names, in lower case without characters other than letters and digits.
 const ALIASES: &[(&str, &str)] = &[
     ("abc", "WIN1258"),
     ("alt", "WIN866"),
@@ -182,7 +182,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("win950", "BIG5"),
 ];
 
-/// Reads the line of an encoding of single bytes.
+/// Parses the line of a single-byte encoding.
 fn single_byte(name: &str) -> Table {
     let mut lines = include_str!("encoding/single_byte.txt").lines();
     let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -197,7 +197,7 @@ fn single_byte(name: &str) -> Table {
     Table { characters, bytes, runs: Vec::new() }
 }
 
-/// Reads the file of an encoding of several bytes.
+/// Parses the file of a multi-byte encoding.
 fn multiple_bytes(text: &str) -> Table {
     let (characters, bytes) = (AHashMap::new(), AHashMap::new());
     let mut table = Table { characters, bytes, runs: Vec::new() };
@@ -221,7 +221,7 @@ fn multiple_bytes(text: &str) -> Table {
     table
 }
 
-/// Returns the run of a line: its first code, its first character and how many there are.
+/// Parses the run of a line: its first code, its first character and their number.
 fn run_of(line: &str) -> Option<Run> {
     let mut numbers = line.split(' ').map(|word| u32::from_str_radix(word, 16));
     let mut next = || numbers.next()?.ok();
@@ -229,15 +229,15 @@ fn run_of(line: &str) -> Option<Run> {
     Some(Run { place, character: next()?, count: next()? })
 }
 
-/// Returns the place of a code of GB18030 among those of four bytes, the second and the fourth of
-/// which are digits.
+/// Returns the index of a GB18030 code among the four-byte codes, whose second and fourth bytes
+/// are digits.
 fn place_of([first, second, third, fourth]: [u8; 4]) -> u32 {
     let from = |byte: u8, least: u8| u32::from(byte.wrapping_sub(least));
     ((from(first, 0x81) * 10 + from(second, b'0')) * 126 + from(third, 0x81)) * 10
         + from(fourth, b'0')
 }
 
-/// Returns the code at a place: see [`place_of`].
+/// Returns the code at an index: see [`place_of`].
 fn code_at(place: u32) -> [u8; 4] {
     let (digit, place) = (place % 10, place / 10);
     let (third, place) = (place % 126, place / 126);
@@ -273,12 +273,12 @@ impl Table {
 }
 
 impl Encoding {
-    /// Returns the encoding in which all text is kept.
+    /// Returns the server encoding.
     pub fn utf8() -> &'static Encoding {
         &ENCODINGS[UTF8]
     }
 
-    /// Returns the encoding of a name: letters and digits alone count, in any case.
+    /// Returns the encoding of a name, case-insensitively; only letters and digits are compared.
     pub fn named(name: &str) -> Option<&'static Encoding> {
         let plain = |name: &str| -> String {
             let kept = name.chars().filter(char::is_ascii_alphanumeric);
@@ -295,26 +295,27 @@ impl Encoding {
         })
     }
 
-    /// Returns the encoding with a number of PostgreSQL.
+    /// Returns the encoding with this PostgreSQL number.
     pub fn numbered(number: i32) -> Option<&'static Encoding> {
         ENCODINGS.get(usize::try_from(number).ok()?)
     }
 
-    /// Returns whether text can be converted.
+    /// Returns whether conversion is supported.
     pub fn is_supported(&self) -> bool {
         !matches!(self.kind, Kind::Missing)
     }
 
-    /// Returns whether text is as it is kept.
+    /// Returns whether text needs no conversion.
     pub fn is_utf8(&self) -> bool {
         matches!(self.kind, Kind::Utf8)
     }
 
-    /// Returns text of this encoding as it is kept.
+    /// Converts text of this encoding to UTF-8.
     ///
     /// # Errors
     ///
-    /// 22021 for bytes that are no text of the encoding, 22P05 for a character that UTF-8 has not.
+    /// 22021 for bytes that are invalid in the encoding, 22P05 for a character without an
+    /// equivalent in UTF-8.
     pub fn decode<'t>(&self, bytes: &'t [u8]) -> Result<Cow<'t, str>> {
         match self.decode_prefix(bytes) {
             (text, None) => Ok(text),
@@ -322,13 +323,13 @@ impl Encoding {
         }
     }
 
-    /// Returns text of a client of this encoding, which has no zero bytes either.
+    /// Converts a client's text of this encoding to UTF-8; zero bytes are rejected.
     ///
     /// # Errors
     ///
     /// As of [`Encoding::decode`].
     pub fn decode_text<'t>(&self, bytes: &'t [u8]) -> Result<Cow<'t, str>> {
-        // Nothing that these encodings need has a zero byte in it.
+        // No character of these encodings contains a zero byte.
         match memchr::memchr(0, bytes) {
             None => self.decode(bytes),
             Some(zero) => {
@@ -338,7 +339,7 @@ impl Encoding {
         }
     }
 
-    /// Returns text of this encoding as it is kept, up to what is wrong with it.
+    /// Converts text of this encoding to UTF-8, up to the first invalid byte.
     pub fn decode_prefix<'t>(&self, bytes: &'t [u8]) -> (Cow<'t, str>, Option<Error>) {
         let table = match &self.kind {
             Kind::Single(table) | Kind::Multiple(_, table) if !bytes.is_ascii() => table,
@@ -363,7 +364,7 @@ impl Encoding {
         (Cow::Owned(text), None)
     }
 
-    /// Returns the first character of some bytes, which is none of ASCII, and its length.
+    /// Returns the first, non-ASCII character of some bytes, and its length.
     fn decode_one(&self, table: &Table, bytes: &[u8]) -> Result<(char, usize)> {
         let length = self.length_of(bytes);
         let Some(character) = bytes.get(..length) else {
@@ -385,12 +386,12 @@ impl Encoding {
         }
     }
 
-    /// Returns the name of the encoding that bytes are checked to be of.
+    /// Returns the name of the encoding against which bytes are validated.
     fn name_of_bytes(&self) -> &'static str {
         if self.is_utf8() { "UTF8" } else { self.name }
     }
 
-    /// Converts the end of a buffer, from `at` on, which is UTF-8.
+    /// Converts the end of a buffer, from `at` on, from UTF-8.
     ///
     /// # Errors
     ///
@@ -407,11 +408,11 @@ impl Encoding {
         Ok(())
     }
 
-    /// Appends text in this encoding.
+    /// Appends text converted to this encoding.
     ///
     /// # Errors
     ///
-    /// 22P05 for a character that the encoding has not; what came before it is appended.
+    /// 22P05 for a character that the encoding lacks; the text before it has been appended.
     pub fn encode(&self, text: &str, out: &mut Vec<u8>) -> Result<()> {
         let table = match &self.kind {
             Kind::Single(table) | Kind::Multiple(_, table) if !text.is_ascii() => table,
@@ -437,7 +438,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// Returns text in this encoding, with `?` for characters that it has not.
+    /// Converts text to this encoding, with `?` for characters that it lacks.
     pub fn encode_lossy(&self, text: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
         for character in text.chars() {
@@ -449,7 +450,7 @@ impl Encoding {
         out
     }
 
-    /// Returns how many of some bytes are whole characters: the last one may be cut.
+    /// Returns the number of bytes without an incomplete last character.
     pub fn whole_length(&self, bytes: &[u8]) -> usize {
         if self.is_utf8() {
             let cut = std::str::from_utf8(bytes).err().filter(|error| error.error_len().is_none());
@@ -466,7 +467,7 @@ impl Encoding {
         at
     }
 
-    /// Returns how many bytes the first character of some bytes has.
+    /// Returns the length of the first character of some bytes.
     fn length_of(&self, bytes: &[u8]) -> usize {
         match (&self.kind, bytes[0]) {
             (Kind::Multiple(Lead::Gb18030, _), _) => match bytes.get(1) {
@@ -501,14 +502,14 @@ impl Encoding {
     }
 }
 
-/// Returns UTF-8 up to what is wrong with it.
+/// Returns the valid UTF-8 prefix, and the error of the byte that follows.
 fn utf8_prefix(bytes: &[u8]) -> (Cow<'_, str>, Option<Error>) {
     let error = match std::str::from_utf8(bytes) {
         Ok(text) => return (Cow::Borrowed(text), None),
         Err(error) => error,
     };
     let (valid, bad) = bytes.split_at(error.valid_up_to());
-    // PostgreSQL shows as many bytes as the first one promises.
+    // PostgreSQL shows as many bytes as the first one announces.
     let length = match bad.first() {
         Some(0xc0..=0xdf) => 2,
         Some(0xe0..=0xef) => 3,
@@ -584,8 +585,8 @@ mod tests {
                 unreachable!("the others are filtered out")
             };
             assert!(table.characters.len() > 80, "{encoding:?}");
-            // A few come back as others in PostgreSQL, too: `¢` as `￠` in SJIS. Some of EUC_TW do
-            // not come back at all.
+            // Some characters do not round-trip in PostgreSQL either: `¢` becomes `￠` in SJIS,
+            // and some of EUC_TW cannot be converted back.
             let returns =
                 |(character, code): &(&char, &u32)| table.characters.get(code) == Some(*character);
             let is_there = |(_, code): &(&char, &u32)| table.characters.contains_key(code);

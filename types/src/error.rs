@@ -1,34 +1,33 @@
-//! The errors of values: bad text, overflow, division by zero and their kin.
+//! Errors of operations on values: invalid text, overflow, division by zero and others.
 //!
-//! Each carries the SQLSTATE that PostgreSQL gives the same mistake, because the code *is* what a
-//! caller can act on; the message follows PostgreSQL's wording so that scripts written for it keep
+//! Each error has the SQLSTATE and the wording of PostgreSQL, so that scripts written for it keep
 //! working.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What went wrong with a value.
+/// An error of an operation on values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// PostgreSQL's five-character code, for example `22012`.
     pub sqlstate: &'static str,
     /// One sentence, lower case, without a full stop.
     pub message: String,
-    /// More on the same mistake, a full sentence, or nothing.
+    /// DETAIL: a full sentence.
     pub detail: Option<String>,
-    /// What to do about it, a full sentence, or nothing.
+    /// HINT: a full sentence.
     pub hint: Option<String>,
-    /// What it is about, or nothing.
+    /// The object concerned, for the fields of the error message.
     pub subject: Option<Box<Subject>>,
 }
 
-/// What an error is about: a domain whose constraint a value violates; all that the statement of a
-/// function of users says that it raised.
+/// Object fields of an error: the domain whose constraint a value violates, and all fields that a
+/// statement of a user-defined function has raised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
     /// Schema and name of a domain.
     pub data_type: Option<(String, String)>,
-    /// A constraint; none for NOT NULL.
+    /// A constraint; `None` for NOT NULL.
     pub constraint: Option<String>,
     /// The schema of a table.
     pub schema: Option<String>,
@@ -38,26 +37,26 @@ pub struct Subject {
     pub column: Option<String>,
     /// CONTEXT
     pub context: Option<String>,
-    /// The code, if it is none of those that are known beforehand.
+    /// The code, if it is not one of the constants.
     pub sqlstate: Option<String>,
-    /// The types of users that the message names, in order.
+    /// The user-defined types named in the message, in order.
     pub mentions: Vec<Mention>,
-    /// The statement of a procedural body that is wrong, and where: characters, from 1.
+    /// The failed statement of a procedural body, and the error position in characters, from 1.
     pub internal: Option<(usize, String)>,
 }
 
-/// Where a message names a type of users. Whether with its schema, the search path of the session
-/// decides, which values know nothing of: the name gets its final form on the way to the client.
+/// Occurrence of a user-defined type's name in a message. The session qualifies the name with its
+/// schema if the search path requires it, before the message is sent to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mention {
     /// The type's OID.
     pub oid: u32,
-    /// The bytes of the message that are its name.
+    /// The byte range of the name in the message.
     pub place: Range<usize>,
 }
 
 impl Mention {
-    /// Returns where a message names a type for the first time behind the mentions before.
+    /// Returns the first occurrence of a type's name after the previous mentions.
     pub fn find(message: &str, before: &[Mention], oid: u32, name: &str) -> Option<Mention> {
         let from = before.last().map_or(0, |one| one.place.end);
         let at = from + message.get(from..)?.find(name)?;
@@ -68,7 +67,7 @@ impl Mention {
 /// The result of an operation on values.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// SQLSTATEs that values can raise, by PostgreSQL's names.
+/// SQLSTATEs of operations on values, by PostgreSQL's names.
 pub mod sqlstate {
     /// `numeric_value_out_of_range`
     pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
@@ -108,12 +107,12 @@ pub mod sqlstate {
     pub const QUERY_CANCELED: &str = "57014";
     /// `feature_not_supported`
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
-    /// `data_corrupted`: bytes in the store do not decode.
+    /// `data_corrupted`: stored bytes do not decode.
     pub const DATA_CORRUPTED: &str = "XX001";
 }
 
 impl Error {
-    /// Returns an error with this SQLSTATE and message, without detail and hint.
+    /// Creates an error with this SQLSTATE and message, without detail and hint.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
         Error { sqlstate, message: message.into(), detail: None, hint: None, subject: None }
     }
@@ -132,7 +131,7 @@ impl Error {
         self
     }
 
-    /// Says that the message names a type of users, behind those that were said before.
+    /// Records that the message names a user-defined type, after the mentions recorded before.
     #[must_use]
     pub fn naming(mut self, oid: u32, name: &str) -> Error {
         let subject = self.subject.get_or_insert_default();
@@ -149,7 +148,7 @@ impl Error {
     }
 }
 
-/// Returns the error of bytes that are not a packed row.
+/// Returns the error of a malformed packed row.
 #[cold]
 pub(crate) fn corrupt(what: &str) -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, format!("packed row does not decode: {what}"))

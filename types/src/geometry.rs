@@ -1,9 +1,9 @@
-//! Plane geometry of PostgreSQL: distances, intersections and closest points of points, segments,
-//! lines, boxes, paths, polygons and circles.
+//! Plane geometry as in PostgreSQL: distances, intersections and closest points of points,
+//! segments, lines, boxes, paths, polygons and circles.
 //!
-//! The algorithms are those of PostgreSQL's `geo_ops.c`, operation by operation, so that answers
-//! are the same to the last bit: what lies within 1e-6 of each other is the same, and arithmetic
-//! fails where it overflows or vanishes.
+//! The algorithms are those of PostgreSQL's `geo_ops.c`, operation by operation, so that results
+//! are identical to the last bit. Numbers within 1e-6 of each other are equal, and overflow and
+//! underflow are errors.
 //!
 //! Modules, bottom up.
 

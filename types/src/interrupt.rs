@@ -1,9 +1,8 @@
-//! How long computations end early: a flag that they look at, and a sort that does.
+//! Cancellation of long computations: an interrupt flag, and a sort that checks it.
 //!
-//! Whoever runs a statement sets the flag when it is cancelled or its time is up; an evaluation
-//! that may take long looks at it every few milliseconds. A part of
-//! [`EvalContext`](crate::expr::EvalContext), so that it is known wherever expressions are
-//! computed, in regions too.
+//! The session sets the flag when a statement is cancelled or times out; long evaluations check
+//! it every few milliseconds. The flag is part of the [`EvalContext`](crate::expr::EvalContext),
+//! so that it is available wherever expressions are evaluated, including regions.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -12,14 +11,15 @@ use std::sync::atomic::{self, AtomicBool};
 
 use crate::error::{Error, Result, sqlstate};
 
-/// Called at a look: lets others work if it is their turn, and may wait for that. Quick otherwise.
+/// Called at each check: lets statements that wait for an execution slot run, and may wait for a
+/// slot. Fast otherwise.
 pub type GiveWay = fn();
 
-/// Called before a long value is made: returns whether the statement may take so many bytes more.
+/// Called before a long value is allocated: returns whether the statement's memory limit allows
+/// it.
 pub type MayTake = fn(usize) -> bool;
 
-/// A flag that ends what looks at it, or none; who is asked at a look to let others work, and who
-/// before much memory is taken at once.
+/// An optional interrupt flag, with optional callbacks for admission control and memory limits.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
@@ -28,25 +28,25 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// No flag.
+    /// An interrupt without a flag.
     pub const NEVER: Interrupt = Interrupt { flag: None, give_way: None, may_take: None };
 
-    /// Returns one that looks at a flag.
+    /// Creates an interrupt with a flag.
     pub fn new(flag: Arc<AtomicBool>) -> Interrupt {
         Interrupt { flag: Some(flag), ..Interrupt::NEVER }
     }
 
-    /// Returns it with who is asked to let others work.
+    /// Returns it with a callback for admission control.
     pub fn giving_way(self, give_way: GiveWay) -> Interrupt {
         Interrupt { give_way: Some(give_way), ..self }
     }
 
-    /// Returns it with who is asked before much memory is taken at once.
+    /// Returns it with a callback for large allocations.
     pub fn within(self, may_take: MayTake) -> Interrupt {
         Interrupt { may_take: Some(may_take), ..self }
     }
 
-    /// Returns whether a value of so many bytes may be made.
+    /// Returns whether a value of this size may be allocated.
     pub(crate) fn may_take(&self, bytes: usize) -> bool {
         self.may_take.is_none_or(|may_take| may_take(bytes))
     }
@@ -56,7 +56,7 @@ impl Interrupt {
         self.flag.as_ref()
     }
 
-    /// Returns whether the flag is set, after others have worked if it was their turn.
+    /// Returns whether the flag is set, after yielding the execution slot if required.
     #[inline]
     pub fn is_set(&self) -> bool {
         if let Some(give_way) = self.give_way {
@@ -65,7 +65,7 @@ impl Interrupt {
         self.flag.as_ref().is_some_and(|flag| flag.load(atomic::Ordering::Relaxed))
     }
 
-    /// Fails if the flag is set.
+    /// Returns an error if the flag is set.
     ///
     /// # Errors
     ///
@@ -77,18 +77,18 @@ impl Interrupt {
 }
 
 thread_local! {
-    /// What ends the statement that the thread parses and plans.
+    /// Interrupt of the statement that the thread is parsing or planning.
     static PLANNED: RefCell<Interrupt> = const { RefCell::new(Interrupt::NEVER) };
 }
 
-/// While it lives, [`check_planned`] looks at its flag, on the thread that has entered it.
+/// Scope in which [`check_planned`] checks an interrupt, on the thread that entered it.
 #[must_use]
 pub struct PlanningScope {
     before: Interrupt,
 }
 
 impl Interrupt {
-    /// Has the thread look at this flag while it parses and plans a statement.
+    /// Makes this the interrupt of parsing and planning on the thread.
     pub fn enter_planning(self) -> PlanningScope {
         PlanningScope { before: PLANNED.replace(self) }
     }
@@ -100,8 +100,8 @@ impl Drop for PlanningScope {
     }
 }
 
-/// Fails if the statement that the thread parses and plans is to end: for the parser, which is
-/// called in many places and asks for each expression, and for who walks what it gives.
+/// Returns an error if the statement that the thread is parsing or planning is cancelled. Called
+/// by the parser for each expression, and by functions that walk the tree.
 ///
 /// # Errors
 ///
@@ -110,19 +110,19 @@ pub fn check_planned() -> Result<()> {
     PLANNED.with_borrow(Interrupt::check)
 }
 
-/// Returns the error of what the flag has ended.
+/// Returns the cancellation error.
 #[cold]
 pub(crate) fn cancelled() -> Error {
     Error::new(sqlstate::QUERY_CANCELED, "canceling statement due to user request")
 }
 
-/// Items that are sorted at once: some milliseconds.
+/// Items that are sorted without a check: some milliseconds.
 const PIECE: usize = 1 << 15;
-/// Items merged between two looks.
+/// Items that are merged between two checks.
 const LOOK: usize = 1 << 14;
 
-/// Sorts items by an order in which no two are equal: pieces first, which are then merged two by
-/// two, so that there are looks at the flag between.
+/// Sorts items by a strict order: sorts chunks, and merges them pairwise with checks of the flag
+/// in between.
 ///
 /// # Errors
 ///
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn pieces_are_merged() {
         for count in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 5 * PIECE + 7] {
-            // A permutation, as the factor is odd.
+            // A permutation, since the factor is odd.
             let items: Vec<u64> = (0..count as u64)
                 .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
                 .collect();

@@ -1,7 +1,7 @@
-//! The constants of a list, to be found again: what `IN` and `= ANY` compare values with.
+//! Sets of constants, for `IN` and `= ANY`.
 //!
-//! The hash table of a long list costs more than the values of a batch that are looked for in it,
-//! so that it is made once for an execution ([`ItemSets`]).
+//! Building the hash table of a long list costs more than looking up the values of a batch, so it
+//! is built once per execution ([`ItemSets`]).
 
 use std::any::Any;
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::vector::{Vector, VectorData};
 
-/// A list of no more items has no hash table.
+/// Maximum number of items without a hash table.
 const FEW: usize = 8;
 
-/// The constants of a list, which are of one type.
+/// The constants of a list, all of one type.
 pub(crate) struct ItemSet {
     data_type: DataType,
     is_empty: bool,
@@ -24,7 +24,7 @@ pub(crate) struct ItemSet {
     items: Items,
 }
 
-/// Those that are not NULL.
+/// The constants that are not NULL.
 enum Items {
     /// Integers of any width, dates and timestamps.
     Integers(Set<i64>),
@@ -37,18 +37,18 @@ enum Set<T> {
     Many(AHashSet<T>),
 }
 
-/// The sets of the lists that an execution has come across.
+/// The sets of an execution, by the address of their list.
 #[derive(Clone, Default)]
 pub struct ItemSets(Arc<Mutex<AHashMap<usize, OwnedSet>>>);
 
-/// A set, and its list, which is kept so that no other one comes to have its address.
+/// A set with its list, which is retained so that its address is not reused.
 struct OwnedSet {
     set: Arc<ItemSet>,
     _list: Arc<dyn Any + Send + Sync>,
 }
 
 impl ItemSets {
-    /// Returns the set of a list, made by `make` if it was not met before.
+    /// Returns the set of a list, which `make` creates at the first use.
     pub(crate) fn of<L: Any + Send + Sync>(
         &self,
         list: &Arc<L>,
@@ -113,14 +113,14 @@ fn integer(item: &Datum) -> Option<i64> {
     }
 }
 
-/// Returns a text without its trailing blanks.
+/// Returns a text without trailing blanks.
 #[inline]
 pub(crate) fn trimmed(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     &text[..end]
 }
 
-/// Returns what of a text counts in a comparison.
+/// Returns the part of a text that is significant in comparisons.
 fn compared(text: &[u8], data_type: DataType) -> &[u8] {
     match data_type {
         DataType::Char => trimmed(text),
@@ -129,7 +129,7 @@ fn compared(text: &[u8], data_type: DataType) -> &[u8] {
 }
 
 impl ItemSet {
-    /// Returns the set of constants of a type.
+    /// Creates the set of constants of a type.
     pub(crate) fn new<'a>(
         items: impl IntoIterator<Item = &'a Datum>,
         data_type: DataType,
@@ -157,7 +157,8 @@ impl ItemSet {
         ItemSet { data_type, is_empty, has_null, items }
     }
 
-    /// Returns which values of a vector are in the list, and which of the answers are known.
+    /// Returns for each value of a vector whether it is in the list, and the validity of the
+    /// results.
     pub(crate) fn find(&self, vector: &Vector) -> (Vec<bool>, Option<Vec<bool>>) {
         let found = self.found(vector);
         let validity = match (&vector.validity, self.has_null) {
@@ -199,7 +200,7 @@ impl ItemSet {
                 };
                 (0..vector.len()).map(is_in).collect()
             }
-            // A list without known values has those of any type.
+            // A list that contains only NULL has no type.
             _ => vec![false; vector.len()],
         }
     }

@@ -1,31 +1,32 @@
-//! PostgreSQL's key words, and where each may be a name.
+//! PostgreSQL's key words with their categories.
 //!
-//! There are four categories, as in PostgreSQL's `kwlist.h`, and apart from them the words that
-//! name a column of a SELECT without AS. They stand in `key_words.txt`. Who reads a name asks here
-//! whether a word may be one, and who writes one whether it needs quotes.
+//! There are four categories, as in PostgreSQL's `kwlist.h`, and independently the words that can
+//! be a column label without AS. They are listed in `key_words.txt`. The parser uses them to
+//! accept names, and the functions that write SQL to quote names.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What a key word may name without quotes. Behind AS and behind a period any word names a column.
+/// Category of a key word: its uses as a name without quotes. After AS and after a period any
+/// word is a column name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
-    /// Anything.
+    /// Any name.
     Unreserved,
-    /// Tables, columns and most else, but no function or type.
+    /// Tables, columns and most other objects, but not functions or types.
     ColumnName,
-    /// Functions and types only.
+    /// Only functions and types.
     TypeOrFunction,
-    /// Nothing.
+    /// No name.
     Reserved,
 }
 
 /// A key word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyWord {
-    /// What it may name.
+    /// The category.
     pub category: Category,
-    /// Whether it names a column of a SELECT without AS.
+    /// It can be a column label without AS.
     pub is_bare_label: bool,
 }
 
@@ -49,12 +50,12 @@ static TABLE: LazyLock<BTreeMap<&str, KeyWord>> = LazyLock::new(|| {
     table
 });
 
-/// Returns all key words in order.
+/// Returns all key words in alphabetical order.
 pub fn key_words() -> impl Iterator<Item = (&'static str, KeyWord)> {
     TABLE.iter().map(|(word, key_word)| (*word, *key_word))
 }
 
-/// Returns what a word in lower case is, if it is a key word.
+/// Returns the key word with this lower-case spelling.
 pub fn key_word(word: &str) -> Option<KeyWord> {
     TABLE.get(word).copied()
 }
@@ -63,27 +64,27 @@ fn category(word: &str) -> Category {
     key_word(word).map_or(Category::Unreserved, |found| found.category)
 }
 
-/// Returns whether a word may stand everywhere where a name may.
+/// Returns whether a word can be any name.
 pub fn is_unreserved(word: &str) -> bool {
     category(word) == Category::Unreserved
 }
 
-/// Returns whether a word names tables, columns and whatever is declared (`ColId`).
+/// Returns whether a word can name tables, columns and other declared objects (`ColId`).
 pub fn is_column_name(word: &str) -> bool {
     matches!(category(word), Category::Unreserved | Category::ColumnName)
 }
 
-/// Returns whether a word names functions, types and parameters (`type_function_name`).
+/// Returns whether a word can name functions, types and parameters (`type_function_name`).
 pub fn is_type_or_function(word: &str) -> bool {
     matches!(category(word), Category::Unreserved | Category::TypeOrFunction)
 }
 
-/// Returns whether a word stands where a word or a text may (`NonReservedWord`).
+/// Returns whether a word is not reserved (`NonReservedWord`).
 pub fn is_not_reserved(word: &str) -> bool {
     category(word) != Category::Reserved
 }
 
-/// Returns whether a word names a column of a SELECT without AS (`BareColLabel`).
+/// Returns whether a word can be a column label without AS (`BareColLabel`).
 pub fn is_bare_label(word: &str) -> bool {
     key_word(word).is_none_or(|found| found.is_bare_label)
 }

@@ -1,16 +1,16 @@
-//! Order-preserving bytes: `memcmp(encode(a), encode(b)) == compare(a, b)` for every type,
-//! ascending or descending, NULLs first or last, decodable without knowing the value's length.
+//! Order-preserving key encoding: `memcmp(encode(a), encode(b)) == compare(a, b)` for every type,
+//! ascending or descending, NULLs first or last, self-delimiting.
 //!
 //! Byte by byte: `docs/formats/key-encoding.md`.
 //!
-//! A key holds values, not their looks: `1.0` and `1.00`, `1 mon` and `30 days`, `0` and `-0`,
-//! `char` values that differ in trailing blanks, and `jsonb` with such numbers are one key. What a
-//! key forgets is kept by [`rowcode`](crate::rowcode) in the packed row.
+//! A key does not preserve the form of a value: `1.0` and `1.00`, `1 mon` and `30 days`, `0` and
+//! `-0`, `char` values that differ in trailing blanks, and `jsonb` with such numbers have the
+//! same key. [`rowcode`](crate::rowcode) stores the lost information in the packed row.
 //!
 //! # Invariants
 //!
-//! 1. No encoding of a value is a prefix of another of the same type, so encodings can be strung
-//!    together.
+//! 1. No encoding of a value is a prefix of another of the same type, so encodings can be
+//!    concatenated.
 //! 2. No encoding begins with 0x00 or 0xFF.
 
 mod array;
@@ -37,22 +37,22 @@ const NULL_FIRST: u8 = 0x01;
 const VALUE: u8 = 0x02;
 /// First byte of a NULL that sorts after all values.
 const NULL_LAST: u8 = 0x03;
-/// Stands for 0x00 within a variable-length value, together with the 0x00 before it.
+/// Escape for 0x00 in a variable-length value, after the 0x00.
 const ESCAPED_ZERO: u8 = 0xFF;
-/// Ends a variable-length value, together with the 0x00 before it.
+/// Terminator of a variable-length value, after a 0x00.
 const TERMINATOR: u8 = 0x01;
 /// Bytes of an interval's span.
 const INTERVAL_BYTES: usize = 10;
-/// Added to an interval's span to make it positive.
+/// Bias that makes an interval's span positive.
 const INTERVAL_BIAS: i128 = 1 << 79;
 
-/// Returns the error of bytes that are not a key.
+/// Returns the error of a malformed key.
 #[cold]
 pub(crate) fn corrupt(what: &str) -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, format!("row key does not decode: {what}"))
 }
 
-/// Appends the key form of a value.
+/// Appends the key encoding of a value.
 ///
 /// # Errors
 ///
@@ -153,12 +153,12 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
     }
 }
 
-/// Returns whether values of a type can be keys.
+/// Checks that values of a type can be keys.
 ///
 /// # Errors
 ///
-/// `42704` for what has no order; `0A000` for rows, and arrays of what a key would forget
-/// something of.
+/// `42704` for types without an order; `0A000` for rows, and for arrays whose elements lose
+/// information in keys.
 pub fn check_type(data_type: DataType) -> Result<()> {
     match data_type {
         DataType::Record | DataType::Composite(_) => Err(no_key(data_type)),
@@ -169,7 +169,7 @@ pub fn check_type(data_type: DataType) -> Result<()> {
     }
 }
 
-/// Returns whether keys of this type forget how the value looks.
+/// Returns whether keys of this type do not preserve the form of values.
 pub(crate) fn forgets(data_type: DataType) -> bool {
     matches!(
         data_type,
@@ -209,11 +209,11 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, TERMINATOR]);
 }
 
-/// Returns the value at the start of `bytes` and the bytes it took.
+/// Returns the value at the start of `bytes` and its length.
 ///
 /// # Errors
 ///
-/// `XX001` if the bytes are not a key form of the type.
+/// `XX001` if the bytes are not a key encoding of the type.
 pub fn decode(
     bytes: &[u8],
     data_type: DataType,
@@ -225,12 +225,12 @@ pub fn decode(
     Ok((datum, taken))
 }
 
-/// Gives the value at the start of `bytes` to a sink and returns the bytes it took. On an error the
-/// sink has got nothing.
+/// Decodes the value at the start of `bytes` into a sink and returns its length. On an error the
+/// sink has received nothing.
 ///
 /// # Errors
 ///
-/// `XX001` if the bytes are not a key form of the type.
+/// `XX001` if the bytes are not a key encoding of the type.
 #[inline]
 pub fn decode_into(
     bytes: &[u8],
@@ -256,7 +256,7 @@ pub fn decode_into(
     Ok(1 + decode_value(rest, data_type, mask, sink)?)
 }
 
-/// Returns the first `N` bytes without the mask.
+/// Returns the first `N` bytes, unmasked.
 #[inline]
 fn fixed<const N: usize>(bytes: &[u8], mask: u8) -> Result<[u8; N]> {
     let mut array: [u8; N] =
@@ -383,7 +383,7 @@ fn decode_bits(bytes: &[u8], mask: u8, sink: &mut impl ValueSink) -> Result<usiz
     Ok(taken + 1)
 }
 
-/// Gives the bytes of a variable-length value to `take` and returns how many it took.
+/// Passes the bytes of a variable-length value to `take` and returns the encoded length.
 fn decode_bytes(bytes: &[u8], mask: u8, take: impl FnOnce(&[u8]) -> Result<()>) -> Result<usize> {
     let zero = mask;
     let next_zero = |from: usize| {
@@ -417,8 +417,8 @@ fn decode_bytes(bytes: &[u8], mask: u8, take: impl FnOnce(&[u8]) -> Result<()>) 
     }
 }
 
-/// Returns the smallest byte string greater than every string that begins with `prefix`; `None` if
-/// there is none (`prefix` is empty or all 0xFF): the range is open.
+/// Returns the smallest byte string greater than every string with this prefix; `None` if there
+/// is none (`prefix` is empty or all 0xFF): the range is unbounded.
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

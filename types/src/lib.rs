@@ -1,7 +1,8 @@
-//! SQL values without SQL: what a value is, how it is written, ordered, stored and computed with.
+//! SQL values: data types, datums and vectors, text and binary formats, order, storage encodings,
+//! expressions and aggregates.
 //!
-//! The bottom layer beside `store`; neither knows the other. Nothing here touches disk, sockets,
-//! tables or SQL text, so all of it can be tested as pure functions.
+//! This crate and `store` are at the bottom, and do not depend on each other. It does not access
+//! files, sockets, tables or SQL text, so it can be tested as pure functions.
 //!
 //! Modules, bottom up; each uses only those above it.
 

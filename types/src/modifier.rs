@@ -1,4 +1,4 @@
-//! Modifiers of types: making values fit the 20 of `varchar(20)`.
+//! Type modifiers: length coercion, such as to the 20 of `varchar(20)`.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE};
 use crate::datum::{Array, Bits, Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
 
-/// Makes a value fit the modifier of its type.
+/// Applies the modifier of a type to a value.
 ///
 /// # Errors
 ///
 /// A value too long for `varchar(n)`, too large for `numeric(p, s)`, of another length than
-/// `bit(n)`; unless `explicit` cuts it.
+/// `bit(n)`; unless `explicit` truncates it.
 pub fn apply(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
     if let Datum::Nested(Nested::Array(array)) = &value
         && let Some(base) = to.base.element()
@@ -58,7 +58,7 @@ pub fn apply(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
     }
 }
 
-/// Returns what of an interval its type keeps.
+/// Returns an interval truncated to the fields of its type.
 fn fit_interval(interval: Interval, modifier: i32) -> Interval {
     let Interval { months, days, microseconds } = interval;
     let whole = |unit: i64| Interval::new(months, days, microseconds / unit * unit);
@@ -79,7 +79,7 @@ fn fit_interval(interval: Interval, modifier: i32) -> Interval {
     Interval { microseconds, ..fitting }
 }
 
-/// Makes a bit string fit the length of its type.
+/// Returns a bit string coerced to the length of its type.
 fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
     let length = usize::try_from(to.modifier).unwrap_or(0);
     match to.base {
@@ -97,8 +97,8 @@ fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
     }
 }
 
-/// Returns the part of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if all
-/// of it does. What is cut off must be blanks unless the cast is explicit.
+/// Returns the prefix of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if
+/// the string fits. Only blanks can be truncated unless the cast is explicit.
 fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
     let length = usize::try_from(to.modifier - 4).unwrap_or(0);
     if string.len() <= length {
@@ -114,7 +114,8 @@ fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
     Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
 }
 
-/// Rounds microseconds to some digits of the second, halves away from zero; the infinities stay.
+/// Rounds microseconds to a number of digits of the second, halves away from zero; infinities are
+/// unchanged.
 pub(crate) fn round_second(microseconds: i64, digits: i32) -> i64 {
     if digits >= 6 || microseconds == i64::MAX || microseconds == i64::MIN {
         return microseconds;

@@ -1,19 +1,19 @@
-//! `numeric`: decimal numbers of any precision, with display scale, NaN and the infinities,
-//! computed as PostgreSQL computes them.
+//! `numeric`: decimal numbers of any precision, with display scale, NaN and infinities, computed
+//! as in PostgreSQL.
 //!
-//! A [`Numeric`] is small or big. Small values, nearly all that tables hold, are an `i64` mantissa
-//! and a scale, held inline; their arithmetic (`numeric/arithmetic.rs`) is integer arithmetic in
-//! `i128` and allocates nothing. What does not fit is an array of base-10,000 digits
-//! (`numeric/digits.rs`), shared behind an `Arc`. Result scales, rounding and limits follow
-//! PostgreSQL's `numeric.c`: up to 131,072 digits before the point and 16,383 after it.
+//! A [`Numeric`] is small or big. Small values, nearly all in tables, are an `i64` mantissa and a
+//! scale, stored inline; their arithmetic (`numeric/arithmetic.rs`) uses `i128` and does not
+//! allocate. Other values are an array of base-10,000 digits (`numeric/digits.rs`), shared behind
+//! an `Arc`. Result scales, rounding and limits follow PostgreSQL's `numeric.c`: up to 131,072
+//! digits before the point and 16,383 after it.
 //!
 //! Equality, order and hash are those of SQL: `1.0` equals `1.00`, NaN equals NaN and is greater
-//! than everything else.
+//! than all other values.
 //!
 //! # Invariants
 //!
 //! 1. A small value's scale is at most `MAX_SMALL_SCALE`.
-//! 2. A big value keeps the invariants of `numeric/digits.rs` and the limits of the format.
+//! 2. A big value satisfies the invariants of `numeric/digits.rs` and the limits of the format.
 
 mod arithmetic;
 mod digits;
@@ -32,15 +32,15 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 
-/// The largest scale of the inline form.
+/// Maximum scale of the inline form.
 const MAX_SMALL_SCALE: u32 = 36;
-/// The largest scale that the format can show.
+/// Maximum scale of the format.
 const MAX_SCALE: u32 = 16_383;
-/// The largest weight, in digits of base 10,000.
+/// Maximum weight, in base-10,000 digits.
 const MAX_WEIGHT: i32 = 32_767;
-/// Digits shown at least by division and the transcendental functions.
+/// Minimum number of significant digits of division and the transcendental functions.
 const MIN_SIGNIFICANT_DIGITS: i32 = 16;
-/// The most digits after the point that a function chooses by itself.
+/// Maximum number of digits after the point that a function selects.
 const MAX_DISPLAY_SCALE: i32 = 1000;
 
 /// Powers of ten that fit an i128.
@@ -80,11 +80,11 @@ enum Repr {
 
 const _: () = assert!(size_of::<Numeric>() == 16 && align_of::<Numeric>() == 8);
 
-/// A value's kind as storage and keys see it.
+/// Decomposition of a value for storage and keys.
 pub(crate) enum Parts<'a> {
     /// `mantissa * 10^-scale`
     Small { mantissa: i64, scale: u32 },
-    /// Base-10,000 digits, the first counting 10000^weight.
+    /// Base-10,000 digits, the first with the factor 10000^weight.
     Big { negative: bool, weight: i32, scale: u32, digits: &'a [u16] },
     /// -Infinity
     NegativeInfinity,
@@ -94,7 +94,7 @@ pub(crate) enum Parts<'a> {
     NaN,
 }
 
-/// Returns PostgreSQL's error for a value outside of the format.
+/// Returns PostgreSQL's error for a value outside the range of the format.
 fn overflow() -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
 }
@@ -104,7 +104,7 @@ fn division_by_zero() -> Error {
     Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero")
 }
 
-/// Divides and rounds half away from zero. The divisor is above zero.
+/// Divides and rounds half away from zero. The divisor must be positive.
 fn div_round(value: i128, divisor: i128) -> i128 {
     let quotient = value / divisor;
     let rest = (value % divisor).abs();
@@ -116,19 +116,19 @@ impl Numeric {
     pub const ZERO: Numeric = Numeric(Repr::Small { scale: 0, mantissa: 0 });
     /// 1
     pub const ONE: Numeric = Numeric(Repr::Small { scale: 0, mantissa: 1 });
-    /// NaN, equal to itself and greater than all else.
+    /// NaN, equal to itself and greater than all other values.
     pub const NAN: Numeric = Numeric(Repr::NaN);
     /// Infinity
     pub const INFINITY: Numeric = Numeric(Repr::Infinity);
     /// -Infinity
     pub const NEGATIVE_INFINITY: Numeric = Numeric(Repr::NegativeInfinity);
 
-    /// Returns a whole number.
+    /// Creates an integer.
     pub fn from_i128(value: i128) -> Numeric {
         Numeric::from_mantissa(value, 0)
     }
 
-    /// Returns `mantissa * 10^-scale`, shown with `scale` digits after the point.
+    /// Creates `mantissa * 10^-scale`, with the display scale `scale`.
     #[inline]
     pub(crate) fn from_small(mantissa: i64, scale: u8) -> Numeric {
         match u32::from(scale) <= MAX_SMALL_SCALE {
@@ -137,7 +137,7 @@ impl Numeric {
         }
     }
 
-    /// Returns `mantissa * 10^-scale`, shown with `scale` digits after the point, at most 16,383.
+    /// Creates `mantissa * 10^-scale`, with the display scale `scale`, at most 16,383.
     pub fn from_mantissa(mantissa: i128, scale: u32) -> Numeric {
         let scale = scale.min(MAX_SCALE);
         match i64::try_from(mantissa) {
@@ -157,12 +157,12 @@ impl Numeric {
         }
     }
 
-    /// Returns the value of a double as PostgreSQL casts it: to 15 significant digits.
+    /// Converts a double as PostgreSQL's cast does: to 15 significant digits.
     pub fn try_from_f64(value: f64) -> Result<Numeric> {
         Numeric::from_float_text(value, &format!("{value:.14e}"))
     }
 
-    /// Returns the value of a float as PostgreSQL casts it: to 6 significant digits.
+    /// Converts a float as PostgreSQL's cast does: to 6 significant digits.
     pub fn try_from_f32(value: f32) -> Result<Numeric> {
         Numeric::from_float_text(f64::from(value), &format!("{value:.5e}"))
     }
@@ -179,7 +179,7 @@ impl Numeric {
         Numeric::parse(&format!("{mantissa}e{exponent}"))
     }
 
-    /// Checks the limits of the format and takes the inline form if it fits.
+    /// Checks the limits of the format and selects the inline form if possible.
     fn from_digits(digits: Digits) -> Result<Numeric> {
         if digits.weight > MAX_WEIGHT || digits.scale > MAX_SCALE {
             return Err(overflow());
@@ -203,7 +203,7 @@ impl Numeric {
         }
     }
 
-    /// Returns what the value is made of.
+    /// Returns the decomposition of the value.
     pub(crate) fn parts(&self) -> Parts<'_> {
         match &self.0 {
             Repr::Small { scale, mantissa } => {
@@ -221,7 +221,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the same value with its digits spelled out, whether it fits the inline form or not.
+    /// Returns the value in the big form, even if it fits the inline form.
     pub(crate) fn as_digits(&self) -> Numeric {
         match self.to_digits() {
             Some(digits) => Numeric(Repr::Big(Arc::new(digits))),
@@ -229,8 +229,8 @@ impl Numeric {
         }
     }
 
-    /// Returns the value of base-10,000 digits, the first counting 10000^weight; what lies beyond
-    /// `scale` is cut off. `None` if a digit or a limit of the format is exceeded.
+    /// Returns the value of base-10,000 digits, the first with the factor 10000^weight; digits
+    /// beyond `scale` are truncated. `None` if a digit or a limit of the format is exceeded.
     pub(crate) fn from_parts(
         negative: bool,
         weight: i32,
@@ -249,7 +249,7 @@ impl Numeric {
         Numeric::from_digits(value).ok()
     }
 
-    /// Returns the nearest double; infinite if there is none.
+    /// Returns the nearest double; infinite on overflow.
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
             Repr::Small { scale, mantissa }
@@ -265,12 +265,12 @@ impl Numeric {
         }
     }
 
-    /// Returns the nearest whole number, half away from zero; `None` if it is no i64.
+    /// Returns the nearest integer, half away from zero; `None` if it exceeds i64.
     pub fn to_i64(&self) -> Option<i64> {
         i64::try_from(self.to_i128()?).ok()
     }
 
-    /// Returns the nearest whole number, half away from zero; `None` if it is no i128.
+    /// Returns the nearest integer, half away from zero; `None` if it exceeds i128.
     pub fn to_i128(&self) -> Option<i128> {
         match &self.0 {
             Repr::Small { scale, mantissa } => {
@@ -285,7 +285,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the digits shown after the point; 0 for NaN and the infinities.
+    /// Returns the display scale; 0 for NaN and the infinities.
     pub fn scale(&self) -> u32 {
         match &self.0 {
             Repr::Small { scale, .. } => u32::from(*scale),
@@ -294,7 +294,7 @@ impl Numeric {
         }
     }
 
-    /// Returns how many digits after the point are needed to show the value exactly.
+    /// Returns the minimum scale that represents the value exactly.
     pub fn min_scale(&self) -> u32 {
         match &self.0 {
             Repr::Small { scale, mantissa } => reduced(*mantissa, u32::from(*scale)).1,
@@ -303,8 +303,8 @@ impl Numeric {
         }
     }
 
-    /// Returns the same value shown with `scale` digits, or with as many as it needs if these are
-    /// more.
+    /// Returns the value with a display scale of `scale`, or of its minimum scale if that is
+    /// greater.
     #[must_use]
     pub fn with_scale(&self, scale: u32) -> Numeric {
         self.round(scale.max(self.min_scale()).min(MAX_SCALE) as i32)
@@ -328,7 +328,7 @@ impl Numeric {
         matches!(self.0, Repr::Infinity | Repr::NegativeInfinity)
     }
 
-    /// Returns whether this is neither NaN nor an infinity.
+    /// Returns whether this is finite.
     pub fn is_finite(&self) -> bool {
         matches!(self.0, Repr::Small { .. } | Repr::Big(_))
     }
@@ -361,8 +361,8 @@ impl Numeric {
         }
     }
 
-    /// Returns the value rounded, half away from zero, to `scale` digits after the point, or before
-    /// it if negative.
+    /// Returns the value rounded, half away from zero, to `scale` digits after the point, or
+    /// before it if negative.
     #[must_use]
     pub fn round(&self, scale: i32) -> Numeric {
         self.rescaled(scale, Rounding::Nearest)
@@ -372,7 +372,7 @@ impl Numeric {
     ///
     /// # Errors
     ///
-    /// `22003` if it gets more digits than a number may have.
+    /// `22003` if the result exceeds the maximum number of digits.
     pub fn checked_round(&self, scale: i32) -> Result<Numeric> {
         let lowest = -(MAX_WEIGHT + 1) * 4 - 1;
         match self.to_digits().filter(|_| scale < 0) {
@@ -384,7 +384,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the value cut to `scale` digits after the point, or before it if negative.
+    /// Returns the value truncated to `scale` digits after the point, or before it if negative.
     #[must_use]
     pub fn trunc(&self, scale: i32) -> Numeric {
         self.rescaled(scale, Rounding::Truncate)
@@ -416,14 +416,14 @@ impl Numeric {
         Numeric::from_digits(digits).unwrap_or_else(|_| self.clone())
     }
 
-    /// Returns the smallest whole number that is not below the value.
+    /// Returns the smallest integer that is not below the value.
     #[must_use]
     pub fn ceil(&self) -> Numeric {
         let whole = self.trunc(0);
         if whole < *self { whole.checked_add(&Numeric::ONE).unwrap_or(whole) } else { whole }
     }
 
-    /// Returns the largest whole number that is not above the value.
+    /// Returns the largest integer that is not above the value.
     #[must_use]
     pub fn floor(&self) -> Numeric {
         let whole = self.trunc(0);
@@ -458,7 +458,7 @@ impl Numeric {
         Err(failed(format!("must round to an absolute value less than {bound}")))
     }
 
-    /// Returns whether there is nothing after the point; the infinities count as whole.
+    /// Returns whether the value is an integer; the infinities count as integers.
     pub fn is_integral(&self) -> bool {
         match &self.0 {
             Repr::Small { scale, mantissa } => {
@@ -471,7 +471,7 @@ impl Numeric {
     }
 }
 
-/// Returns a mantissa brought to a larger scale.
+/// Returns a mantissa converted to a larger scale.
 fn at_scale(mantissa: i64, from: u16, to: u16) -> Option<i128> {
     i128::from(mantissa).checked_mul(POWERS[usize::from(to - from)])
 }
@@ -489,7 +489,7 @@ fn reduced(mantissa: i64, scale: u32) -> (i64, u32) {
     (mantissa, scale)
 }
 
-/// Returns the power of ten that the first digit counts. The value is finite and not 0.
+/// Returns the exponent of the first decimal digit. The value is finite and not 0.
 fn decimal_weight(value: &Numeric) -> i32 {
     match &value.0 {
         Repr::Small { scale, mantissa } => {

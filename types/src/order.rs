@@ -1,6 +1,6 @@
-//! The order of rows as ORDER BY has it, and the first rows in such an order.
+//! Row order of ORDER BY, and the first n rows in that order.
 //!
-//! Used in regions that send their first rows only, and where these are put together.
+//! Used by regions for their first rows ([`FirstRows`]), and by the session to merge these.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use crate::datatype::DataType;
 use crate::expr::Expr;
 use crate::vector::{Batch, Vector, VectorData, positions};
 
-/// One key of a sort.
+/// A sort key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortKey {
-    /// What is sorted by.
+    /// The sorted expression.
     pub expression: Expr,
-    /// From large to small.
+    /// Descending.
     pub descending: bool,
-    /// NULLs before all values.
+    /// NULLS FIRST.
     pub nulls_first: bool,
 }
 
 impl SortKey {
-    /// Returns the key as text, its expression as `text` has it.
+    /// Returns the key as text, with its expression formatted by `text`.
     pub fn describe_with(&self, text: &dyn Fn(&Expr) -> String) -> String {
         let direction = if self.descending { " DESC" } else { "" };
         let nulls = match (self.nulls_first, self.descending) {
@@ -33,14 +33,14 @@ impl SortKey {
     }
 }
 
-/// How the values of one key are ordered.
+/// Order of the values of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyOrder {
-    /// Their type.
+    /// Type of the values.
     pub data_type: DataType,
-    /// From large to small.
+    /// Descending.
     pub descending: bool,
-    /// NULLs before all values.
+    /// NULLS FIRST.
     pub nulls_first: bool,
 }
 
@@ -67,8 +67,8 @@ impl KeyOrder {
         }
     }
 
-    /// Returns the rows whose value does not come behind that of row `last` of another vector, if
-    /// there is a typed loop that finds them.
+    /// Returns the rows whose value does not sort after row `last` of another vector, if there is
+    /// a vectorized kernel for the type.
     fn rows_up_to(self, keys: &Vector, (other, last): (&Vector, usize)) -> Option<Vec<u32>> {
         if keys.validity.is_some() || other.is_null(last) {
             return None;
@@ -87,12 +87,12 @@ impl KeyOrder {
         })
     }
 
-    /// Returns for some rows, none of them NULL, numbers that ascend where the values come one
-    /// after the other, and whether equal numbers are equal values.
+    /// Returns for some rows without NULLs numbers in the order of the values, and whether equal
+    /// numbers imply equal values.
     pub fn numbers(self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
         let signed = |number: i64| number as u64 ^ 1 << 63;
         let float = |number: f64| {
-            // As SQL has it: -0 is 0, NaN is greatest.
+            // In SQL's order: -0 equals 0, NaN is greatest.
             let bits = if number.is_nan() { f64::NAN.to_bits() } else { (number + 0.0).to_bits() };
             if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
         };
@@ -139,8 +139,8 @@ impl KeyOrder {
     }
 }
 
-/// Returns the first eight bytes, without trailing blanks if these do not count, as a number that
-/// sorts as they do.
+/// Returns the first eight bytes, without insignificant trailing blanks, as a number with the
+/// same order.
 fn first_bytes(bytes: &[u8], without_blanks: bool) -> u64 {
     let mut head = [0; 8];
     let length = match without_blanks {
@@ -152,7 +152,7 @@ fn first_bytes(bytes: &[u8], without_blanks: bool) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// Returns how the row of some key columns stands to the row of others.
+/// Compares a row of key columns with a row of other key columns.
 pub fn compare_rows<'v>(
     orders: &[KeyOrder],
     (a, row): (impl IntoIterator<Item = &'v Vector>, usize),
@@ -167,31 +167,31 @@ pub fn compare_rows<'v>(
     Ordering::Equal
 }
 
-/// The first rows in an order, of all that were added; rows that sort alike keep the order in which
-/// they came.
+/// The first rows in a sort order of all added rows; equal rows keep their input order.
 ///
 /// # Invariants
 ///
 /// 1. No row that was dropped, here or by [`FirstRows::candidates`], is among the first.
-/// 2. Rows stand in the order in which they came.
+/// 2. Rows are in input order.
 pub struct FirstRows {
     orders: Vec<KeyOrder>,
-    /// How many rows are wanted.
+    /// Maximum number of rows.
     goal: usize,
     columns: Vec<Vector>,
     keys: Vec<Vector>,
     row_count: usize,
-    /// The last of the wanted rows, once there were more: only what comes before it can be wanted.
+    /// The last row of the result so far, once there were more rows than the maximum: only rows
+    /// that sort before it can be in the result.
     last: Option<usize>,
-    /// What numerics hold beside the columns.
+    /// Heap bytes of numerics outside the columns.
     numeric_bytes: usize,
 }
 
-/// With few rows wanted, so many are gathered before they are cut.
+/// Minimum number of rows that are accumulated before a cut.
 const SLACK_ROWS: usize = 1024;
 
 impl FirstRows {
-    /// Returns no rows; `goal` is how many will be wanted, `usize::MAX` for all.
+    /// Creates an empty result; `goal` is the maximum number of rows, `usize::MAX` for no limit.
     pub fn new(types: &[DataType], orders: Vec<KeyOrder>, goal: usize) -> FirstRows {
         let vector = |data_type: DataType| Vector::new(data_type, 0);
         FirstRows {
@@ -205,8 +205,8 @@ impl FirstRows {
         }
     }
 
-    /// Returns which rows may be among the first, if not all, as far as their first keys say: at
-    /// least one of them.
+    /// Returns the rows that may be among the first, judging by a prefix of their keys (at least
+    /// one); `None` if all may.
     pub fn candidates(&self, keys: &[Arc<Vector>], row_count: usize) -> Option<Vec<u32>> {
         if self.goal == 0 {
             return Some(Vec::new());
@@ -220,9 +220,10 @@ impl FirstRows {
         (candidates.len() < row_count).then_some(candidates)
     }
 
-    /// Returns the rows that do not come behind the row `last` of those that are held.
+    /// Returns the rows that do not sort after row `last` of the result.
     fn not_behind(&self, last: usize, keys: &[Arc<Vector>], row_count: usize) -> Vec<u32> {
-        // Equal in all keys, a row comes behind the last; in some, the others decide.
+        // A row that is equal in all keys sorts after the last; if only a prefix is known, it may
+        // sort before.
         let worst = if keys.len() < self.orders.len() { Ordering::Equal } else { Ordering::Less };
         let stays = |row: &u32| {
             let keys = keys.iter().map(Arc::as_ref);
@@ -238,8 +239,8 @@ impl FirstRows {
         }
     }
 
-    /// Returns those of some rows, which ascend, that may be among their first. Where rows come
-    /// in the opposite of the order that is wanted, each batch comes before all that are held.
+    /// Returns the ascending `rows` that may be among their first `goal`. This matters for input
+    /// in the opposite order, where each batch sorts before all earlier rows.
     fn first_of(&self, mut rows: Vec<u32>, keys: &[Arc<Vector>]) -> Vec<u32> {
         if rows.len() <= self.goal {
             return rows;
@@ -262,7 +263,7 @@ impl FirstRows {
         rows
     }
 
-    /// Adds those rows that may be among the first.
+    /// Adds the rows that may be among the first.
     pub fn add_candidates(&mut self, rows: Batch, keys: Vec<Arc<Vector>>) {
         let Some(wanted) = self.candidates(&keys, rows.row_count) else {
             return self.add(&rows.columns, &keys, rows.row_count);
@@ -272,7 +273,7 @@ impl FirstRows {
         self.add(&rows.columns, &keys.columns, rows.row_count);
     }
 
-    /// Adds rows, as columns and keys.
+    /// Adds rows, given as columns and keys.
     pub fn add(&mut self, columns: &[Arc<Vector>], keys: &[Arc<Vector>], row_count: usize) {
         let parts = self.columns.iter_mut().chain(&mut self.keys);
         for (all, one) in parts.zip(columns.iter().chain(keys)) {
@@ -285,7 +286,7 @@ impl FirstRows {
         }
     }
 
-    /// Drops rows that are not among the first.
+    /// Drops the rows that are not among the first.
     pub fn cut(&mut self) {
         if self.row_count <= self.goal || self.goal == 0 {
             return;
@@ -309,13 +310,13 @@ impl FirstRows {
         order.then(a.cmp(&b))
     }
 
-    /// Returns the columns, the keys and the number of rows, in the order in which they came.
+    /// Returns the columns, the keys and the number of rows, in input order.
     pub fn into_unsorted(mut self) -> (Vec<Vector>, Vec<Vector>, usize) {
         self.cut();
         (self.columns, self.keys, self.row_count)
     }
 
-    /// Returns the columns, and the first rows of them in their order.
+    /// Returns the columns, and the sorted numbers of the first rows.
     pub fn into_sorted(mut self) -> (Vec<Vector>, Vec<u32>) {
         self.cut();
         let mut order: Vec<u32> = (0..self.row_count.min(self.goal) as u32).collect();
@@ -337,8 +338,8 @@ mod tests {
     use super::*;
     use crate::datum::Datum;
 
-    /// Adds the rows of a batch, sorted by its first columns, that may be among the first; `early`
-    /// of these say so before the others are looked at.
+    /// Adds the rows of a batch that may be among the first, sorted by its first columns; a
+    /// prefix of `early` keys selects them before the others are compared.
     fn add(rows: &mut FirstRows, batch: &Batch, early: usize) {
         let candidates = rows.candidates(&batch.columns[..early], batch.row_count);
         let batch = candidates.map_or_else(|| batch.clone(), |candidates| batch.take(&candidates));
@@ -371,7 +372,7 @@ mod tests {
             let orders = [order(DataType::Int4, a_descends), order(DataType::Text, b_descends)];
             let types = [DataType::Int4, DataType::Text, DataType::Int8];
             let mut first = FirstRows::new(&types, orders.to_vec(), goal);
-            // The same by way of parts, each cut to its first rows.
+            // The same with parts, each cut to its first rows.
             let mut merged = FirstRows::new(&types, orders.to_vec(), goal);
             for batch in batches(&rows, size) {
                 add(&mut first, &batch, early);

@@ -1,20 +1,20 @@
-//! Long values, piece by piece: whatever copies, grows or walks a value of any length looks at the
-//! flag between two pieces of it, with what is here.
+//! Chunked processing of long values with interrupt checks: copies, growing buffers and loops
+//! check the flag between chunks.
 //!
-//! A value has up to a gigabyte. To copy one takes a second, most of it the system's clearing of
-//! fresh pages; to work through one takes more. A statement is to end within a tenth of a second of
-//! its cancellation, so no such work is done in one go: texts and bytes are taken in pieces,
-//! buffers grow without a copy of all they hold, loops count what they do with a [`Pace`].
+//! A value has up to a gigabyte. Copying one takes a second, most of it for page faults; other
+//! processing takes longer. A statement should end within a tenth of a second of its
+//! cancellation, so such work is never done in one step: texts and bytes are processed in chunks,
+//! buffers grow without a copy in one step, and loops count their work with a [`Pace`].
 //!
 //! # Invariants
 //!
-//! 1. The first look comes after a piece: what is shorter is as fast as without, and constants that
-//!    are shorter are computed at plan time, where any look fails
+//! 1. The first check follows the first chunk: shorter values have no overhead, and short
+//!    constants are computed at plan time, where any check fails
 //!    ([`EvalContext::hasty`](crate::context::EvalContext::hasty)).
-//! 2. Nothing is cut short: a look that fails is an error.
-//! 3. A buffer for a long value is asked for ([`Pace::buffer`]), and may be refused: by the account
-//!    of the statement, which has no room for it, or by the system. The standard library ends the
-//!    process where memory that it needs is refused.
+//! 2. Results are never truncated: a failed check is an error.
+//! 3. Buffers of long values are allocated fallibly ([`Pace::buffer`]): the memory limit of the
+//!    statement or the system may reject them. The standard library aborts the process if an
+//!    infallible allocation fails.
 
 use std::collections::TryReserveError;
 
@@ -23,14 +23,14 @@ use memchr::memmem::Finder;
 use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
 
-/// Bytes between two looks, or steps that take about as long as a byte's: less than a millisecond,
-/// or a few in a debug build.
+/// Bytes between two checks, or steps of about the cost of a byte: less than a millisecond, or a
+/// few in a debug build.
 pub const PIECE: usize = 1 << 20;
 
-/// PostgreSQL's `MaxAllocSize`: no value has more bytes.
+/// PostgreSQL's `MaxAllocSize`: the maximum bytes of a value.
 pub const MAX_BYTES: usize = 0x3fff_ffff;
 
-/// Counts work, and looks at the flag after each [`PIECE`] of it.
+/// Work counter that checks the interrupt flag after each [`PIECE`] of work.
 #[derive(Debug)]
 pub struct Pace<'a> {
     interrupt: &'a Interrupt,
@@ -38,23 +38,23 @@ pub struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// Returns one that has counted nothing.
+    /// Creates a counter with no work done.
     pub fn new(interrupt: &'a Interrupt) -> Pace<'a> {
         Pace { interrupt, left: PIECE }
     }
 
-    /// Returns one that looks at no flag: for values that are known to be short, and where nothing
-    /// can fail.
+    /// Creates a counter that checks no flag, for values that are known to be short and for
+    /// infallible functions.
     pub fn never() -> Pace<'static> {
         static NEVER: Interrupt = Interrupt::NEVER;
         Pace::new(&NEVER)
     }
 
-    /// Returns an empty buffer for so many bytes.
+    /// Returns an empty buffer with a capacity in bytes.
     ///
     /// # Errors
     ///
-    /// `53200` if there is no room for them, here and wherever a buffer grows.
+    /// `53200` if the memory is not available; likewise where a buffer grows.
     #[inline]
     pub fn buffer<B: Buffer>(&self, capacity: usize) -> Result<B> {
         let mut out = B::default();
@@ -72,7 +72,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Returns an empty list for so many items.
+    /// Returns an empty list with a capacity in items.
     ///
     /// # Errors
     ///
@@ -92,16 +92,16 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Returns the flag.
+    /// Returns the interrupt.
     pub fn interrupt(&self) -> &'a Interrupt {
         self.interrupt
     }
 
-    /// Counts so many steps that were made.
+    /// Counts steps of completed work.
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set, here and wherever a `Pace` goes in.
+    /// `57014` if the flag is set, here and in all functions with a `Pace`.
     #[inline]
     pub fn spend(&mut self, steps: usize) -> Result<()> {
         match self.left.checked_sub(steps) {
@@ -119,7 +119,7 @@ impl<'a> Pace<'a> {
         self.interrupt.check()
     }
 
-    /// Has room for `more` in a buffer: where it must move, piece by piece.
+    /// Reserves space for `more` bytes in a buffer; a reallocation is copied in chunks.
     #[inline]
     pub fn reserve<B: Buffer>(&mut self, out: &mut B, more: usize) -> Result<()> {
         let length = out.part().length();
@@ -154,18 +154,18 @@ impl<'a> Pace<'a> {
         Ok(())
     }
 
-    /// Appends a part, however long.
+    /// Appends a part of any length.
     #[inline]
     pub fn append<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
         self.reserve(out, part.length())?;
         self.put(out, part)
     }
 
-    /// Appends to a text that PostgreSQL would make in a `StringInfo`.
+    /// Appends to a text for which PostgreSQL would use a `StringInfo`.
     ///
     /// # Errors
     ///
-    /// `54000` if it would have more than a gigabyte.
+    /// `54000` if it would exceed a gigabyte.
     pub fn enlarge<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
         let (have, more) = (out.part().length(), part.length());
         if have + more >= MAX_BYTES {
@@ -177,7 +177,7 @@ impl<'a> Pace<'a> {
         self.append(out, part)
     }
 
-    /// Counts steps towards the next few bytes of a buffer, which it has room for then.
+    /// Counts steps and reserves space for the next few bytes of a buffer.
     #[inline]
     pub fn step<B: Buffer>(&mut self, out: &mut B, steps: usize) -> Result<()> {
         const ROOM: usize = 64;
@@ -187,14 +187,14 @@ impl<'a> Pace<'a> {
         self.spend(steps)
     }
 
-    /// Returns a copy of a part, however long.
+    /// Returns a copy of a part of any length.
     pub fn copy<B: Buffer>(&mut self, part: &B::Part) -> Result<B> {
         let mut out: B = self.buffer(part.length())?;
         self.append(&mut out, part)?;
         Ok(out)
     }
 
-    /// Returns a text of characters, about so many bytes.
+    /// Returns a text of characters, with an estimate of its bytes.
     pub fn collect(
         &mut self,
         characters: impl Iterator<Item = char>,
@@ -208,14 +208,14 @@ impl<'a> Pace<'a> {
         Ok(out)
     }
 
-    /// Returns the characters that bytes begin with: all of them, if the bytes are UTF-8.
+    /// Returns the longest valid UTF-8 prefix of bytes.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<String> {
         let mut text: String = self.buffer(bytes.len())?;
         let mut rest = bytes;
         while let Some(piece) = pieces(rest).next() {
             let valid = match std::str::from_utf8(piece) {
                 Ok(valid) => valid,
-                // A character may be cut by the end of the piece.
+                // The end of the chunk may cut a character.
                 Err(error) => std::str::from_utf8(&piece[..error.valid_up_to()]).unwrap_or(""),
             };
             if valid.is_empty() {
@@ -227,11 +227,11 @@ impl<'a> Pace<'a> {
         Ok(text)
     }
 
-    /// Returns the text of bytes that are UTF-8.
+    /// Converts bytes to a text.
     ///
     /// # Panics
     ///
-    /// If they are not.
+    /// If they are not UTF-8.
     pub fn text(&mut self, bytes: Vec<u8>) -> Result<String> {
         const UTF_8: &str = "the text of a value is UTF-8";
         if bytes.len() < PIECE {
@@ -242,7 +242,7 @@ impl<'a> Pace<'a> {
         Ok(text)
     }
 
-    /// Appends to a list, which moves piece by piece where it must.
+    /// Appends to a list; a reallocation is copied in chunks.
     #[inline]
     pub fn push<T>(&mut self, items: &mut Vec<T>, item: T) -> Result<()> {
         if items.len() == items.capacity() && items.len() * size_of::<T>() >= PIECE {
@@ -273,7 +273,7 @@ impl<'a> Pace<'a> {
         Ok(out)
     }
 
-    /// Returns where something is found first, in bytes.
+    /// Returns the byte position of the first occurrence of `sought`.
     pub fn find(&mut self, sought: &Finder<'_>, within: &[u8]) -> Result<Option<usize>> {
         let needle = sought.needle().len();
         let step = PIECE.max(needle);
@@ -303,7 +303,7 @@ impl<'a> Pace<'a> {
         Ok(count)
     }
 
-    /// Returns the byte at which character `index` begins; the length if there is none.
+    /// Returns the byte position of character `index`; the length if there are fewer characters.
     pub fn byte_position(&mut self, text: &str, index: usize) -> Result<usize> {
         let (mut start, mut left) = (0, index);
         for piece in pieces(text) {
@@ -322,7 +322,7 @@ impl<'a> Pace<'a> {
         Ok(start)
     }
 
-    /// Returns a text of the characters that `change` makes of those of another.
+    /// Returns a text with `change` applied to each character.
     pub fn change(
         &mut self,
         text: &str,
@@ -338,19 +338,19 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Returns the error of a value for which there is no room.
+/// Returns the error of a value that exceeds the available memory.
 #[cold]
 fn no_room(bytes: usize) -> Error {
     Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
         .with_detail(format!("Failed on request of size {bytes} ({} MiB).", bytes >> 20))
 }
 
-/// A text or bytes: what pieces are taken of.
+/// A text or bytes, which can be split into chunks.
 pub trait Part {
     /// Returns the number of bytes.
     fn length(&self) -> usize;
 
-    /// Returns the first so many bytes, or a few less where a character would be cut, and the rest.
+    /// Returns about the first `length` bytes, ending at a character boundary, and the rest.
     fn cut(&self, length: usize) -> (&Self, &Self);
 }
 
@@ -374,18 +374,18 @@ impl Part for [u8] {
     }
 }
 
-/// What parts are appended to.
+/// A growable text or bytes.
 pub trait Buffer: Default {
-    /// What it holds.
+    /// The borrowed form of its content.
     type Part: Part + ?Sized;
 
-    /// Returns how many bytes it holds before it must move.
+    /// Returns its capacity in bytes.
     fn capacity(&self) -> usize;
-    /// Returns what it holds.
+    /// Returns its content.
     fn part(&self) -> &Self::Part;
-    /// Appends a part that there is room for.
+    /// Appends a part for which space was reserved.
     fn put(&mut self, part: &Self::Part);
-    /// Moves to where there is room for so many bytes, if there is any.
+    /// Reallocates to a capacity in bytes, if the memory is available.
     fn try_grow(&mut self, capacity: usize) -> std::result::Result<(), TryReserveError>;
 }
 
@@ -431,7 +431,7 @@ impl Buffer for Vec<u8> {
     }
 }
 
-/// Returns the pieces of a text or of bytes.
+/// Returns the chunks of a text or bytes.
 pub fn pieces<P: Part + ?Sized>(part: &P) -> impl Iterator<Item = &P> {
     let mut rest = part;
     std::iter::from_fn(move || {
@@ -441,7 +441,7 @@ pub fn pieces<P: Part + ?Sized>(part: &P) -> impl Iterator<Item = &P> {
     })
 }
 
-/// Returns the last pieces of a text or of bytes first.
+/// Returns the chunks of a text or bytes in reverse order.
 pub fn pieces_from_end<P: Part + ?Sized>(part: &P) -> impl Iterator<Item = &P> {
     let mut rest = part;
     std::iter::from_fn(move || {

@@ -1,17 +1,18 @@
-//! Random numbers of a session: those of PostgreSQL 15 after the same `setseed`.
+//! Random number generator of a session, with the sequence of PostgreSQL 15 after the same
+//! `setseed`.
 //!
 //! Source: PostgreSQL's `pg_prng.c`: xoroshiro128**, seeded by SplitMix64.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What `random()` draws from; clones share it. It begins where nobody can foresee, at the first
-/// number, unless a seed was given before.
+/// The generator of `random()`; clones share its state. Without a seed it is seeded randomly at
+/// the first number.
 #[derive(Clone, Default)]
 pub struct Random(Arc<Mutex<Option<[u64; 2]>>>);
 
 impl Random {
-    /// Begins anew at a seed from -1 to 1.
+    /// Resets the generator to a seed from -1 to 1.
     pub fn seed(&self, seed: f64) {
         let mut state = (((1_u64 << 52) - 1) as f64 * seed) as i64 as u64;
         let mut next = || {

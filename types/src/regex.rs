@@ -1,12 +1,12 @@
-//! Regular expressions: PostgreSQL's, with its matches.
+//! Regular expressions with PostgreSQL's syntax and matches.
 //!
-//! A pattern is read into a tree (`regex/parse.rs`, `regex/tree.rs`). The `regex` crate tells
-//! whether and where something matches (`regex/plain.rs`), and how far where that is certain to
-//! be what PostgreSQL says. Otherwise the extent of the match and of its groups is found by
-//! `regex/matcher.rs`: the longest, or the shortest if the pattern prefers that. Patterns with
-//! back-references and look-around, which the crate does not know, are matched there altogether.
-//! In long texts the crate's automaton is walked here (`regex/stepped.rs`), so that a search ends
-//! when the statement does.
+//! A pattern is parsed into a tree (`regex/parse.rs`, `regex/tree.rs`). The `regex` crate finds
+//! whether and where it matches (`regex/plain.rs`), and the extent of the match if that is
+//! certain to be PostgreSQL's. Otherwise `regex/matcher.rs` finds the extent of the match and of
+//! its groups: the longest, or the shortest for a non-greedy pattern. It also matches patterns
+//! with back-references and look-around, which the crate does not support. In long texts the
+//! crate's automaton is stepped byte by byte (`regex/stepped.rs`), so that a search can be
+//! cancelled.
 //!
 //! Source: PostgreSQL's `src/backend/regex`, whose engine is Henry Spencer's.
 
@@ -28,26 +28,26 @@ use matcher::{Matcher, Stopped};
 use stepped::{Found, States, Stepped};
 use tree::Part;
 
-/// The language of a pattern.
+/// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
     /// Advanced regular expressions.
     #[default]
     Advanced,
-    /// Extended ones, as POSIX has them.
+    /// POSIX extended regular expressions.
     Extended,
-    /// A text that stands for itself.
+    /// Literal text.
     Literal,
 }
 
-/// How a pattern is to be read.
+/// Compile options of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The language.
+    /// The syntax.
     pub syntax: Syntax,
-    /// Upper and lower case are the same.
+    /// Case-insensitive matching.
     pub ignore_case: bool,
-    /// White space and comments mean nothing.
+    /// White space and comments are ignored.
     pub expanded: bool,
     /// `.` and `[^…]` do not match a newline.
     pub stop_at_lines: bool,
@@ -56,8 +56,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns what the flags of `like_regex` say. A dot stops at the end of a line unless `s` is
-    /// there.
+    /// Returns the options for the flags of `like_regex`. A dot does not match a newline unless
+    /// `s` is set.
     pub fn of_path(letters: &str) -> Options {
         let literal = letters.contains('q');
         Options {
@@ -69,7 +69,8 @@ impl Options {
         }
     }
 
-    /// Takes a letter, as `(?…)` at the start of a pattern has it; false if it is none.
+    /// Applies an option letter, as in `(?…)` at the start of a pattern; returns false if it is
+    /// unknown.
     pub fn take(&mut self, letter: char) -> bool {
         match letter {
             'i' => self.ignore_case = true,
@@ -88,51 +89,52 @@ impl Options {
     }
 }
 
-/// A match: the bytes of it and of each group.
+/// A match: its byte range and those of its groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match(Vec<Option<Range<usize>>>);
 
 impl Match {
-    /// Returns the bytes of a group, the match itself being the first; `None` if it took no part.
+    /// Returns the byte range of a group, where 0 is the match itself; `None` if it did not
+    /// participate.
     pub fn group(&self, index: usize) -> Option<Range<usize>> {
         self.0.get(index).cloned().flatten()
     }
 
-    /// Returns the bytes of the match.
+    /// Returns the byte range of the match.
     pub fn all(&self) -> Range<usize> {
         self.group(0).unwrap_or_default()
     }
 
-    /// Returns the bytes of the groups.
+    /// Returns the byte ranges of the groups.
     pub fn groups(&self) -> impl Iterator<Item = Option<Range<usize>>> + '_ {
         self.0.iter().skip(1).cloned()
     }
 }
 
-/// A pattern that has been read.
+/// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
     part: Part,
     groups: usize,
     ignore_case: bool,
-    /// A pattern of the crate that matches at the same places.
+    /// A pattern of the crate that matches at the same positions.
     plain: Option<regex::Regex>,
-    /// The same for long texts, once there is one; `None` if it is too large for that.
+    /// The automaton for long texts, once it was built; `None` if it is too large.
     stepped: OnceLock<Option<Stepped>>,
-    /// The crate's matches are ours.
+    /// The extent of the crate's matches is PostgreSQL's.
     exact: bool,
 }
 
-/// Longest pattern, in bytes: reading one cannot be cancelled. PostgreSQL's limit is that of its
-/// automaton, which is reached by 50,000 plain characters.
+/// Maximum bytes of a pattern, because parsing cannot be cancelled. PostgreSQL's limit is that of
+/// its automaton, which 50,000 plain characters reach.
 const PATTERN_BYTES_MAX: usize = 50_000;
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Compiles a pattern.
     ///
     /// # Errors
     ///
-    /// 2201B with PostgreSQL's words.
+    /// 2201B with PostgreSQL's message.
     pub fn new(pattern: &str, options: Options) -> Result<Pattern> {
         let bad = |reason| Error::new("2201B", format!("invalid regular expression: {reason}"));
         if pattern.len() > PATTERN_BYTES_MAX {
@@ -151,7 +153,7 @@ impl Pattern {
         Ok(Pattern { part, groups, ignore_case, plain, stepped, exact })
     }
 
-    /// Returns how many groups there are.
+    /// Returns the number of groups.
     pub fn group_count(&self) -> usize {
         self.groups
     }
@@ -160,7 +162,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// 54001 if the search takes too long, 57014 if it is cancelled.
+    /// 54001 if the search takes too many steps, 57014 if it is cancelled.
     pub fn is_match(&self, text: &str, interrupt: &Interrupt) -> Result<bool> {
         let Some(plain) = &self.plain else {
             return Ok(self.search(text, interrupt).find_at(0)?.is_some());
@@ -175,13 +177,13 @@ impl Pattern {
         Ok(plain.is_match(text))
     }
 
-    /// Returns what searches so many bytes and can be stopped, if they are many.
+    /// Returns the cancellable automaton, for a text of many bytes.
     fn stepped(&self, plain: &regex::Regex, bytes: usize) -> Option<&Stepped> {
         let stepped = || self.stepped.get_or_init(|| Stepped::new(plain.as_str())).as_ref();
         if bytes > PIECE { stepped() } else { None }
     }
 
-    /// Begins a search, which ends early when the statement is cancelled.
+    /// Starts a search, which ends when the statement is cancelled.
     pub fn search<'p>(&'p self, text: &'p str, interrupt: &'p Interrupt) -> Search<'p> {
         Search {
             pattern: self,
@@ -194,7 +196,7 @@ impl Pattern {
     }
 }
 
-/// What a match counts beside a step.
+/// Cost of a match in addition to its steps.
 const MATCH: usize = 64;
 
 /// A search in a text.
@@ -202,9 +204,9 @@ pub struct Search<'p> {
     pattern: &'p Pattern,
     pace: Pace<'p>,
     text: &'p str,
-    /// What a search in a long text has come to.
+    /// Cached states of the automaton.
     states: Option<States>,
-    /// The characters, and the byte that each begins at; empty until they are asked for.
+    /// The characters and their byte positions; empty until they are needed.
     characters: Vec<char>,
     bytes: Vec<usize>,
 }
@@ -214,7 +216,7 @@ impl Search<'_> {
     ///
     /// # Errors
     ///
-    /// 54001 if it takes too long, 57014 if it is cancelled.
+    /// 54001 if it takes too many steps, 57014 if it is cancelled.
     pub fn find_at(&mut self, from: usize) -> Result<Option<Match>> {
         let pattern = self.pattern;
         let mut begin = from;
@@ -225,7 +227,7 @@ impl Search<'_> {
                 Found::Match(found) if pattern.exact && pattern.groups == 0 => {
                     return Ok(Some(Match(vec![Some(found)])));
                 }
-                // The groups of one that is long are looked for below.
+                // The groups of a long match are found by the matcher below.
                 Found::Match(found) if pattern.exact && found.len() <= PIECE => {
                     return Ok(captures(plain, &self.text[..found.end], found.start));
                 }
@@ -240,7 +242,7 @@ impl Search<'_> {
         self.find_ours(begin)
     }
 
-    /// Returns the first match from a byte on as the crate's automaton has it.
+    /// Returns the first match from a byte on, according to the crate's automaton.
     fn find_stepped(&mut self, plain: &regex::Regex, from: usize) -> Result<Found<Range<usize>>> {
         let left = self.text.len().saturating_sub(from);
         let Some(stepped) = self.pattern.stepped(plain, left) else { return Ok(Found::Unknown) };
@@ -248,7 +250,7 @@ impl Search<'_> {
         stepped.find(self.text, from, states, &mut self.pace)
     }
 
-    /// Returns the first match from a byte on, by our own matcher.
+    /// Returns the first match from a byte on, according to bennu's matcher.
     fn find_ours(&mut self, begin: usize) -> Result<Option<Match>> {
         let pattern = self.pattern;
         if self.bytes.is_empty() {
@@ -271,8 +273,9 @@ impl Search<'_> {
         let (part, last) = (&pattern.part, self.characters.len());
         let mut start = first;
         loop {
-            // With references PostgreSQL (`cfindloop`) tries the beginnings up to where the first
-            // possible match ends, then goes on behind; not at the end of the text alone.
+            // For patterns with back-references PostgreSQL (`cfindloop`) tries start positions up
+            // to the end of the first possible match, then continues after it, but not at the end
+            // of the text only.
             let close = match part.refers {
                 true => match matcher.first_end(part, start).map_err(stopped)? {
                     Some(close) => close,

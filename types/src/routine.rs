@@ -1,28 +1,28 @@
-//! Functions of users that are called, rather than put in place of the call.
+//! User-defined functions that are called, as opposed to inlined ones.
 //!
-//! What they do is statements, which only a session can run:
-//! [`SystemSource::call_routine`](crate::system::SystemSource::call_routine) is asked for it.
+//! Their bodies are statements, which only a session can execute, by
+//! [`SystemSource::call_routine`](crate::system::SystemSource::call_routine).
 
 use crate::datatype::DataType;
 use crate::datum::Fields;
 
-/// A function of users, as a call of it knows it.
+/// A user-defined function in a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routine {
-    /// Its number in the catalog.
+    /// Its OID in the catalog.
     pub number: u32,
     /// Its name.
     pub name: String,
     /// The types of its arguments, in this call.
     pub parameters: Vec<DataType>,
-    /// The type of its value, in this call.
+    /// Its result type, in this call.
     pub result: DataType,
-    /// The columns of its rows, if a row is what it returns and the type does not tell of them.
+    /// The columns of its rows, if it returns a row whose type does not define them.
     pub fields: Option<Fields>,
-    /// NULL if an argument is.
+    /// STRICT: NULL if an argument is NULL.
     pub strict: bool,
-    /// Its value may change from call to call.
+    /// VOLATILE.
     pub is_volatile: bool,
-    /// Its value never changes.
+    /// IMMUTABLE.
     pub is_immutable: bool,
 }

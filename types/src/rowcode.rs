@@ -1,24 +1,25 @@
-//! How a SQL row becomes a cell and comes back: the row key and the packed row.
+//! Row encoding: SQL rows to row keys and packed rows, and back.
 //!
-//! A [`RowLayout`] is everything about a table (or an index, which is stored as a table) that is
-//! needed to do so, and nothing else: no names, no defaults. Coprocessors are built from it.
+//! A [`RowLayout`] is everything about a table (or an index, which is stored as a table) that the
+//! encoding depends on, without names and defaults. Coprocessors are built from it.
 //!
-//! Key columns live in the row key alone, order-preserving ([`keycode`]), after the
-//! salt byte if the table is salted. All other columns of a family live in one cell, as a packed
-//! row: null bitmap, fixed-width section, offsets of the rest, schema version; so that reading
-//! column 17 of 40 touches neither the other 39 nor the heap. Byte by byte:
+//! Key columns are stored only in the row key, order-preserving ([`keycode`]), after the salt
+//! byte if the table is salted. All other columns of a family are stored in one cell, as a packed
+//! row: null bitmap, fixed-width section, offsets of variable values, schema version; so that
+//! reading column 17 of 40 touches neither the other 39 nor the heap. Byte by byte:
 //! `docs/formats/packed-row.md`.
 //!
-//! Columns added later are NULL (or their `missing` default) in rows packed before; dropped columns
-//! keep their slot, and stay in [`RowLayout::columns`], because the widths of all slots before a
-//! slot say where it lies.
+//! Added columns are NULL (or their `missing` default) in rows packed before. Dropped columns
+//! keep their slot, and remain in [`RowLayout::columns`], because the position of a slot depends
+//! on the widths of the slots before it.
 //!
-//! A key holds values, not their looks: `1.0` and `1.00` are one key. What a key forgets (the scale
-//! of a `numeric`, the parts of an `interval`, the sign of a float's zero, the trailing blanks of a
-//! `char`) is kept at the end of the packed row of family 0 and given back when the row is read.
+//! A key does not preserve the form of a value: `1.0` and `1.00` are one key. The lost
+//! information (the scale of a `numeric`, the parts of an `interval`, the sign of a float's zero,
+//! the trailing blanks of a `char`) is stored at the end of the packed row of family 0, as
+//! residues, and restored when the row is decoded.
 //!
-//! Who decodes many rows makes a [`RowDecoder`] once; the methods of [`RowLayout`] that unpack make
-//! one a call.
+//! A [`RowDecoder`] is built once for many rows; the unpacking methods of [`RowLayout`] build one
+//! per call.
 
 mod packed;
 mod nested;
@@ -46,21 +47,21 @@ use crate::pieces::Pace;
 use crate::vector::ValueSink;
 use crate::vector::Vector;
 
-/// One column of a table, as storage sees it.
+/// Storage of one column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutColumn {
     /// Its type.
     pub data_type: DataType,
-    /// Where the value lives.
+    /// Location of the value.
     pub place: Place,
-    /// The value in rows packed before the column was added.
+    /// The default in rows packed before the column was added.
     pub missing: Datum,
 }
 
-/// Where a column's value lives.
+/// Location of a column's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In the row key; the number is its position among the key columns.
+    /// In the row key, by position among the key columns.
     Key(usize),
     /// In the packed row of a family.
     Packed {
@@ -76,37 +77,36 @@ pub enum Place {
 pub struct KeyColumn {
     /// Index into [`RowLayout::columns`].
     pub column: usize,
-    /// Sorted from large to small.
+    /// Descending.
     pub descending: bool,
-    /// NULLs before all values of this column (in the order of the key, whatever `descending` is).
+    /// NULLs sort before all values in the row key, also if `descending`.
     pub nulls_first: bool,
 }
 
-/// How the rows of one table are stored.
+/// Storage layout of the rows of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowLayout {
     /// The columns, in table order.
     pub columns: Vec<LayoutColumn>,
     /// The key columns, in key order. Never empty.
     pub key: Vec<KeyColumn>,
-    /// The number of families. Unless it expires apart from the row, family 0 always has a cell in
-    /// every row, even if all else is NULL, so that the row exists.
+    /// The number of families. Unless family 0 expires before the row, it has a cell in every
+    /// row, even if all its columns are NULL, so that the row exists.
     pub family_count: usize,
-    /// Families whose cells may expire while the row goes on, ascending: their columns are NULL
-    /// from then on. A row is there as long as any family has a cell of it.
+    /// Families whose cells may expire before the row, ascending: their columns then become NULL.
+    /// A row exists as long as any family has a cell.
     pub expiring: Vec<usize>,
     /// Number of salt buckets; 0 for an unsalted table.
     pub salt_buckets: u8,
-    /// Grows with every change of the columns; written into packed rows.
+    /// Incremented with every change of the columns; stored in packed rows.
     pub schema_version: u32,
 }
 
-/// A bound of the leading key columns: the values that are fixed, in key order.
+/// Values of the leading key columns, in key order.
 pub type KeyPrefix = [Datum];
 
 impl RowLayout {
-    /// Returns whether a column may become NULL by itself, because its family expires before the
-    /// row.
+    /// Returns whether a column may become NULL because its family expires before the row.
     pub fn expires_apart(&self, column: usize) -> bool {
         match self.columns[column].place {
             Place::Key(_) => false,
@@ -114,7 +114,7 @@ impl RowLayout {
         }
     }
 
-    /// Returns whether family 0 has a cell as long as a row is there.
+    /// Returns whether family 0 has a cell as long as the row exists.
     pub fn exists_by_first(&self) -> bool {
         !self.expiring.contains(&0)
     }
@@ -137,8 +137,8 @@ impl RowLayout {
         })
     }
 
-    /// Appends the row key of the first key values and the bytes of the others, which are as a key
-    /// has them; salt byte included.
+    /// Appends a row key of the first key values and the encoded bytes of the others, salt byte
+    /// included.
     ///
     /// # Errors
     ///
@@ -156,15 +156,15 @@ impl RowLayout {
         })
     }
 
-    /// Returns the row key of key values given in key order, salt byte included.
+    /// Returns the row key of key values in key order, salt byte included.
     pub fn encode_key_values(&self, key_values: &[Datum]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.key.len() * 12);
         self.with_salt(&mut out, |out| self.encode_prefix_into(key_values, out))?;
         Ok(out)
     }
 
-    /// Returns the bytes that all keys with these leading key values begin with, without salt byte.
-    /// The caller prepends each bucket in turn on a salted table.
+    /// Returns the common prefix of all keys with these leading key values, without salt byte.
+    /// For a salted table the caller prepends each bucket in turn.
     pub fn encode_key_prefix(&self, prefix: &KeyPrefix) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(prefix.len() * 12);
         self.encode_prefix_into(prefix, &mut out)?;
@@ -180,7 +180,7 @@ impl RowLayout {
         keycode::encode(value, data_type, key.descending, key.nulls_first, out)
     }
 
-    /// Puts the salt byte before what `write` appends, if the table is salted.
+    /// Prepends the salt byte to the bytes that `write` appends, if the table is salted.
     fn with_salt(
         &self,
         out: &mut Vec<u8>,
@@ -206,7 +206,7 @@ impl RowLayout {
     ///
     /// # Errors
     ///
-    /// `XX001` if the bytes do not decode; the same for all that decodes.
+    /// `XX001` if the bytes do not decode; likewise for all decoding functions.
     pub fn decode_key(&self, row_key: &[u8]) -> Result<Vec<Datum>> {
         let mut rest = self.without_salt(row_key);
         let mut values = Vec::with_capacity(self.key.len());
@@ -253,8 +253,8 @@ impl RowLayout {
         Ok(value)
     }
 
-    /// Appends one row to `vectors`, which stand for `columns` (indexes in table order), decoding
-    /// only those, straight from the bytes. After an error the vectors are of different lengths.
+    /// Appends one row to `vectors`, one for each of `columns` (indexes in table order), decoding
+    /// only those, directly from the bytes. After an error the vectors have different lengths.
     pub fn unpack_into(
         &self,
         columns: &[usize],
@@ -265,7 +265,7 @@ impl RowLayout {
         RowDecoder::new(self, columns)?.decode(row_key, packed, vectors)
     }
 
-    /// Returns the salt byte of a key without salt: its xxh3 hash modulo the buckets.
+    /// Returns the salt byte of an unsalted key: its xxh3 hash modulo the buckets.
     pub fn salt(&self, unsalted_key: &[u8]) -> u8 {
         match self.salt_buckets {
             0 => 0,
@@ -274,35 +274,36 @@ impl RowLayout {
     }
 }
 
-/// Returns whether keys of this type forget how the value looks, so that a packed row keeps it.
+/// Returns whether keys of this type do not preserve the form of a value, so that the packed row
+/// stores a residue.
 pub fn key_forgets(data_type: DataType) -> bool {
     residue::possible(data_type)
 }
 
-/// Decodes some columns of many rows: where each column lies, found once.
+/// Decoder of some columns for many rows, with column locations computed once.
 pub struct RowDecoder<'l> {
     layout: &'l RowLayout,
-    /// Positions in the key with the output each goes to, in key order.
+    /// Key positions with their output positions, in key order.
     key: SmallVec<[(usize, usize); 4]>,
     families: SmallVec<[FamilyTargets; 2]>,
-    /// A key column is wanted whose type may have residues.
+    /// One of the decoded key columns has a type with residues.
     may_have_residues: bool,
 }
 
-/// The wanted columns of one family.
+/// The decoded columns of one family.
 struct FamilyTargets {
     family: usize,
     targets: SmallVec<[Target; 16]>,
 }
 
-/// A wanted column: where it lies and where its value goes.
+/// A decoded column: its slot and output position.
 struct Target {
     slot: packed::Slot,
     output: usize,
 }
 
 impl<'l> RowDecoder<'l> {
-    /// Returns the decoder of `columns` (indexes in table order).
+    /// Creates the decoder of `columns` (indexes in table order).
     ///
     /// # Errors
     ///
@@ -347,8 +348,8 @@ impl<'l> RowDecoder<'l> {
         Ok(())
     }
 
-    /// Gives the values of one row to `sinks`, one for each wanted column. After an error some
-    /// sinks have got a value and some have not.
+    /// Decodes one row into `sinks`, one for each column. After an error some sinks have received
+    /// a value and some have not.
     #[inline]
     pub fn decode<S: ValueSink>(
         &self,
@@ -427,7 +428,7 @@ impl<'l> RowDecoder<'l> {
     }
 }
 
-/// Packs rows of one family: the layout worked out once. For many rows.
+/// Encoder of the packed rows of one family, with the layout computed once.
 pub struct RowPacker {
     layout: Arc<RowLayout>,
     plan: FamilyPlan,
@@ -435,7 +436,7 @@ pub struct RowPacker {
 }
 
 impl RowPacker {
-    /// Returns the packer of a family.
+    /// Creates the packer of a family.
     ///
     /// # Errors
     ///
@@ -445,11 +446,11 @@ impl RowPacker {
         Ok(RowPacker { layout: Arc::clone(layout), plan, family })
     }
 
-    /// Returns the packed row of a full row (`values` in table order), however long its values.
+    /// Returns the packed row of a full row (`values` in table order), whose values may be long.
     ///
     /// # Errors
     ///
-    /// `42804` if a value is not of its column's type; `57014` at a look if the flag is set.
+    /// `42804` if a value is not of its column's type; `57014` if the interrupt flag is set.
     pub fn pack(&self, values: &[Datum], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(64);
         self.pack_into(values, pace, &mut out)?;

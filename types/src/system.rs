@@ -1,9 +1,8 @@
-//! What values and expressions ask the catalog: names behind OIDs, and the functions of
-//! PostgreSQL's chapter 9.26 that tell of tables, privileges and settings.
+//! Catalog access of values and expressions: names of OIDs, and PostgreSQL's system information
+//! functions (chapter 9.26).
 //!
-//! Values know no catalog; whoever has one gives a [`SystemSource`] to what reads, writes and
-//! computes values ([`TextStyle`](crate::text::TextStyle),
-//! [`EvalContext`](crate::context::EvalContext)).
+//! This crate has no catalog; sessions pass a [`SystemSource`] to text conversion and evaluation
+//! ([`TextStyle`](crate::text::TextStyle), [`EvalContext`](crate::context::EvalContext)).
 
 mod access;
 
@@ -17,9 +16,9 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::routine::Routine;
 
-/// A catalog as one statement of one session sees it.
+/// The catalog, for one statement of a session.
 pub trait SystemSource: Send + Sync {
-    /// Calls a function of [`function`](crate::function) by its name. The arguments are of the
+    /// Calls a function of [`function`](crate::function) by its name. The arguments have the
     /// types of one of its overloads.
     ///
     /// # Errors
@@ -27,28 +26,29 @@ pub trait SystemSource: Send + Sync {
     /// PostgreSQL's for the same call.
     fn call(&self, function: &str, arguments: &[Datum]) -> Result<Datum>;
 
-    /// Calls a function of users for a value.
+    /// Calls a user-defined function.
     ///
     /// # Errors
     ///
-    /// What its statements raise; 0A000 where none can be run.
+    /// Those of its statements; 0A000 if statements cannot be executed here.
     fn call_routine(&self, routine: &Routine, _arguments: Vec<Datum>) -> Result<Datum> {
         let message = format!("function \"{}\" cannot be called here", routine.name);
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
     }
 
-    /// Returns what an OID is written as; `None` if nothing of the kind has it.
+    /// Returns the text of an OID; `None` if no object of the kind has it.
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String>;
 
-    /// Returns the OID of what a text names.
+    /// Returns the OID of the object with a name.
     ///
     /// # Errors
     ///
-    /// 42P01, 42704, 42883 and their kin if there is nothing of that name.
+    /// 42P01, 42704, 42883 or a related code if there is no object of that name.
     fn reg_oid(&self, kind: RegKind, text: &str) -> Result<u32>;
 }
 
-/// A [`SystemSource`], or none: where expressions belong to a table and not to a session.
+/// An optional [`SystemSource`]; `None` for expressions that belong to a table and not to a
+/// session.
 #[derive(Clone, Default)]
 pub struct System(pub Option<Arc<dyn SystemSource>>);
 
@@ -65,7 +65,7 @@ impl System {
         })
     }
 
-    /// Appends what an OID is written as: a name, the number if nothing has it, `-` for 0.
+    /// Appends the text of an OID: a name, the number if no object has it, `-` for 0.
     pub fn write_reg(&self, kind: RegKind, oid: i64, out: &mut Vec<u8>) {
         if oid == 0 {
             // `-` is an operator.
@@ -79,7 +79,7 @@ impl System {
         }
     }
 
-    /// Returns the OID that a text means: `-`, a number, a name.
+    /// Parses an OID: `-`, a number, or a name.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl System {
             return Ok(0);
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            // Numbers just below 2^64 are negative ones, as C's `strtoul` reads them.
+            // Numbers just below 2^64 are negative, as for C's `strtoul`.
             let low = |value: u64| i32::try_from(value.cast_signed()).ok().map(i32::cast_unsigned);
             let value = text.parse::<u64>().ok();
             let oid = value.and_then(|value| u32::try_from(value).ok().or_else(|| low(value)));

@@ -1,8 +1,9 @@
-//! The text form of values: what `psql` shows and what literals, COPY and text parameters say.
+//! Text format of values: the output of `psql`, and the input of literals, COPY and text
+//! parameters.
 //!
-//! Both ways are PostgreSQL's to the byte, in the forms that the session has set ([`Formats`]).
-//! Dates are read and written in [`datetime`], numerics in [`numeric`](crate::numeric), floats in
-//! `text/float.rs`.
+//! Input and output are PostgreSQL's to the byte, with the session's format settings
+//! ([`Formats`]). Dates are converted in [`datetime`], numerics in [`numeric`](crate::numeric),
+//! floats in `text/float.rs`.
 
 mod access;
 mod array;
@@ -45,18 +46,18 @@ pub use self::json::{
 };
 pub use self::json::{Parts as JsonParts, parts as json_parts};
 
-/// The longest `name`, in bytes.
+/// Maximum bytes of a `name`.
 const MAX_NAME_BYTES: usize = 63;
 
-/// The forms of values that have several.
+/// Settings of output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Formats {
-    /// Dates and intervals (`DateStyle`, `IntervalStyle`).
+    /// Formats of dates and intervals (`DateStyle`, `IntervalStyle`).
     pub style: datetime::Style,
-    /// Digits of floats beyond those that every value has (`extra_float_digits`). More than none
-    /// means the fewest that give the same value again.
+    /// `extra_float_digits`: additional digits of floats. Positive values select the shortest
+    /// precise output.
     pub float_digits: i8,
-    /// Whether `bytea` is written in the old escape format (`bytea_output`); hex by default.
+    /// The escape format of `bytea` (`bytea_output`); hex by default.
     pub escape_bytea: bool,
 }
 
@@ -66,22 +67,22 @@ impl Default for Formats {
     }
 }
 
-/// What the text form depends on beside the value.
+/// The settings and context that text conversion depends on.
 #[derive(Debug, Clone, Default)]
 pub struct TextStyle {
     /// The session's time zone, for `timestamptz`.
     pub time_zone: TimeZone,
-    /// The forms that the session has set.
+    /// The session's format settings.
     pub formats: Formats,
-    /// The instant that `now`, `today` and their kin stand for (microseconds since 2000-01-01 UTC).
-    /// `None`, the default: they are refused.
+    /// The instant of `now`, `today` and related words (microseconds since 2000-01-01 UTC). With
+    /// `None`, the default, they are errors.
     pub now: Option<i64>,
-    /// The names behind OIDs, for `regclass` and its kin.
+    /// The catalog, for `regclass` and other OID types.
     pub system: System,
-    /// Ends what takes long.
+    /// Interrupt of long conversions.
     pub interrupt: Interrupt,
-    /// The encoding of the client's text. Nothing here heeds it: text becomes that of the client
-    /// on its way out.
+    /// The client encoding. Conversions in this crate ignore it; text is converted when it is
+    /// sent.
     pub encoding: &'static Encoding,
 }
 
@@ -118,7 +119,7 @@ fn write_uuid(uuid: &[u8; 16], out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// `57014` if the flag is set during what takes long.
+/// `57014` if the interrupt flag is set during a long conversion.
 pub fn write(
     value: &Datum,
     data_type: DataType,
@@ -128,7 +129,7 @@ pub fn write(
     write_at(value, data_type, style, &mut Pace::new(&style.interrupt), out)
 }
 
-/// Appends the text of a value that is not NULL, whatever the flag says: for short ones, in
+/// Appends the text of a value that is not NULL, without interrupt checks: for short values, in
 /// messages and definitions.
 pub fn write_short(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
     write_at(value, data_type, style, &mut Pace::never(), out).expect("there is no flag to be set");
@@ -168,7 +169,7 @@ fn write_at(
     Ok(())
 }
 
-/// Appends what is held as a number of 64 bits.
+/// Appends a value that is represented as a 64-bit number.
 #[inline]
 fn write_number(value: i64, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
     match data_type {
@@ -208,7 +209,7 @@ fn write_nested(
     Ok(())
 }
 
-/// Appends a `jsonb` as PostgreSQL writes it.
+/// Appends a `jsonb` in PostgreSQL's format.
 ///
 /// # Errors
 ///
@@ -234,7 +235,7 @@ pub(crate) fn write_stored_json(
     json::write_stored(&mut stored.reader(), pace, out)
 }
 
-/// Appends a string as JSON writes it, in quotes.
+/// Appends a JSON string literal.
 ///
 /// # Errors
 ///
@@ -243,7 +244,7 @@ pub fn write_json_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> 
     json::write_string(text, pace, out)
 }
 
-/// Appends the text of row `index` of a vector, without a [`Datum`] between; nothing for NULL.
+/// Appends the text of row `index` of a vector, without a [`Datum`]; nothing for NULL.
 ///
 /// # Errors
 ///
@@ -295,7 +296,7 @@ pub fn write_row(
     Ok(())
 }
 
-/// Appends a `"char"`: a byte beyond ASCII, which is no text by itself, in octal digits.
+/// Appends a `"char"`: a non-ASCII byte in octal digits, because it is not valid text.
 fn write_char(text: &str, out: &mut Vec<u8>) {
     match char_byte(text) {
         byte if text.is_empty() || byte.is_ascii() => out.extend_from_slice(text.as_bytes()),
@@ -303,7 +304,7 @@ fn write_char(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a `"char"`: the first byte, or the one that three octal digits behind a backslash say.
+/// Parses a `"char"`: the first byte, or the byte of three octal digits after a backslash.
 fn parse_char(text: &str) -> Datum {
     let octal = text.strip_prefix('\\').filter(|digits| digits.len() == 3);
     let octal = octal.filter(|digits| digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte)));
@@ -324,17 +325,17 @@ pub(crate) fn char_of(byte: u8) -> Datum {
     }
 }
 
-/// Returns a text without the white space that C knows around it.
+/// Returns a text without surrounding C white space.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
 
-/// Returns a text without the white space that C knows before it.
+/// Returns a text without leading C white space.
 fn trimmed_start(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
 
-/// Reads an integer of a type that holds the values of `T`.
+/// Parses an integer of a type that holds the values of `T`.
 fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
     let trimmed = trimmed(text);
     if let Ok(value) = trimmed.parse() {
@@ -342,7 +343,7 @@ fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
     }
     let sign = trimmed.len() - trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed).len();
     let digits = trimmed[sign..].bytes().take_while(u8::is_ascii_digit).count();
-    // The digits are read first, and what is behind them is looked at then.
+    // As in PostgreSQL, overflow of the digits is detected before trailing characters.
     if digits == 0 || trimmed[..sign + digits].parse::<T>().is_ok() {
         return Err(Error::bad_text(data_type.sql_name(), text));
     }
@@ -354,9 +355,9 @@ fn out_of_range(text: impl Display, data_type: DataType) -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
-/// Reads an OID; negative numbers are those 2^32 greater.
+/// Parses an OID; negative numbers are increased by 2^32.
 fn parse_oid(text: &str) -> Result<i64> {
-    // What does not fit without a sign is read as by C's `strtoul`.
+    // A number that does not fit unsigned is parsed as by C's `strtoul`.
     let value = match trimmed(text).parse::<u64>() {
         Ok(value) => value.cast_signed(),
         Err(_) => parse_integer(text, DataType::Oid)?,
@@ -370,7 +371,8 @@ fn parse_oid(text: &str) -> Result<i64> {
     }
 }
 
-/// Returns the boolean of `t`, `true`, `yes`, `on`, `1`, their opposites and their clear prefixes.
+/// Parses a boolean: `t`, `true`, `yes`, `on`, `1`, their opposites and their unambiguous
+/// prefixes.
 fn parse_bool(text: &str) -> Result<bool> {
     let word = trimmed(text).to_ascii_lowercase();
     let begins = |whole: &str, shortest: usize| word.len() >= shortest && whole.starts_with(&word);
@@ -404,7 +406,7 @@ fn parse_uuid(text: &str) -> Result<[u8; 16]> {
     if rest.is_empty() { Ok(uuid) } else { Err(bad()) }
 }
 
-/// Returns a text cut to what a `name` holds, between characters.
+/// Returns a text truncated to a `name`, at a character boundary.
 fn cut_name(text: &str) -> &str {
     let mut end = text.len().min(MAX_NAME_BYTES);
     while !text.is_char_boundary(end) {
@@ -413,7 +415,7 @@ fn cut_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// Returns the value that `text` denotes as a type whose modifier says how it is read.
+/// Parses a value of a type whose modifier affects parsing.
 ///
 /// # Errors
 ///
@@ -427,7 +429,7 @@ pub fn parse_as(text: &str, to: SqlType, style: &TextStyle) -> Result<Datum> {
     Ok(Datum::Interval(datetime::parse_interval(text, style, fields)?))
 }
 
-/// Returns the value that `text` denotes.
+/// Parses a value.
 ///
 /// # Errors
 ///
@@ -491,7 +493,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Array(element) => {
             Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
         }
-        // Types in signatures and of the catalog, and shells.
+        // Polymorphic, internal and shell types.
         _ => {
             let message = format!("cannot accept a value of type {}", data_type.sql_name());
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
@@ -499,8 +501,8 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
     })
 }
 
-/// Returns what a quoted name is whose first quote has been taken, and what is behind its last one;
-/// `None` if there is no last one.
+/// Returns a quoted name whose opening quote was consumed, and the text after its closing quote;
+/// `None` if there is no closing quote.
 pub fn unquoted_name(text: &str) -> Option<(String, &str)> {
     let mut part = String::new();
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! Counts and lengths in stored values: seven bits a byte, the lowest first, the highest bit set
-//! where more follow.
+//! Variable-length integers of stored values: seven bits per byte, the lowest first, with the
+//! highest bit set if more bytes follow.
 
 /// Appends a number.
 pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
@@ -10,7 +10,7 @@ pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Takes a number of up to 35 bits from the front; `None` if there is none, or no end of it.
+/// Consumes a number of up to 35 bits; `None` if the bytes end within it.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     if let [byte @ 0..=0x7f, rest @ ..] = *bytes {

@@ -1,14 +1,14 @@
-//! Column batches: what scans, operators and endpoints hand each other.
+//! Column batches: the rows that scans, operators and endpoints pass to each other.
 //!
-//! A [`Batch`] is about [`BATCH_ROWS`] rows held column by column. A [`Vector`] is one column of
+//! A [`Batch`] holds about [`BATCH_ROWS`] rows column by column. A [`Vector`] is one column of
 //! it: a typed array and a validity list. Values at invalid (NULL) positions are unspecified and
 //! must not be read.
 //!
 //! # Invariants
 //!
-//! 1. All vectors of a batch have the same length, which is the batch's row count. A batch without
-//!    columns still has a row count (`select count(*)` needs no column).
-//! 2. A vector's variant is the one that [`VectorData::for_type`] names for its type.
+//! 1. All vectors of a batch have the same length, which is the batch's row count. A batch
+//!    without columns still has a row count (`select count(*)` needs no column).
+//! 2. A vector's variant is the one that [`VectorData::for_type`] returns for its type.
 
 mod batch;
 mod bytes;
@@ -33,10 +33,10 @@ use self::bytes::too_many_bytes;
 pub use self::row_sizes::RowSizes;
 pub use self::sink::ValueSink;
 
-/// The number of rows that producers aim at.
+/// Target number of rows of a batch.
 pub const BATCH_ROWS: usize = 1024;
 
-/// The bytes that producers of batches of long values aim at.
+/// Target bytes of a batch with long values.
 pub const BATCH_BYTES: usize = 1 << 20;
 
 /// The values of a column, by representation.
@@ -81,11 +81,12 @@ pub enum VectorData {
 pub struct Vector {
     /// The values.
     pub data: VectorData,
-    /// One entry a row, `true` where the value is not NULL; `None` when no value is NULL.
+    /// One entry per row, `true` where the value is not NULL; `None` if no value is NULL.
     pub validity: Option<Vec<bool>>,
 }
 
-/// Does the same with the array of any variant: `$values` is a `Vec`, `$bytes` a [`BytesVector`].
+/// Matches all variants with the same expression: `$values` is a `Vec`, `$bytes` a
+/// [`BytesVector`].
 macro_rules! each {
     ($data:expr, $values:ident => $array:expr, $bytes:ident => $variable:expr) => {
         match $data {
@@ -109,7 +110,7 @@ macro_rules! each {
 }
 
 impl VectorData {
-    /// Returns an empty array of the representation of `data_type`, with room for `capacity`
+    /// Creates an empty array of the representation of `data_type`, with capacity for `capacity`
     /// values.
     pub fn for_type(data_type: DataType, capacity: usize) -> VectorData {
         debug_assert!(!data_type.is_polymorphic(), "{data_type:?} stands in signatures only");
@@ -143,12 +144,12 @@ impl VectorData {
         self.len() == 0
     }
 
-    /// Appends the value that stands at NULL positions.
+    /// Appends the placeholder of NULL positions.
     fn push_placeholder(&mut self) {
         each!(self, values => values.push(Default::default()), bytes => bytes.end_value());
     }
 
-    /// Names the representation, for the message of a bug.
+    /// Returns the name of the representation, for panic messages.
     fn name(&self) -> &'static str {
         match self {
             VectorData::Bool(_) => "bool",
@@ -171,7 +172,7 @@ impl VectorData {
     }
 }
 
-/// Defines a push of one representation.
+/// Defines the push methods of one representation.
 macro_rules! typed_push {
     ($($(#[$doc:meta])* $name:ident($kind:ty) $($variant:ident)|+;)*) => {
         $($(#[$doc])*
@@ -190,7 +191,7 @@ macro_rules! typed_push {
     };
 }
 
-/// Defines a view of one representation.
+/// Defines the slice methods of one representation.
 macro_rules! typed_slice {
     ($($(#[$doc:meta])* $name:ident -> $kind:ty, $($variant:ident)|+;)*) => {
         $($(#[$doc])*
@@ -211,12 +212,12 @@ fn mixed_up(data: &VectorData, what: &str) -> ! {
 }
 
 impl Vector {
-    /// Returns an empty vector of this type.
+    /// Creates an empty vector of this type.
     pub fn new(data_type: DataType, capacity: usize) -> Vector {
         Vector { data: VectorData::for_type(data_type, capacity), validity: None }
     }
 
-    /// Returns `len` times the same value.
+    /// Returns a vector with `len` equal values.
     ///
     /// # Panics
     ///
@@ -250,7 +251,7 @@ impl Vector {
         self.validity.as_ref().map_or(0, |valid| valid.iter().filter(|valid| !**valid).count())
     }
 
-    /// Removes all rows and keeps the memory.
+    /// Removes all rows and retains the memory.
     pub fn clear(&mut self) {
         self.validity = None;
         each!(&mut self.data, values => values.clear(), bytes => {
@@ -295,11 +296,11 @@ impl Vector {
         self.mark_valid();
     }
 
-    /// Appends a value as [`Vector::push`] does, however long.
+    /// Appends a value of any length, as [`Vector::push`] does.
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set; `54000` if the vector would exceed 4 GiB.
+    /// `57014` if the interrupt flag is set; `54000` if the vector would exceed 4 GiB.
     #[inline]
     pub fn push_at(&mut self, datum: &Datum, pace: &mut Pace<'_>) -> Result<()> {
         let bytes = match datum {
@@ -314,7 +315,7 @@ impl Vector {
         self.push_long(bytes, pace)
     }
 
-    /// Returns whether so many bytes more have the values move to where there is much room.
+    /// Returns whether appending `more` bytes requires a large reallocation.
     #[inline]
     fn must_move(&self, more: usize) -> bool {
         let Some(values) = self.as_bytes_vector() else { return false };
@@ -383,7 +384,7 @@ impl Vector {
         self.mark_valid();
     }
 
-    /// Appends a text of any type if it is nothing but ASCII; returns whether it is.
+    /// Appends a text if it is ASCII; returns whether it is.
     ///
     /// # Panics
     ///
@@ -456,11 +457,11 @@ impl Vector {
         }
     }
 
-    /// Returns the value of row `index` as [`Vector::datum`] does, however long.
+    /// Returns the value of row `index`, of any length, as [`Vector::datum`] does.
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set.
+    /// `57014` if the interrupt flag is set.
     #[inline]
     pub fn datum_at(&self, index: usize, pace: &mut Pace<'_>) -> Result<Datum> {
         match &self.data {
@@ -474,7 +475,7 @@ impl Vector {
         }
     }
 
-    /// Returns the rows named by `selection`, in its order.
+    /// Returns the rows of `selection`, in its order.
     #[must_use]
     pub fn take(&self, selection: &[u32]) -> Vector {
         macro_rules! taken {
@@ -612,8 +613,9 @@ impl Vector {
         }
     }
 
-    /// Compares row `index` with row `other_index` of a vector of the same representation, in SQL's
-    /// order, NULL being greatest. For `char`, trailing blanks count; see [`Datum::compare_typed`].
+    /// Compares row `index` with row `other_index` of a vector of the same representation, in
+    /// SQL's order, with NULL greatest. Trailing blanks of `char` are significant here; see
+    /// [`Datum::compare_typed`].
     pub fn compare(&self, index: usize, other: &Vector, other_index: usize) -> Ordering {
         match (self.is_null(index), other.is_null(other_index)) {
             (false, false) => {}
@@ -645,8 +647,8 @@ impl Vector {
         }
     }
 
-    /// Compares values of a type as [`Vector::compare`] does; trailing blanks of `char` do not
-    /// count.
+    /// Compares values of a type as [`Vector::compare`] does, but ignores trailing blanks of
+    /// `char`.
     pub fn compare_typed(
         &self,
         index: usize,
@@ -671,7 +673,7 @@ impl Vector {
         }
     }
 
-    /// Feeds row `index` to a hasher, as [`Datum::hash_into`] would.
+    /// Feeds row `index` to a hasher, as [`Datum::hash_into`] does.
     pub fn hash_row(&self, index: usize, state: &mut impl Hasher) {
         match &self.data {
             _ if self.is_null(index) => Datum::Null.hash_into(state),
@@ -692,7 +694,8 @@ impl Vector {
         self.flat_byte_count() + numerics
     }
 
-    /// Returns the bytes held, but for those of long numerics: without a look at the values.
+    /// Returns the bytes held, except the heap bytes of numerics and nested values, without
+    /// visiting the values.
     pub fn flat_byte_count(&self) -> usize {
         let data = match &self.data {
             VectorData::Text(values) | VectorData::Bytea(values) => {
@@ -713,7 +716,7 @@ impl VectorData {
     }
 }
 
-/// Returns the positions of the true ones, without a branch for each.
+/// Returns the positions of true values, without branches.
 ///
 /// # Panics
 ///

@@ -1,11 +1,10 @@
-//! Cancellation of functions and casts: a computation over large arguments looks at its interrupt
+//! Cancellation of functions and casts: computations over large arguments check the interrupt
 //! flag often enough to end soon after it is set.
 //!
-//! Functions of the catalog are called with large arguments, and so are casts: some in each run,
-//! all with `cargo test -p bennu-types --test cancellation -- --ignored`. The interrupt
-//! calls a hook at every look, which records the longest time of the thread's processor between two
-//! looks and ends the computation after [`RUN_MAX`]. The time of the processor does not depend on
-//! what else the machine does.
+//! Functions of the catalog and casts are called with large arguments: some in each run, all with
+//! `cargo test -p bennu-types --test cancellation -- --ignored`. The interrupt calls a hook at
+//! every check, which records the maximum CPU time of the thread between two checks and ends the
+//! computation after [`RUN_MAX`]. CPU time does not depend on other load on the machine.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,30 +23,31 @@ use types::interrupt::Interrupt;
 use types::text::{self, TextStyle};
 use types::{Batch, DataType, Datum, SqlType, Vector, cast};
 
-/// Longest time between two looks: a tenth of a second, and what a debug build takes longer.
+/// Maximum time between two checks: a tenth of a second, and more in a debug build.
 const GAP_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 100 });
 /// Time after which a computation is cancelled.
 const RUN_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 300 } else { 100 });
-/// Time after which a computation counts as one without an end.
+/// Time after which a computation counts as endless.
 const HANG_MAX: Duration = Duration::from_secs(20);
 
 /// Factor of the sizes of arguments.
 const SCALE: usize = if cfg!(debug_assertions) { 1 } else { 4 };
 
-/// Kinds of values of a type that a call is tried with.
+/// Kinds of sample values of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Profile {
-    /// One thing over and over.
+    /// One element repeated.
     Uniform,
     /// Blanks, large objects.
     Blank,
-    /// Different things, deep nesting.
+    /// Different elements, deep nesting.
     Mixed,
     /// A short value.
     Short,
 }
 
-/// Lists of profiles for the arguments of a call; the last one goes for those that follow.
+/// Lists of profiles for the arguments of a call; the last one applies to the remaining
+/// arguments.
 const PROFILES: &[&[Profile]] = &[
     &[Profile::Uniform],
     &[Profile::Blank],
@@ -67,14 +67,14 @@ thread_local! {
     static FLAG: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
 }
 
-/// Returns the time of the processor that the thread has taken.
+/// Returns the CPU time of the thread.
 fn thread_time() -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanoseconds = statistics.split(' ').next().and_then(|field| field.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap())
 }
 
-/// Hook of the interrupt.
+/// The hook of the interrupt.
 fn look() {
     let now = thread_time();
     LONGEST.set(LONGEST.get().max(now.saturating_sub(LAST_LOOK.get())));
@@ -84,10 +84,10 @@ fn look() {
     }
 }
 
-/// Runs a computation; returns the longest time between two looks, its ends among them.
+/// Runs a computation; returns the maximum time between two checks, including start and end.
 fn longest_gap(run: impl FnOnce(&EvalContext)) -> Duration {
     let flag = Arc::new(AtomicBool::new(false));
-    // A flag for each computation, which lives as long as the process.
+    // Each computation has its own flag, which is leaked.
     let leaked: &'static Arc<AtomicBool> = Box::leak(Box::new(Arc::clone(&flag)));
     FLAG.set(Some(leaked));
     let mut context = EvalContext::stopped_by(Interrupt::new(flag).giving_way(look));
@@ -101,7 +101,7 @@ fn longest_gap(run: impl FnOnce(&EvalContext)) -> Duration {
     LONGEST.get()
 }
 
-/// Values by type and profile; `None` where a type has no such value.
+/// Values by type and profile; `None` if a type has no such value.
 #[derive(Default)]
 struct Samples {
     values: BTreeMap<(String, Profile), Option<Datum>>,
@@ -119,7 +119,7 @@ fn parse(text: &str, data_type: DataType) -> Option<Datum> {
     text::parse(text, data_type, &TextStyle::default()).ok()
 }
 
-/// Returns the type of a polymorphic argument.
+/// Returns the concrete type of a polymorphic argument.
 fn concrete(data_type: DataType) -> DataType {
     match data_type {
         DataType::AnyArray | DataType::CompatibleArray => DataType::Text.array().unwrap(),
@@ -227,7 +227,7 @@ fn element_text(element: DataType, number: usize) -> Option<String> {
     })
 }
 
-/// Calls a function with each list of profiles and reports the calls with long gaps.
+/// Calls functions with each list of profiles and reports the calls with long gaps.
 struct Caller {
     samples: Samples,
     called: usize,
@@ -277,7 +277,7 @@ impl Caller {
     }
 }
 
-/// Runs a computation with the stack of a session; returns `None` if it does not end.
+/// Runs a computation with the stack size of a session; returns `None` if it does not end.
 fn on_thread(run: impl FnOnce() -> Duration + Send + 'static) -> Option<Duration> {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::Builder::new().stack_size(256 << 20);
@@ -395,7 +395,7 @@ const AGGREGATES: &[&str] = &[
     "jsonb_object_agg",
 ];
 
-/// Gathers the same values many times, in batches, until it is ended.
+/// Aggregates the same values many times, in batches, until it is cancelled.
 fn gather(
     resolved: &Resolved,
     distinct: bool,

@@ -1,8 +1,7 @@
 //! Functions, casts and aggregates against recorded answers of PostgreSQL 15.
 //!
-//! The files under `postgres/` hold one case a line and what PostgreSQL answered, text or SQLSTATE
-//! and message. A line whose answer differs here on purpose is listed in [`DIFFERS`] with the
-//! reason.
+//! The files under `postgres/` have one case per line with PostgreSQL's answer: text, or SQLSTATE
+//! and message. Lines with an intended difference are listed in [`DIFFERS`] with the reason.
 
 use std::fmt::Write;
 
@@ -14,7 +13,7 @@ use types::function::{self, Signature};
 use types::text::{self, TextStyle};
 use types::{Batch, DataType, Datum, Error, SqlType};
 
-/// Beginnings of lines whose answers differ, and why.
+/// Beginnings of lines with intended differences, and the reasons.
 const DIFFERS: &[(&str, &str)] =
     &[("cbrt | float8:27 |", "the last digit is the C library's, and ours is the better one")];
 
@@ -91,7 +90,7 @@ fn written(value: &Datum, data_type: DataType) -> String {
     String::from_utf8(bytes).expect("text is UTF-8")
 }
 
-/// Finds the overload that takes exactly these types, repeated ones included.
+/// Finds the overload with exactly these types, including repeated ones.
 fn resolve(name: &str, types: &[DataType]) -> &'static Signature {
     let takes = |signature: &&Signature| {
         let wanted = signature.arguments;
@@ -125,7 +124,7 @@ fn functions_answer_as_postgres_does() {
         )?;
         assert!(value.fits(signature.result), "{fields:?}: {value:?}");
 
-        // A batch of the same row twice gives the same answer twice.
+        // A batch with the same row twice gives the same result twice.
         let arguments = (0..types.len()).map(|index| Expr::column(index, types[index])).collect();
         let data_type = signature.result;
         let call = Expr::Call { function: signature.id, arguments, data_type };
@@ -195,7 +194,7 @@ fn aggregates_answer_as_postgres_does() {
         let batch = Batch::from_rows(&[taken], &rows);
         whole.feed(&vec![0; rows.len()], &batch, &context)?;
 
-        // Each row in a group of its own, all merged into one: the same but for rounding.
+        // Each row in a separate group, all merged into one: equal except for rounding.
         let mut parts = AggregateStates::new(&call, &context);
         parts.resize(rows.len());
         let groups: Vec<u32> = (0..rows.len() as u32).collect();
@@ -219,8 +218,8 @@ fn aggregates_answer_as_postgres_does() {
     });
 }
 
-/// Functions that PostgreSQL spells in another way: polymorphic, variadic, keywords, defaults,
-/// names of sequences as `regclass`, types that are not here.
+/// Functions with other signatures in PostgreSQL: polymorphic, variadic, keywords, defaults,
+/// sequence names as `regclass`, unsupported types.
 const OURS: &[&str] = &[
     "acldefault",
     "inet_client_addr",
@@ -272,7 +271,8 @@ fn overloads_are_those_of_postgres() {
     for signature in function::all() {
         let volatility = match signature.volatility {
             function::Volatility::Immutable => "i",
-            // They know of roles and of the time zone, and PostgreSQL says that they do not.
+            // They depend on roles and on the time zone, although PostgreSQL declares them
+            // immutable.
             function::Volatility::Stable
                 if signature.name == "makeaclitem"
                     || signature.name == "age" && signature.arguments.len() == 2 =>
@@ -289,7 +289,7 @@ fn overloads_are_those_of_postgres() {
             signature.result.internal_name(),
             if signature.strict { "t" } else { "f" },
         );
-        // With their default written out they are listed with one argument more.
+        // With an explicit default they are listed with one argument more.
         let shortened = match signature.name {
             "jsonb_set" | "jsonb_insert" => signature.arguments.len() == 3,
             "jsonb_set_lax" => signature.arguments.len() < 5,
@@ -320,7 +320,7 @@ fn overloads_are_those_of_postgres() {
     assert!(missing.is_empty(), "not here: {missing:#?}");
 }
 
-/// Overloads of PostgreSQL that are not here yet.
+/// Overloads of PostgreSQL that are not supported yet.
 const MISSING: &[&str] = &[
     "gcd | numeric numeric | numeric | i | t",
     "lcm | numeric numeric | numeric | i | t",
@@ -362,7 +362,7 @@ fn cast_contexts_are_those_of_postgres() {
     let types: Vec<DataType> = function::all()
         .iter()
         .flat_map(|signature| signature.arguments.iter().copied())
-        // Arrays are cast as their elements are.
+        // Arrays have the casts of their elements.
         .filter(|data_type| data_type.element().is_none() && !data_type.is_polymorphic())
         .collect::<std::collections::BTreeSet<_>>()
         .into_iter()

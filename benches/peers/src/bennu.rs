@@ -1,4 +1,5 @@
-//! bennu's store: one table with one family of one version, one column without a name.
+//! Adapter of bennu's store: one table with one family, one version, and a column with an empty
+//! name.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use store::{
 use crate::peer::{Entries, Peer, Settings};
 
 const TABLE: TableId = TableId(1);
-/// Rows asked for at once.
+/// Rows per batch of a scan.
 const BATCH_ROWS: u64 = 1000;
 
 thread_local! {
@@ -30,7 +31,7 @@ pub struct Bennu {
 impl Bennu {
     pub fn open(settings: &Settings) -> Bennu {
         let options = Options {
-            // The block cache is 40 % of what is left when a quarter and 24 MiB are set aside.
+            // The block cache is 40 % of the budget after subtracting a quarter and 24 MiB.
             memory_bytes: (settings.cache_bytes as u64 / 2 * 5 + (24 << 20)) / 3 * 4,
             memstore_flush_bytes: settings.memstore_bytes as u64,
             ..Options::default()
@@ -117,7 +118,7 @@ impl Peer for Bennu {
         scan.limit = Some(limit);
         match (from, reverse) {
             (Some(from), false) => scan.start = from.to_vec(),
-            // The key itself is wanted.
+            // The scan includes the key itself.
             (Some(from), true) => scan.stop = Some([from, &[0]].concat()),
             (None, _) => {}
         }

@@ -1,4 +1,4 @@
-//! fjall, with its default filters and leveled compaction.
+//! Adapter of fjall, with its default filters and leveled compaction.
 
 use std::time::Duration;
 

@@ -1,20 +1,20 @@
-//! Keys, values and the order in which they come: the same for every store.
+//! Keys, values and their order: the same for every store.
 
-/// Returns the key of entry `index`: 16 bytes, ascending with it.
+/// Returns the key of entry `index`: 16 bytes, ascending.
 pub fn key(index: u64) -> [u8; 16] {
     let mut key = *b"0000000000000000";
     key[..8].copy_from_slice(&index.to_be_bytes());
     key
 }
 
-/// Returns a key that no entry has, right behind that of entry `index`.
+/// Returns a key without an entry, directly after that of entry `index`.
 pub fn missing_key(index: u64) -> [u8; 16] {
     let mut key = key(index);
     key[15] = b'1';
     key
 }
 
-/// xorshift64.
+/// xorshift64 random number generator.
 pub struct Random(u64);
 
 impl Random {
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// A random order of `0..count` without a table: a Feistel network whose walk stays in the range.
+/// A random permutation of `0..count` without a table: a Feistel network with cycle walking.
 #[derive(Clone, Copy)]
 pub struct Shuffle {
     count: u64,
@@ -52,7 +52,7 @@ impl Shuffle {
         Shuffle { count, half_bits: bits.div_ceil(2).max(1) }
     }
 
-    /// Returns the number at `place`; each number of the range has one place.
+    /// Returns the number at `place` of the permutation.
     pub fn at(&self, place: u64) -> u64 {
         let mask = (1 << self.half_bits) - 1;
         let mut number = place;

@@ -1,8 +1,8 @@
-//! The same load on bennu's store, RocksDB and fjall, with the same settings, in one run.
+//! Benchmark of bennu's store against RocksDB and fjall: the same load and settings, in one run.
 //!
-//! Each repetition goes through the stores in turn. A line is one workload: operations per second,
-//! the latency that half and 99 % of the calls stay below, cores in use, and for writes the bytes
-//! written and kept on disk for each byte of keys and values. At the end stands a table of ratios.
+//! Each repetition runs the stores in turn. A line is one workload: operations per second, the
+//! median and 99th percentile latency, cores used, and for writes the bytes written and occupied
+//! on disk per byte of keys and values. A table of ratios follows at the end.
 
 mod bennu;
 #[cfg(feature = "fjall")]
@@ -22,11 +22,11 @@ use crate::measure::print_heads;
 use crate::peer::{Peer, Settings};
 use crate::work::{Bench, Ratios};
 
-/// What bennu's server uses; RocksDB keeps the system's.
+/// The allocator of bennu's server; RocksDB uses the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Measures stores beside each other.
+/// Compares stores.
 #[derive(Parser, Debug, Clone)]
 pub struct Arguments {
     /// Stores, in the order in which they run.
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Workloads: sequential, batch, ingest, random, synced.
     #[arg(long, value_delimiter = ',', default_value = "sequential,batch,ingest,random,synced")]
     pub work: Vec<String>,
-    /// What `random` does after its fill, in this order; less of it for a profile of one thing.
+    /// Phases of `random` after its fill, in this order; fewer for profiling.
     #[arg(
         long,
         value_delimiter = ',',
@@ -60,10 +60,10 @@ pub struct Arguments {
     /// Block cache, in MiB.
     #[arg(long, default_value_t = 2048)]
     pub cache: usize,
-    /// One memory buffer of writes, in MiB.
+    /// Size of a memtable, in MiB.
     #[arg(long, default_value_t = 64)]
     pub memstore: usize,
-    /// Data block, in KiB.
+    /// Size of a data block, in KiB.
     #[arg(long, default_value_t = 4)]
     pub block: usize,
     /// No compression instead of lz4.
@@ -108,7 +108,7 @@ fn main() {
         for store in &arguments.store {
             let settings = arguments.settings(store);
             Bench::new(store, repetition, &settings, &arguments, &mut ratios).run();
-            // Only what this program made is removed.
+            // Removes only directories that this program created.
             let _ = std::fs::remove_dir_all(&settings.directory);
         }
     }

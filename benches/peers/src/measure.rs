@@ -1,4 +1,4 @@
-//! Time, latency, bytes: how a workload is measured, and the line that says it.
+//! Measurement of workloads: time, latency and bytes, and their output.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::load::Random;
 
-/// Latencies in nanoseconds: log-linear, 32 steps to an octave.
+/// Latency histogram in nanoseconds: log-linear, with 32 buckets per octave.
 #[derive(Clone)]
 pub struct Latencies {
     counts: Vec<u64>,
@@ -34,7 +34,7 @@ impl Latencies {
         self.total += other.total;
     }
 
-    /// Returns the latency, in microseconds, that the share `quantile` stays below.
+    /// Returns the latency in microseconds of a quantile.
     pub fn quantile(&self, quantile: f64) -> f64 {
         let wanted = (self.total as f64 * quantile) as u64;
         let mut seen = 0;
@@ -49,28 +49,28 @@ impl Latencies {
     }
 }
 
-/// What a run of calls took.
+/// The measurement of a run of calls.
 pub struct Timed {
-    /// What the calls returned, summed.
+    /// The sum of the results of the calls.
     pub operations: u64,
     /// From the first call to the last, in seconds.
     pub seconds: f64,
-    /// Of single calls.
+    /// Latencies of single calls.
     pub latencies: Latencies,
-    /// CPU time of this process meanwhile, in seconds.
+    /// CPU time of this process during the run, in seconds.
     pub cpu_seconds: f64,
 }
 
-/// How long calls go on.
+/// End of a run.
 #[derive(Clone, Copy)]
 pub enum Until {
-    /// This many calls on each thread.
+    /// After this number of calls on each thread.
     Calls(u64),
-    /// This long.
+    /// After this number of seconds.
     Seconds(f64),
 }
 
-/// Lets each of `threads` threads call `call(thread, number of the call, random)`.
+/// Runs `call(thread, number of the call, random)` on a number of threads.
 pub fn timed(
     threads: usize,
     until: Until,
@@ -90,7 +90,7 @@ pub fn timed(
         begin.wait();
         let mut number = 0;
         while number < calls && !(number % 8 == 0 && stop.load(Relaxed)) {
-            // A clock read costs as much as a fast call, so one in four is timed.
+            // Reading the clock costs as much as a fast call, so only one call in four is timed.
             if number % 4 == 0 {
                 let began = Instant::now();
                 operations += call(thread, number, &mut random);
@@ -124,7 +124,7 @@ pub fn timed(
     })
 }
 
-/// Returns the user and system time of this process.
+/// Returns the user and system CPU time of this process.
 pub fn cpu_seconds() -> f64 {
     // SAFETY: an rusage is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -154,7 +154,7 @@ pub fn disk_bytes(path: &Path) -> u64 {
         .sum()
 }
 
-/// Asks the system to forget what it has cached of the files below a directory.
+/// Drops the page cache of the files below a directory.
 pub fn drop_page_cache(path: &Path) {
     use std::os::fd::AsRawFd;
     let Ok(entries) = std::fs::read_dir(path) else { return };
@@ -170,7 +170,7 @@ pub fn drop_page_cache(path: &Path) {
     }
 }
 
-/// Prints the heads of the columns.
+/// Prints the column headings.
 pub fn print_heads() {
     println!(
         "{:<8} {:<22} {:>3} {:>3} {:>12} {:>9} {:>9} {:>5}  more",
@@ -178,7 +178,7 @@ pub fn print_heads() {
     );
 }
 
-/// Prints one line. `cpu` is cores in use by this process.
+/// Prints one line. `cpu` is the number of cores used by this process.
 pub fn print_line(store: &str, work: &str, (threads, repetition): (usize, usize), timed: &Timed, more: &str) {
     let (p50, p99) = match timed.latencies.total {
         0 => ("-".to_owned(), "-".to_owned()),

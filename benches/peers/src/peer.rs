@@ -1,19 +1,19 @@
-//! What a store must do to be measured: one file for each store implements [`Peer`].
+//! Interface of a benchmarked store: one file for each store implements [`Peer`].
 
 use std::path::PathBuf;
 
-/// Settings that every store honours, so that all are set alike.
+/// Settings that every store applies, so that all are configured alike.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Directory of the store.
     pub directory: PathBuf,
     /// Block cache, in bytes.
     pub cache_bytes: usize,
-    /// Size of one memory buffer of writes, in bytes.
+    /// Size of a memtable, in bytes.
     pub memstore_bytes: usize,
     /// Bytes of a data block before compression.
     pub block_bytes: usize,
-    /// LZ4 compression of blocks, or none.
+    /// LZ4 compression of blocks; otherwise none.
     pub lz4: bool,
     /// Background threads for flushes and compactions.
     pub background_threads: usize,
@@ -22,23 +22,23 @@ pub struct Settings {
 /// Sorted entries for a bulk load.
 pub type Entries<'a> = &'a mut dyn Iterator<Item = ([u8; 16], &'a [u8])>;
 
-/// A store under measurement. All calls take `&self`: threads share it.
+/// A benchmarked store. All methods take `&self`: threads share it.
 pub trait Peer: Send + Sync {
     /// Writes one entry; on return the operating system has the log record (no sync).
     fn put(&self, key: &[u8], value: &[u8]);
-    /// Writes one entry that survives a loss of power once the call returns.
+    /// Writes one entry with a sync; on return it survives a power failure.
     fn put_synced(&self, key: &[u8], value: &[u8]);
     /// Writes entries in one atomic batch, logged, without a sync.
     fn put_batch(&self, entries: &[([u8; 16], &[u8])]);
-    /// Loads sorted entries by the store's best path; returns whether it has one.
+    /// Loads sorted entries with the store's bulk load; returns whether it has one.
     fn ingest(&self, entries: Entries<'_>) -> bool;
-    /// Copies the value of `key` to `value`; returns whether there is one.
+    /// Copies the value of `key` to `value`; returns whether the key exists.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> bool;
-    /// Visits up to `limit` entries from `from` on (inclusive), downwards if asked. Returns how
-    /// many and the bytes of their keys and values.
+    /// Visits up to `limit` entries from `from` on (inclusive), in descending order with
+    /// `reverse`. Returns the number of entries and the bytes of their keys and values.
     fn scan(&self, from: Option<&[u8]>, limit: u64, reverse: bool) -> (u64, u64);
-    /// Writes all buffers to files and waits until background work rests.
+    /// Flushes all memtables and waits until background work has finished.
     fn settle(&self);
-    /// Merges everything into one sorted run.
+    /// Compacts everything into one sorted run.
     fn compact(&self);
 }

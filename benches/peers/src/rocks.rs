@@ -1,4 +1,4 @@
-//! RocksDB, with bloom filters of 10 bits and leveled compaction.
+//! Adapter of RocksDB, with bloom filters of 10 bits and leveled compaction.
 
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, IngestExternalFileOptions, Options, SstFileWriter,

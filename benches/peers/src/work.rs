@@ -1,4 +1,4 @@
-//! The workloads.
+//! Workloads of the benchmark.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -15,16 +15,16 @@ use crate::{Arguments, open};
 
 /// Entries of a batch.
 const BATCH: u64 = 1000;
-/// Reads from a cold store.
+/// Number of reads from a cold store.
 const COLD_READS: u64 = 20_000;
-/// Cache of a cold store: room for filters and indexes of five million entries, which RocksDB keeps
-/// outside of its cache, and for little else.
+/// Cache of a cold store: space for filters and indexes of five million entries, which RocksDB
+/// stores outside of its cache, and for little else.
 const COLD_CACHE_BYTES: usize = 32 << 20;
-/// Entries that the synced writes begin with.
+/// Entries that are loaded before the synced writes.
 const SYNCED_ENTRIES: u64 = 100_000;
 
-/// Operations per second, and per second of CPU time, which other work on the machine disturbs
-/// less.
+/// Operations per second, and per second of CPU time, which is less sensitive to other load on
+/// the machine.
 #[derive(Clone, Copy)]
 struct Rates {
     clock: f64,
@@ -46,7 +46,7 @@ impl Ratios {
         stores.entry(store.to_owned()).or_default().push(rates);
     }
 
-    /// Prints the medians of the first store against those of the others.
+    /// Prints the medians of the first store relative to those of the others.
     pub fn print(&self, stores: &[String]) {
         let Some((first, others)) = stores.split_first() else { return };
         println!(
@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs the workloads that were asked for.
+    /// Runs the selected workloads.
     pub fn run(&mut self) {
         for work in self.arguments.work.clone() {
             match work.as_str() {
@@ -139,7 +139,7 @@ impl<'a> Bench<'a> {
         (self.arguments.entries * (16 + self.arguments.value as u64)) as f64
     }
 
-    /// Runs a load, waits until the store rests, and reports both.
+    /// Runs a load, waits until background work has finished, and reports both.
     fn load(&mut self, work: &str, db: &dyn Peer, threads: usize, run: impl FnOnce(&Self) -> Timed) {
         let (cpu, began, written) = (cpu_seconds(), Instant::now(), bytes_written());
         let timed = run(self);
@@ -265,14 +265,14 @@ impl<'a> Bench<'a> {
             black_box(&value);
             1
         };
-        // Once to warm the cache.
+        // Warms the cache.
         timed(1, Until::Seconds(self.arguments.seconds / 2.0), |_, _, random| read(random));
         let until = Until::Seconds(self.arguments.seconds);
         let timed = timed(threads, until, |_, _, random| read(random));
         self.report(work, threads, &timed, "");
     }
 
-    /// Reads after a new start with a small cache and nothing in the page cache.
+    /// Reads after a restart with a small block cache and an empty page cache.
     fn cold(&mut self) {
         let settings = Settings { cache_bytes: COLD_CACHE_BYTES, ..self.settings.clone() };
         let db = open(self.store, &settings);
@@ -321,7 +321,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Two threads read while one overwrites at full speed.
+    /// Reads with two threads while one overwrites at full speed.
     fn read_while_writing(&mut self, db: &dyn Peer) {
         let (entries, shuffle) = (self.arguments.entries, self.shuffle);
         let writes = AtomicU64::new(0);

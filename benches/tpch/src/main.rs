@@ -1,5 +1,5 @@
-//! Writes the rows of one table of TPC-H, fields apart by `|`, as COPY takes them:
-//! `tpch SCALE TABLE`, for example `tpch 0.1 lineitem`.
+//! Generator of TPC-H rows for COPY, with fields separated by `|`: `tpch SCALE TABLE`, for
+//! example `tpch 0.1 lineitem`.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
@@ -39,7 +39,7 @@ fn usage() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Each row ends with a `|` that COPY does not take.
+/// Writes rows without the trailing `|`, which COPY does not accept.
 fn write<T: Display>(rows: impl Iterator<Item = T>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     for row in rows {

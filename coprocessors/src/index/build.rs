@@ -1,17 +1,18 @@
-//! Fills an index from the rows that are there already: at once, while nobody writes to the table,
-//! or row by row beside writers, who keep the index from the start.
+//! Index build: fills an index from existing rows, in one sorted load without concurrent writers
+//! ([`index_build`]) or row by row with concurrent writers ([`index_fill`], for CREATE INDEX
+//! CONCURRENTLY).
 //!
 //! ```text
 //!   regions, in parallel                          caller                all threads
 //!   rows --> entries --> sorted chunk of a page --> EntrySorter --> merge --> bulk load
-//!                                                  \--> staged: few, or a snapshot that stays
+//!                                                  \--> staged: few entries, or one snapshot
 //! ```
 //!
-//! An index that is built at once is new, so nobody sees what is loaded before the transaction
-//! commits: if it does not, the index goes with its files. What is loaded is committed to the store
-//! earlier than the transaction, and visible to its next statements. A transaction with one
-//! snapshot for all statements would not see it, so its entries are staged; and so are those whose
-//! cells have a TTL from the commit on.
+//! In a sorted load the index is new and invisible to others until the transaction commits; if
+//! the transaction does not commit, the index is dropped with its files. Loaded files are
+//! committed to the store before the transaction commits and are visible to its next statements.
+//! A transaction with one snapshot for all statements would not see them, so its entries are
+//! staged. Entries are also staged if one of their cells has a TTL that starts at the commit.
 
 use std::sync::Arc;
 
@@ -40,39 +41,40 @@ use crate::violation::{self, DuplicateKey};
 const INDEX_BUILD: &str = "index_build";
 /// Rows that are read, and entries that are staged, at a time.
 const BUILD_ROWS: usize = 1000;
-/// So few entries are staged like any rows: files of their own cost more.
+/// Maximum number of entries that are staged like other rows: separate files would cost more.
 const STAGED_ENTRIES: u64 = 10_000;
 
-/// A row key, and what is put there: families and values.
+/// A row key with its puts: families and values.
 type Entry = (Vec<u8>, Vec<(u8, Vec<u8>)>);
 
-/// What an index is built with.
+/// The environment of an index build.
 pub struct BuildEnvironment<'a> {
-    /// Where the tables are.
+    /// The store of the tables.
     pub store: &'a Arc<Store>,
-    /// Sees the rows, and the index from now on.
+    /// The transaction that sees the rows, and the index after the build.
     pub transaction: &'a Transaction,
-    /// For what does not fit into memory.
+    /// Scratch space for sort runs.
     pub scratch: Arc<dyn ScratchSpace>,
-    /// What expressions are evaluated with.
+    /// Evaluation context of expressions.
     pub context: &'a EvalContext,
 }
 
 /// Fills a new index from all rows of the base table, and returns the number of entries.
 ///
-/// The caller keeps other writers away from the table until it has committed: entries take no
-/// locks. If the transaction does not commit, it drops the index.
+/// Entries take no locks: the caller excludes other writers from the table until it has
+/// committed, and drops the index if the transaction does not commit.
 ///
 /// # Errors
 ///
-/// `23505` `could not create unique index "i"` if a key occurs twice; what a functional key raises.
+/// `23505` `could not create unique index "i"` if a key occurs twice; errors of functional keys.
 pub fn index_build(
     environment: &BuildEnvironment<'_>,
     base_table: TableId,
     spec: &IndexSpec,
 ) -> store::Result<u64> {
     let BuildEnvironment { store, transaction, context, .. } = *environment;
-    // The rows of an entry with several cells would have to be told apart to find duplicates.
+    // The sorted load finds duplicates by row and family, which does not identify the row of an
+    // entry with several cells.
     let is_staged = transaction.isolation() != Isolation::ReadCommitted
         || (spec.unique && spec.layout.family_count > 1);
     let mut sorter = store.sorter(Arc::clone(&environment.scratch));
@@ -160,18 +162,18 @@ fn stage_some(
     }
 }
 
-/// Makes the entries of a region's rows, sorted page by page.
+/// The endpoint that computes the entries of a region's rows, sorted page by page.
 struct BuildEndpoint<'s> {
     spec: &'s IndexSpec,
     context: &'s EvalContext,
-    /// Memory at which a page ends.
+    /// Bytes of entries at which a page ends.
     chunk_bytes: usize,
 }
 
-/// The entries of some rows, in order.
+/// The sorted entries of some rows.
 struct BuildPage {
     entries: SortedChunk,
-    /// Those that are to have the version of the commit.
+    /// Entries that are written with the commit timestamp.
     late: SortedChunk,
 }
 
@@ -209,7 +211,7 @@ impl Endpoint for BuildEndpoint<'_> {
     }
 }
 
-/// Makes a page.
+/// Builder of a page.
 struct PageWriter<'s> {
     spec: &'s IndexSpec,
     entry: EntryWriter<'s>,
@@ -247,13 +249,14 @@ impl<'s> PageWriter<'s> {
         }
     }
 
-    /// Adds the entry of the row that `entry` has taken up.
+    /// Adds the entry of the row that `entry` has read.
     fn add_row(&mut self, base_key: &[u8], state: &RowState<'_>) -> Result<(), RowError> {
         self.key.clear();
         self.entry.key_into(base_key, &mut self.key)?;
         let cells = self.entry.cells(state)?;
         let families = self.spec.families.all();
-        // A cell that expires at a time that is not known yet takes the others with it.
+        // The commit time of a cell with a TTL is not yet known: all cells of the entry are
+        // staged.
         let is_late = cells.iter().zip(families).any(|(cell, family)| {
             let expires = matches!(family, EntryFamily::Of { expires: true, .. });
             cell.as_ref().is_some_and(|cell| {
@@ -274,7 +277,7 @@ impl<'s> PageWriter<'s> {
         Ok(())
     }
 
-    /// Adds the entries of rows that come as columns: each has one cell, in family 0.
+    /// Adds the entries of a slice. Each entry has one cell, in family 0.
     fn add_slice(&mut self, slice: &ColumnSlice) -> Result<(), RowError> {
         let count = slice.row_count();
         let mut columns = vectors_for(&self.spec.base_layout, self.entry.columns(), count);
@@ -310,10 +313,10 @@ impl<'s> PageWriter<'s> {
     }
 }
 
-/// Returns the row key, and the values, of an entry whose index keys another one has.
+/// Returns the row key and the values of an entry whose index keys equal those of another entry.
 fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result<Option<Entry>> {
     let value_error = |error| violation::value_error(&spec.name, error);
-    // The entries are of this transaction.
+    // A new statement sees the entries, which this transaction has written.
     transaction.begin_statement();
     let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
     let mut entries = CellBatch::new();
@@ -334,16 +337,16 @@ fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result
     Ok(None)
 }
 
-/// Fills an index that the table's observers keep already, beside writers, and returns the number
-/// of rows that were looked at.
+/// Fills an index that the table's observers already maintain, with concurrent writers, and
+/// returns the number of rows read.
 ///
-/// Rows are taken in pieces, each in a transaction of its own that `begin` returns: a row is
-/// locked, and its entry computed from its newest version, so that no entry of an older one comes
-/// back. Whoever is to wait for a row holds no other.
+/// Rows are processed in batches, each in its own transaction, which `begin` returns. A row is
+/// locked and its entry computed from its newest version, so that no entry of an older version is
+/// written. A transaction that waits for a row lock holds no other.
 ///
 /// # Errors
 ///
-/// As [`index_build`]; the index has some entries then.
+/// As [`index_build`]; the index is then partially filled.
 pub fn index_fill(
     begin: &dyn Fn() -> Arc<Transaction>,
     base_table: TableId,
@@ -377,7 +380,7 @@ pub fn index_fill(
     Ok(row_count)
 }
 
-/// Writes entries of rows beside others who write.
+/// Writer of entries for existing rows, with concurrent writers.
 struct Filler<'s> {
     base_table: TableId,
     spec: &'s IndexSpec,
@@ -386,8 +389,8 @@ struct Filler<'s> {
 }
 
 impl Filler<'_> {
-    /// Writes the entries of the first of some rows; returns of how many. It ends before a row that
-    /// another transaction has locked, unless that is the first.
+    /// Writes the entries of the first of some rows and returns their number. Stops before a row
+    /// that another transaction has locked; waits if that is the first.
     fn fill(&mut self, transaction: &Transaction, keys: &[&[u8]]) -> store::Result<usize> {
         for (done, key) in keys.iter().enumerate() {
             let wait = if done == 0 { LockWait::Wait } else { LockWait::Skip };
@@ -403,7 +406,7 @@ impl Filler<'_> {
         Ok(keys.len())
     }
 
-    /// Writes the entry of the row in `cells`, if it has one and it is not there.
+    /// Writes the entry of the row in `cells`, if the row has one and it does not exist yet.
     fn add(&mut self, transaction: &Transaction, row_key: &[u8]) -> store::Result<()> {
         let value_error = |error| violation::value_error(&self.spec.name, error);
         let state = RowState::of(&self.cells.row(0), self.spec.base_layout.family_count);

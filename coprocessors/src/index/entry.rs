@@ -1,4 +1,4 @@
-//! The index row of a base row, and the base row's key of an index row.
+//! Index entries: the index row of a base row, and the base row's key of an index row.
 //!
 //! ```text
 //!   base row    salt? | primary key                      packed: columns
@@ -8,9 +8,8 @@
 //!   unique,     salt? | keys | primary key               packed: primary key, include
 //!     a NULL
 //! ```
-//!
-//! The primary key's bytes are copied, not decoded and encoded again, wherever index and table keep
-//! it in the same order; so is the way back.
+//! The bytes of the primary key are copied, not decoded and encoded again, if index and table
+//! store it in the same order. The reverse direction does the same.
 
 use std::time::Duration;
 
@@ -31,30 +30,30 @@ use crate::index::families::EntryFamily;
 use crate::row;
 use crate::violation::DuplicateKey;
 
-/// Where a column of the index row comes from.
+/// Origin of a column of the index row.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// A column of the base row.
     Column(usize),
     /// The value of a functional key.
     Function(usize),
-    /// The bytes of the base row's key, which are copied without a look at the value.
+    /// The bytes of the base row's key, which are copied without decoding.
     Copied,
 }
 
-/// Computes index rows of base rows; keeps its buffers from row to row.
+/// Computes index rows of base rows; reuses its buffers from row to row.
 pub(super) struct EntryWriter<'s> {
     spec: &'s IndexSpec,
     decoder: RowDecoder<'s>,
-    /// Of each family.
+    /// One for each family.
     packers: SmallVec<[RowPacker; 1]>,
-    /// For each column of the index's layout.
+    /// One for each column of the index's layout.
     sources: Vec<Source>,
     /// Columns that functional keys and the predicate read.
     inputs: Vec<usize>,
-    /// The primary key follows the index keys as it stands in the base row's key.
+    /// The primary key is copied from the base row's key, behind the index keys.
     copies_primary_key: bool,
-    /// The columns that are decoded: those of `sources` in their order, then `inputs`.
+    /// The decoded columns: those of `sources` in their order, then `inputs`.
     columns: Vec<usize>,
     decoded: Vec<Datum>,
     /// The index row in the order of the index's layout; NULL where it is copied.
@@ -93,13 +92,13 @@ impl<'s> EntryWriter<'s> {
         })
     }
 
-    /// Returns how values are shown in messages.
+    /// Returns the text style of values in messages.
     pub(super) fn style(&self) -> &'s TextStyle {
         &self.context.style
     }
 
-    /// Takes up a stored base row, decoding only what the index holds. Returns whether it has an
-    /// entry; of one that has none nothing can be asked.
+    /// Reads a stored base row, decoding only the columns that the index needs. Returns whether
+    /// it has an entry. If not, the other methods must not be called.
     pub(super) fn read(&mut self, row_key: &[u8], state: &RowState<'_>) -> Result<bool> {
         let lacks = |needed: &EntryFamily| match needed {
             EntryFamily::Row => false,
@@ -112,13 +111,13 @@ impl<'s> EntryWriter<'s> {
         self.take_decoded()
     }
 
-    /// Returns the columns of the base table that [`EntryWriter::read_columns`] is to be given.
+    /// Returns the columns of the base table that [`EntryWriter::read_columns`] expects.
     pub(super) fn columns(&self) -> &[usize] {
         &self.columns
     }
 
-    /// As [`EntryWriter::read`], of a row of a slice: its columns by position in
-    /// [`EntryWriter::columns`]. The slice is of all that an entry needs.
+    /// As [`EntryWriter::read`], for a row of a slice. `columns` has the order of
+    /// [`EntryWriter::columns`]. The slice has all columns that an entry needs.
     pub(super) fn read_columns(&mut self, columns: &[Vector], row: usize) -> Result<bool> {
         for (value, column) in self.decoded.iter_mut().zip(columns) {
             *value = column.datum(row);
@@ -126,7 +125,8 @@ impl<'s> EntryWriter<'s> {
         self.take_decoded()
     }
 
-    /// Takes up the row in `decoded`; returns whether it has an entry.
+    /// Evaluates functional keys and the predicate for the row in `decoded`. Returns whether it
+    /// has an entry.
     fn take_decoded(&mut self) -> Result<bool> {
         let first_input = self.decoded.len() - self.inputs.len();
         let (decoded, input_values) = self.decoded.split_at_mut(first_input);
@@ -152,14 +152,14 @@ impl<'s> EntryWriter<'s> {
         Ok(true)
     }
 
-    /// Returns the row key of the row taken up last, whose base row key is given.
+    /// Returns the row key of the entry of the row read last, which has this base row key.
     pub(super) fn key(&self, base_key: &[u8]) -> Result<Vec<u8>> {
         let mut key = Vec::with_capacity(32);
         self.key_into(base_key, &mut key)?;
         Ok(key)
     }
 
-    /// Appends the row key of the row taken up last, whose base row key is given.
+    /// Appends the row key of the entry of the row read last, which has this base row key.
     pub(super) fn key_into(&self, base_key: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let layout = &self.spec.layout;
         let base_layout = &self.spec.base_layout;
@@ -175,17 +175,17 @@ impl<'s> EntryWriter<'s> {
         Ok(())
     }
 
-    /// Returns the index keys of the row taken up last.
+    /// Returns the index keys of the row read last.
     pub(super) fn keys(&self) -> &[Datum] {
         &self.values[..self.spec.keys.len()]
     }
 
-    /// Returns whether the row taken up last collides with none: an index key is NULL.
+    /// Returns whether the row read last cannot be a duplicate because an index key is NULL.
     pub(super) fn is_apart(&self) -> bool {
         self.spec.are_apart(self.keys())
     }
 
-    /// Returns the cells of the entry of the row taken up last, whose state this is.
+    /// Returns the cells of the entry of the row read last, which has this state.
     pub(super) fn cells(&self, state: &RowState<'_>) -> Result<EntryCells> {
         let mut cells = EntryCells::new();
         let families = self.spec.families.all().iter().zip(&self.packers);
@@ -205,7 +205,7 @@ impl<'s> EntryWriter<'s> {
         Ok(cells)
     }
 
-    /// Appends the value of the entry's cell in a family, of the row taken up last, to `out`.
+    /// Appends the entry's value in a family, for the row read last, to `out`.
     pub(super) fn value_into(&self, family: usize, out: &mut Vec<u8>) -> Result<()> {
         match self.packers.get(family) {
             Some(packer) => packer.pack_into(&self.values, &mut Pace::never(), out),
@@ -213,11 +213,11 @@ impl<'s> EntryWriter<'s> {
         }
     }
 
-    /// Returns the put of a new entry for the row taken up last, whose state this is.
+    /// Returns the put of a new entry for the row read last, which has this state.
     pub(super) fn put(&self, key: Vec<u8>, state: &RowState<'_>) -> Result<Mutation> {
         let cells = self.cells(state)?;
-        // An entry that has expired in part may have left something behind, and what a cell with a
-        // TTL replaces would be seen again.
+        // An entry that expired in part may have left cells behind, and the cells that a put with
+        // a TTL replaces would reappear after it expires.
         let clears = cells.len() > 1 || cells.iter().flatten().any(|cell| cell.ttl.is_some());
         let mutation = put(key, cells, clears);
         Ok(if self.spec.unique && !self.is_apart() {
@@ -238,7 +238,7 @@ pub(super) struct EntryCell {
 }
 
 impl EntryCell {
-    /// Returns whether two cells of a family hold the same and expire at one time.
+    /// Returns whether two cells of a family have equal values and expire at the same time.
     pub(super) fn is_like(&self, other: &EntryCell, family: EntryFamily) -> bool {
         let life = |cell: &EntryCell| (cell.timestamp, cell.ttl);
         let expires = matches!(family, EntryFamily::Of { expires: true, .. })
@@ -251,7 +251,7 @@ impl EntryCell {
 /// The cells of an entry, by family.
 pub(super) type EntryCells = SmallVec<[Option<EntryCell>; 1]>;
 
-/// Returns whether two entries with one key hold the same and expire at one time.
+/// Returns whether two entries with one key have equal values and expire at the same time.
 pub(super) fn are_alike(spec: &IndexSpec, one: &EntryCells, other: &EntryCells) -> bool {
     let families = spec.families.all().iter();
     families.zip(one.iter().zip(other)).all(|(family, cells)| match cells {
@@ -260,7 +260,7 @@ pub(super) fn are_alike(spec: &IndexSpec, one: &EntryCells, other: &EntryCells) 
     })
 }
 
-/// Returns the cells of an entry that was read.
+/// Returns the cells of a stored entry.
 pub(super) fn cells_of(spec: &IndexSpec, entry: &RowRef<'_>) -> EntryCells {
     let state = RowState::of(entry, spec.layout.family_count);
     let cell = |family: usize| {
@@ -271,7 +271,7 @@ pub(super) fn cells_of(spec: &IndexSpec, entry: &RowRef<'_>) -> EntryCells {
     (0..spec.layout.family_count).map(cell).collect()
 }
 
-/// Returns version and TTL of an entry that goes with the whole row.
+/// Returns timestamp and TTL of an entry that lives as long as the whole row.
 fn row_life(state: &RowState<'_>) -> Result<(Timestamp, Option<Duration>)> {
     let mut lives = state.cells().map(|cell| (cell.timestamp, cell.ttl));
     let Some(first) = lives.next() else { return Ok((Timestamp::LATEST, None)) };
@@ -291,7 +291,8 @@ fn row_life(state: &RowState<'_>) -> Result<(Timestamp, Option<Duration>)> {
     }
 }
 
-/// Returns the put of an index row that takes its own lock; `clears` it of what is there before.
+/// Returns the put of an index row that takes its own lock; with `clears` it first deletes the
+/// existing row.
 pub(super) fn put(key: Vec<u8>, cells: EntryCells, clears: bool) -> Mutation {
     let mut mutation = Mutation::new(key);
     if clears {
@@ -305,7 +306,7 @@ pub(super) fn put(key: Vec<u8>, cells: EntryCells, clears: bool) -> Mutation {
     mutation
 }
 
-/// Returns the columns of the base table that the entries are computed from.
+/// Returns the columns of the base table from which entries are computed.
 pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
     let plain = spec.keys.iter().filter_map(|key| match key {
         Expr::Column { index, .. } => Some(*index),
@@ -320,7 +321,7 @@ pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
     columns
 }
 
-/// Returns the families of the base table that a scan must read to see what entries are made of.
+/// Returns the families of the base table that a scan must read to compute entries.
 pub(super) fn base_families(spec: &IndexSpec) -> Option<Vec<u8>> {
     match spec.families.all() {
         [EntryFamily::Of { .. }] => row::families_of(&spec.base_layout, &base_columns(spec)),
@@ -329,8 +330,9 @@ pub(super) fn base_families(spec: &IndexSpec) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns where the columns of the index row come from. A column of a copied primary key is
-/// decoded all the same if its key does not hold how the value looks: the packed row then does.
+/// Returns the origin of each column of the index row. A column of a copied primary key is still
+/// decoded if its key does not preserve the original form of the value: the packed row then
+/// stores it.
 fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<Source> {
     let keys = spec.keys.iter().enumerate().map(|(position, key)| match key {
         Expr::Column { index, .. } => Source::Column(*index),
@@ -359,8 +361,8 @@ fn function_inputs(spec: &IndexSpec) -> Vec<usize> {
     inputs
 }
 
-/// Returns whether the index's row key ends in the primary key, byte for byte as the table keeps
-/// it.
+/// Returns whether the index's row key ends with the primary key in the table's encoding, byte
+/// for byte.
 fn same_primary_key(spec: &IndexSpec) -> bool {
     let tail = spec.layout.key.get(spec.keys.len()..).unwrap_or_default();
     let base = &spec.base_layout;
@@ -376,7 +378,7 @@ fn without_salt<'a>(layout: &RowLayout, row_key: &'a [u8]) -> &'a [u8] {
     row_key.get(usize::from(layout.salt_buckets > 0)..).unwrap_or_default()
 }
 
-/// Returns the row key of unsalted parts.
+/// Returns the row key made of unsalted parts.
 fn salted(layout: &RowLayout, parts: &[&[u8]]) -> Vec<u8> {
     let salt_bytes = usize::from(layout.salt_buckets > 0);
     let length = parts.iter().map(|part| part.len()).sum::<usize>();
@@ -389,7 +391,7 @@ fn salted(layout: &RowLayout, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// Returns the row in the order of the index's layout.
+/// Returns the index row in the order of the index's layout.
 fn index_values(spec: &IndexSpec, base_row: &[Datum], context: &EvalContext) -> Result<Vec<Datum>> {
     let mut values = Vec::with_capacity(spec.layout.columns.len());
     for key in &spec.keys {
@@ -419,7 +421,7 @@ fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// What a functional key raises.
+/// Those of functional keys.
 pub fn index_row_key(
     spec: &IndexSpec,
     base_row: &[Datum],
@@ -428,12 +430,12 @@ pub fn index_row_key(
     row_key_of(spec, &index_values(spec, base_row, context)?)
 }
 
-/// Returns what the row keys of all entries begin with that have the index keys of a base row (in
-/// table order); `None` if the row collides with none.
+/// Returns the prefix of the row keys of all entries that have the index keys of a base row (in
+/// table order); `None` if the row cannot be a duplicate.
 ///
 /// # Errors
 ///
-/// What a functional key raises.
+/// Those of functional keys.
 pub fn key_prefix(
     spec: &IndexSpec,
     base_row: &[Datum],
@@ -450,8 +452,8 @@ pub fn key_prefix(
     spec.layout.encode_key_prefix(&keys).map(Some)
 }
 
-/// Returns the error of two rows with one key, of which this is an entry of the index, `packed` its
-/// value.
+/// Returns the error for two rows with the same key. `index_key` and `packed` are an entry of the
+/// index with this key.
 pub fn duplicate_key(
     spec: &IndexSpec,
     (index_key, packed): (&[u8], Option<&[u8]>),
@@ -468,11 +470,11 @@ pub fn duplicate_key(
 }
 
 /// Returns the put of the index entry of a base row (in table order); `None` if the row is not in
-/// the index. The put of a unique entry expects that there is none.
+/// the index. The put of a unique entry expects that the row does not exist.
 ///
 /// # Errors
 ///
-/// What a functional key raises.
+/// Those of functional keys.
 pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutation>> {
     let context = EvalContext::default();
     if !spec.has_entry(base_row, &context)? {
@@ -514,11 +516,11 @@ pub fn base_key(spec: &IndexSpec, index_row: &RowRef<'_>) -> Result<Vec<u8>> {
     spec.base_layout.encode_key_values(&primary_key)
 }
 
-/// Returns what follows the index keys in a row key without salt.
+/// Returns the bytes that follow the index keys in a row key without salt.
 pub(super) fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Result<&'a [u8]> {
     for column in &spec.layout.key[..spec.keys.len()] {
         let data_type = spec.layout.columns[column.column].data_type;
-        // The unit drops the values: only their lengths count.
+        // The unit sink discards the values: only their lengths count.
         let length =
             keycode::decode_into(key, data_type, column.descending, column.nulls_first, &mut ())?;
         key = key.get(length..).ok_or_else(|| {
@@ -528,8 +530,8 @@ pub(super) fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Resul
     Ok(key)
 }
 
-/// Builds a veto about the index keys of a row key of the index. The values are shown as the row
-/// has them that wants the key, if it is given: a key does not hold how its values look.
+/// Builds a veto about the index keys of a row key of the index. It shows the values of the new
+/// row (`wanted`) if there are any: a key does not preserve the original form of values.
 pub(super) fn duplicate_veto(
     spec: &IndexSpec,
     index_key: &[u8],

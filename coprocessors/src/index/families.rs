@@ -1,6 +1,7 @@
-//! The families of index rows: an index entry lives as long as the data that it represents, so it
-//! has a cell for each part of its row that expires apart from the others, with the version and the
-//! TTL of the base row's cell.
+//! Column families of index rows.
+//!
+//! An index entry expires with the data that it represents. So it has a cell for each part of its
+//! row that expires independently, with the timestamp and the TTL of the base row's cell.
 //!
 //! ```text
 //!   base table                        keys are of    families of the index
@@ -11,25 +12,26 @@
 //!                                     none with      all, any of which is enough
 //! ```
 //!
-//! Included columns whose family expires have a family of their own behind these, and are NULL when
-//! it has expired; all other columns are in the first. Columns of the predicate count as keys.
+//! Included columns whose family expires have their own families after these, and are NULL when
+//! the family has expired; all other columns are in the first. Columns of the predicate count as
+//! keys.
 //!
-//! An entry whose keys have expired is not there: a row that goes on without them has none, and who
-//! reads the index asks for nothing that such a row could be
-//! ([`EntryFamilies::of`] says which columns those are of).
+//! An entry whose keys have expired does not exist, even if its row does. The index is therefore
+//! read only for conditions that such a row cannot satisfy ([`EntryFamilies::of`] has the columns
+//! concerned).
 
 use types::rowcode::{Place, RowLayout};
 
-/// What a cell of an index entry goes with.
+/// The data whose lifetime a cell of an index entry has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryFamily {
-    /// The row: it has the version of the row's newest cell.
+    /// The row: the cell has the timestamp of the row's newest cell.
     Row,
-    /// The cell of a family of the base table.
+    /// The cell of one family of the base table.
     Of {
-        /// Its index.
+        /// Index of the family.
         family: usize,
-        /// It has a TTL.
+        /// The family has a TTL.
         expires: bool,
     },
 }
@@ -38,13 +40,13 @@ pub enum EntryFamily {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryFamilies {
     all: Vec<EntryFamily>,
-    /// An entry needs a cell in so many of the first.
+    /// Number of leading families in which an entry needs a cell.
     needed: usize,
 }
 
 impl EntryFamilies {
-    /// Returns the families of an index whose keys and predicate are over `inputs`, and which
-    /// includes other columns. `rows_expire`: a table of one family has a TTL.
+    /// Returns the families of an index with keys and predicate over `inputs` that includes the
+    /// columns `include`. `rows_expire` is set for a table of one family with a TTL.
     pub fn of(
         base: &RowLayout,
         inputs: &[usize],
@@ -73,23 +75,23 @@ impl EntryFamilies {
         EntryFamilies { all, needed }
     }
 
-    /// Returns the only family, which goes with the row, of an index that knows of no others.
+    /// Returns the single family of an index that was defined without families; it lives as long
+    /// as the row.
     pub fn of_rows() -> EntryFamilies {
         EntryFamilies { all: vec![EntryFamily::Row], needed: 1 }
     }
 
-    /// Returns the families, by what their cells go with.
+    /// Returns the families, by the data whose lifetime their cells have.
     pub fn all(&self) -> &[EntryFamily] {
         &self.all
     }
 
-    /// Returns those that an entry needs a cell in.
+    /// Returns the families in which an entry needs a cell.
     pub fn needed(&self) -> &[EntryFamily] {
         &self.all[..self.needed]
     }
 
-    /// Returns the families that the store is to require
-    /// ([`Store::require_families`](store::Store::require_families)).
+    /// Returns the families for [`Store::require_families`](store::Store::require_families).
     pub fn required(&self) -> Vec<u8> {
         match self.all.len() {
             1 => Vec::new(),
@@ -97,17 +99,17 @@ impl EntryFamilies {
         }
     }
 
-    /// Returns whether any of its cells keeps the entry.
+    /// Returns whether a cell in any family is enough for the entry to exist.
     pub fn is_any_enough(&self) -> bool {
         self.needed == 0
     }
 
-    /// Returns those that may expire while the entry goes on, ascending.
+    /// Returns the families that may expire before the entry, ascending.
     pub fn expiring(&self) -> Vec<usize> {
         (self.needed..self.all.len()).collect()
     }
 
-    /// Returns the family that holds an included column of the base table.
+    /// Returns the family of an included column of the base table.
     pub fn of_column(&self, base: &RowLayout, column: usize) -> usize {
         let Place::Packed { family, .. } = base.columns[column].place else { return 0 };
         let is_of = |one: &EntryFamily| match one {
@@ -118,7 +120,7 @@ impl EntryFamilies {
     }
 }
 
-/// Returns the families of some columns that expire apart from the row, ascending.
+/// Returns the families of some columns that expire independently of the row, ascending.
 fn expiring_families<'l>(
     base: &'l RowLayout,
     columns: &'l [usize],

@@ -1,11 +1,11 @@
-//! Secondary indexes: index rows written in the transaction that writes the data row, so that they
-//! can never disagree.
+//! Secondary indexes. Entries are written in the transaction that writes the row and in the same
+//! log record, so index and table are always consistent.
 //!
-//! * [`families`]: how long it lives.
-//! * [`entry`]: the index row of a base row, and the way back.
-//! * [`observer`]: keeps the index in step with its table.
-//! * [`build`]: fills it from rows that are there already.
-//! * [`verify`]: compares both.
+//! * [`families`]: column families and lifetimes of entries.
+//! * [`entry`]: the index row of a base row, and the base row's key of an index row.
+//! * [`observer`]: maintains the index while its table changes.
+//! * [`build`]: fills an index from existing rows.
+//! * [`verify`]: compares an index with its table.
 
 use std::sync::Arc;
 
@@ -28,57 +28,57 @@ pub use families::{EntryFamilies, EntryFamily};
 pub use observer::IndexObserver;
 pub use verify::{IndexDifference, check};
 
-/// One index, as the observer and the planner know it.
+/// The definition of one index, for the observer and the planner.
 ///
 /// The index is stored as a table with [`IndexSpec::layout`]. Its columns are, in this order: the
 /// index keys; the base table's primary key columns, in key order; the included columns.
 ///
 /// * Not unique: the row key is the index keys followed by the primary key.
 /// * Unique: the row key is the index keys; primary key and included columns are packed. If an
-///   index key is NULL, the encoded primary key is appended to the row key, because NULLs do not
-///   collide, but where they are not distinct;
-///   `RowLayout::decode_key` ignores bytes after the last key column.
+///   index key is NULL (and NULLS NOT DISTINCT is not set), the encoded primary key is appended
+///   to the row key, because NULLs are distinct; `RowLayout::decode_key` ignores bytes after the
+///   last key column.
 ///
-/// A partial index has entries of the rows only of which its predicate is true.
+/// A partial index has entries only for rows that satisfy its predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSpec {
-    /// Its name.
+    /// Name of the index.
     pub name: String,
     /// The base table, for messages.
     pub table: TableName,
-    /// Where index rows live.
+    /// The store table of index rows.
     pub store_table: TableId,
     /// No two rows agree in all index keys, unless one is NULL.
     pub unique: bool,
-    /// They do not either, but somebody else looks at that, when a statement or a transaction ends:
-    /// the entries are those of an index that is not unique.
+    /// A deferrable unique index: entries have the form of an index that is not unique, and the
+    /// session checks uniqueness at the end of a statement or transaction.
     pub unique_later: bool,
-    /// Nor if one is NULL.
+    /// NULLS NOT DISTINCT: NULL keys are equal to each other.
     pub nulls_not_distinct: bool,
-    /// The index keys, over the base row in table order; a plain column for most.
+    /// The index keys, over the base row in table order; mostly plain columns.
     pub keys: Vec<Expr>,
     /// Names of the keys, for messages: `Key (mail)=(a@x) already exists.`
     pub key_names: Vec<String>,
     /// Included columns of the base table, by position.
     pub include: Vec<usize>,
-    /// What holds of the base rows, in table order, that have an entry; `None` for all rows.
+    /// The condition on base rows, in table order, of a partial index; `None` indexes all rows.
     pub predicate: Option<Expr>,
-    /// How base rows are stored.
+    /// Storage layout of base rows.
     pub base_layout: Arc<RowLayout>,
-    /// How index rows are stored.
+    /// Storage layout of index rows.
     pub layout: Arc<RowLayout>,
     /// The families of index rows.
     pub families: EntryFamilies,
 }
 
 impl IndexSpec {
-    /// Returns whether rows with these keys do not collide, because one of them is NULL.
+    /// Returns whether rows with these keys are distinct because one key is NULL.
     pub fn are_apart(&self, keys: &[Datum]) -> bool {
         !self.nulls_not_distinct && keys.iter().any(Datum::is_null)
     }
 
-    /// Returns the columns of the base table that decide about the keys of an entry and whether
-    /// there is one, but for those of the primary key; ascending.
+    /// Returns the columns of the base table that determine the keys of an entry and its
+    /// existence, without those of the primary key; ascending.
     pub fn inputs(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         for read in self.keys.iter().chain(&self.predicate) {
@@ -92,8 +92,8 @@ impl IndexSpec {
         columns
     }
 
-    /// Returns the columns among the [inputs](Self::inputs) that may expire while the row goes on:
-    /// it has no entry then.
+    /// Returns the columns among the [inputs](Self::inputs) that may expire before the row, which
+    /// then has no entry.
     pub fn expiring_inputs(&self) -> Vec<usize> {
         let mut columns = self.inputs();
         columns.retain(|&column| self.base_layout.expires_apart(column));
@@ -104,7 +104,7 @@ impl IndexSpec {
     ///
     /// # Errors
     ///
-    /// What the predicate raises.
+    /// Those of the predicate.
     pub fn has_entry(&self, base_row: &[Datum], context: &EvalContext) -> Result<bool> {
         match &self.predicate {
             None => Ok(true),
@@ -112,13 +112,13 @@ impl IndexSpec {
         }
     }
 
-    /// Returns whether no two rows of the table agree in the keys, for all that NULLs do.
+    /// Returns whether no two rows of the table agree in the keys, except for NULLs.
     pub fn is_unique_everywhere(&self) -> bool {
         self.unique && self.predicate.is_none()
     }
 
-    /// Returns the base table's columns that the index holds: for each, its position in the base
-    /// table and in the index's layout. A functional key holds no column.
+    /// Returns the base table's columns that the index stores, as positions in the base table and
+    /// in the index's layout. Functional keys are not included.
     pub fn covered_columns(&self) -> Vec<(usize, usize)> {
         let keys = self.keys.iter().enumerate().filter_map(|(position, key)| match key {
             Expr::Column { index, .. } => Some((*index, position)),

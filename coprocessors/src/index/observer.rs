@@ -1,21 +1,23 @@
-//! Keeps an index in step with its table: for each changed row, the old entry goes and the new one
-//! comes, in the transaction that changes the row.
+//! Index observer: maintains one index while its table changes.
+//!
+//! For each changed row of a batch it adds the delete of the old entry and the put of the new one
+//! to the same transaction.
 //!
 //! # Invariants
 //!
-//! 1. Every base row, of a partial index every one of which its predicate is true, has exactly one
-//!    entry, computed from its newest version; an entry without its row does not exist. Both become
-//!    visible in one commit.
-//! 2. An entry that only one row can own (its key holds the primary key) is covered by the lock of
-//!    that row. A unique entry has a lock of its own, taken before it is looked for, so that of two
-//!    transactions with one value the second waits and then fails.
-//! 3. Within a batch entries go before others come, so that one statement may swap unique values.
-//! 4. A cell of an entry has the version and the TTL of what it goes with
-//!    ([`families`](super::families)), so that both expire at one time. Where that is not later
-//!    than what it replaces, what is there is deleted first, so that it is never hidden behind
-//!    that, whatever timestamps clients choose.
-//! 5. A cell with a TTL replaces nothing in the base table that outlives it: what was there would
-//!    be seen again, without an entry. It is deleted first, in the same mutation.
+//! 1. Every base row that satisfies the predicate (if any) has exactly one entry, computed from
+//!    its newest version, and no entry exists without its row. Both become visible in one commit.
+//! 2. An entry that belongs to one row (its key contains the primary key) is covered by the lock
+//!    of that row. A unique entry has its own lock, taken before the duplicate check, so that of
+//!    two transactions with equal values the second waits and then fails.
+//! 3. Within a batch deletes of entries precede puts, so that one statement may swap unique
+//!    values.
+//! 4. A cell of an entry has the timestamp and the TTL of the base data
+//!    ([`families`](super::families)), so that both expire at the same time. If that timestamp is
+//!    not later than the one of the replaced cell, the existing row is deleted first, so that the
+//!    new cell is visible for any timestamps that clients choose.
+//! 5. A cell with a TTL never replaces a base table cell that expires later: that cell would
+//!    reappear without an entry. It is deleted first, in the same mutation.
 
 use std::sync::Arc;
 
@@ -35,14 +37,14 @@ use crate::change::{evaluation, load_previous, net_changes, refuse_unknown_outco
 use crate::row;
 use crate::violation::{self, DuplicateKey};
 
-/// Keeps one index in step with its table.
+/// The observer that maintains one index.
 pub struct IndexObserver {
     spec: Arc<IndexSpec>,
-    /// Families of the base table that entries are computed from.
+    /// Families of the base table from which entries are computed.
     families: Vec<usize>,
 }
 
-/// What a batch does to the index.
+/// Mutations of the index table for one batch.
 #[derive(Debug, Default)]
 struct Additions {
     deletes: Vec<Mutation>,
@@ -50,7 +52,7 @@ struct Additions {
 }
 
 impl IndexObserver {
-    /// Returns an observer for this index.
+    /// Creates the observer of an index.
     pub fn new(spec: impl Into<Arc<IndexSpec>>) -> IndexObserver {
         let spec = spec.into();
         IndexObserver {
@@ -91,7 +93,7 @@ impl IndexObserver {
             (Some((delete, old_cells)), Some(key)) if key == delete.row => {
                 let cells = writer.cells(new)?;
                 if let Some(replacing) = self.replacing(key, &old_cells, cells) {
-                    // The row owns the entry: its lock covers the new version.
+                    // The row lock covers the new version, because the entry belongs to one row.
                     additions.puts.push(Mutation { locking: Locking::Covered, ..replacing });
                 }
             }
@@ -105,7 +107,7 @@ impl IndexObserver {
         Ok(())
     }
 
-    /// Returns whether what entries go with expires at the same time in both states.
+    /// Returns whether the cells behind the entry expire at the same time in both states.
     fn same_lives(&self, old: &RowState<'_>, new: &RowState<'_>) -> bool {
         let life = |cell: &FamilyCell<'_>| (cell.timestamp, cell.ttl);
         let has_ttl = |state: &RowState<'_>| state.cells().any(|cell| cell.ttl.is_some());
@@ -119,8 +121,8 @@ impl IndexObserver {
         })
     }
 
-    /// Returns the mutation that makes an entry of another one with the same key; `None` if they
-    /// are the same.
+    /// Returns the mutation that replaces an entry by another with the same key; `None` if they
+    /// are equal.
     fn replacing(&self, key: Vec<u8>, old: &EntryCells, mut new: EntryCells) -> Option<Mutation> {
         if are_alike(&self.spec, old, &new) {
             return None;
@@ -141,7 +143,7 @@ impl IndexObserver {
         Some(put(key, new, clears))
     }
 
-    /// Returns the delete of the entry of the row that `writer` took up last.
+    /// Returns the delete of the entry of the row that `writer` has read last.
     fn delete(
         &self,
         writer: &EntryWriter<'_>,
@@ -157,7 +159,7 @@ impl IndexObserver {
         mutation
     }
 
-    /// Returns the error for the rows of a batch that want a key which is taken.
+    /// Returns the duplicate key error for the rows of a batch, one of which has this index key.
     fn duplicate(
         &self,
         changes: &[Change<'_>],
@@ -173,7 +175,7 @@ impl IndexObserver {
         }
     }
 
-    /// Returns the index keys of the last row of a batch that wants a key.
+    /// Returns the index keys of the last row of a batch that has this index key.
     fn keys_of(
         &self,
         changes: &[Change<'_>],
@@ -191,8 +193,9 @@ impl IndexObserver {
 }
 
 impl Additions {
-    /// Settles what the batch does twice to one key: an entry that goes for one row and comes for
-    /// another only gets a new version. Returns the key that two rows want, if there is one.
+    /// Merges deletes and puts with the same key: an entry that is deleted for one row and put
+    /// for another becomes a put that replaces it. Returns the key that two rows of the batch
+    /// have, if any.
     fn settle(&mut self) -> Option<Vec<u8>> {
         if self.puts.len() > 1 {
             let mut taken = AHashSet::with_capacity(self.puts.len());
@@ -219,14 +222,14 @@ impl Additions {
         None
     }
 
-    /// Returns all of it, what goes first.
+    /// Returns all mutations, deletes first.
     fn into_mutations(mut self) -> Vec<Mutation> {
         self.deletes.append(&mut self.puts);
         self.deletes
     }
 }
 
-/// Has a put delete what is there before, if that may hide it.
+/// Prepends a delete of the row to a put that an existing cell may hide.
 fn clear_first(put: &mut Mutation) {
     let is_clearing = matches!(put.edits.first(), Some(Edit::DeleteRow { .. }));
     let may_be_hidden =
@@ -236,8 +239,8 @@ fn clear_first(put: &mut Mutation) {
     }
 }
 
-/// Has puts with a TTL delete what they replace, if that may outlive them. The state before is
-/// known.
+/// Prepends deletes of the cells that puts with a TTL replace and that expire later. The previous
+/// state of the rows is known.
 fn delete_what_outlives(family_count: usize, batch: &mut [Mutation]) -> store::Result<()> {
     for mutation in batch {
         let Previous::Row(cells) = &mutation.previous else { continue };
@@ -323,7 +326,7 @@ mod tests {
 
     const INDEX_TABLE: TableId = TableId(2);
 
-    /// `t (id int primary key, a int, b text, f.c int)`
+    /// Returns the layout of `t (id int primary key, a int, b text, f.c int)`.
     fn base(salt: u8) -> Arc<RowLayout> {
         let columns =
             [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
@@ -346,7 +349,7 @@ mod tests {
         with_previous(put_row(base, new), stored_row(base, old, 5))
     }
 
-    /// Runs the observer; one line for each mutation that it added.
+    /// Runs the observer and returns one line for each added mutation.
     fn added(spec: &IndexSpec, context: &FakeContext, mut batch: Vec<Mutation>) -> Vec<String> {
         IndexObserver::new(spec.clone()).pre_batch(context, &mut batch).unwrap();
         let added = context.added.borrow();
@@ -542,7 +545,7 @@ mod tests {
             }
         };
         assert_eq!(scale_of_entry(vec![put_row(&base, &row(150, 2)).expect_absent()]), 2);
-        // The same key in other looks.
+        // An equal key in another textual form.
         assert_eq!(scale_of_entry(vec![update(&base, &row(150, 2), &row(15, 1))]), 1);
         let entry = crate::index::index_entry(&spec, &row(150, 2)).unwrap().unwrap();
         let context = FakeContext::default();

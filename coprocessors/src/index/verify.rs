@@ -1,4 +1,4 @@
-//! Compares an index with its table, both ways.
+//! Index check: compares an index with its table in both directions.
 
 use ahash::AHashMap;
 use store::{CellBatch, Get, Scan, TableId, Transaction};
@@ -12,17 +12,17 @@ use crate::violation;
 /// Rows that are compared at a time.
 const CHECK_ROWS: usize = 1000;
 
-/// How an index differs from its table. An entry that expires at another time than what it
-/// represents is one with other values.
+/// Differences between an index and its table. An entry that expires at another time than its row
+/// counts as one with other values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexDifference {
     /// Rows of the table.
     pub row_count: u64,
     /// Entries of the index.
     pub entry_count: u64,
-    /// Rows whose entry is missing or holds other values.
+    /// Rows whose entry is missing or has other values.
     pub missing: u64,
-    /// Entries that no row accounts for.
+    /// Entries without a matching row.
     pub extra: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct IndexDifference {
 ///
 /// # Errors
 ///
-/// `XX001` if rows do not decode; what a functional key raises.
+/// `XX001` if rows do not decode; errors of functional keys.
 pub fn check(
     transaction: &Transaction,
     base_table: TableId,

@@ -1,8 +1,9 @@
-//! The arguments of a coprocessor: what it takes, and what `WITH (name = value, …)` says.
+//! Arguments of coprocessors: the declared parameters, and the values of
+//! `WITH (name = value, …)`.
 //!
-//! The catalog keeps arguments as they were written, names and texts; [`Arguments::read`] checks
-//! them against what the coprocessor takes and the table it is attached to. Every mistake is found
-//! when the coprocessor is attached, not when the first row is written.
+//! The catalog stores arguments as written, names and texts. [`Arguments::read`] checks them
+//! against the parameters and the table, so that mistakes are reported when the coprocessor is
+//! attached, not when the first row is written.
 
 use std::collections::BTreeMap;
 
@@ -13,50 +14,50 @@ use types::{DataType, Datum, Error, Result};
 use crate::registry::TableShape;
 use crate::violation::{INVALID_PARAMETER_VALUE, UNDEFINED_COLUMN};
 
-/// What an argument is.
+/// Kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// Any text.
     Text,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// `true` or `false`, in the spellings of SQL.
     Boolean,
-    /// A time that is always as long: an interval without months. A bare number is in seconds.
+    /// A fixed duration: an interval without months. A plain number is in seconds.
     Duration,
     /// A column of the table.
     Column,
-    /// Columns of the table, divided by commas, none of them twice.
+    /// Distinct columns of the table, separated by commas.
     Columns,
     /// The name of another table.
     Table,
 }
 
-/// Whether an argument must be given.
+/// Requirement of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// It must.
+    /// It must be present.
     Required,
-    /// It may be left out.
+    /// It may be omitted.
     Optional,
-    /// It may be left out, and is this then.
+    /// It may be omitted and then has this value.
     Default(&'static str),
 }
 
-/// One argument that a coprocessor takes.
+/// A parameter of a coprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
     /// Its name, in lower case.
     pub name: &'static str,
-    /// What it is.
+    /// Kind of its values.
     pub kind: ArgumentKind,
-    /// Whether it must be given.
+    /// Requirement: required, optional or with a default.
     pub need: Need,
-    /// What it means, in a few words.
+    /// A short description.
     pub about: &'static str,
 }
 
-/// A value, checked.
+/// A checked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Argument {
     Text(String),
@@ -67,22 +68,21 @@ enum Argument {
     Table(String),
 }
 
-/// The arguments of one attachment, checked, with defaults filled in.
+/// The checked arguments of one attachment, with defaults filled in.
 ///
-/// Each accessor answers for one kind of argument; of another kind, or of one that was left out,
-/// there is nothing.
+/// Each accessor returns `None` if the argument is of another kind or was omitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arguments {
     values: BTreeMap<&'static str, Argument>,
 }
 
 impl Arguments {
-    /// Checks what was written.
+    /// Checks the arguments of `WITH` and fills in defaults.
     ///
     /// # Errors
     ///
-    /// `22023` for a name that is not known or comes twice, a value of the wrong kind and what is
-    /// missing; `42703` for a column that the table does not have.
+    /// `22023` for an unknown or repeated name, a value of the wrong kind and a missing required
+    /// argument; `42703` for a column that the table does not have.
     pub fn read(
         coprocessor: &str,
         parameters: &[Parameter],
@@ -114,8 +114,8 @@ impl Arguments {
         Ok(Arguments { values })
     }
 
-    /// Checks what was written of arguments that others may be added to: without defaults, and
-    /// nothing is missing.
+    /// Checks a part of the arguments, to which others may be added: without defaults and without
+    /// a check for missing ones.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Arguments {
         Ok(Arguments { values })
     }
 
-    /// Returns a text.
+    /// Returns a text argument.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.values.get(name)? {
             Argument::Text(value) => Some(value),
@@ -149,7 +149,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a whole number.
+    /// Returns an integer argument.
     pub fn integer(&self, name: &str) -> Option<i64> {
         match self.values.get(name)? {
             Argument::Integer(value) => Some(*value),
@@ -157,7 +157,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a truth value.
+    /// Returns a boolean argument.
     pub fn boolean(&self, name: &str) -> Option<bool> {
         match self.values.get(name)? {
             Argument::Boolean(value) => Some(*value),
@@ -165,7 +165,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a time in microseconds.
+    /// Returns a duration in microseconds.
     pub fn duration_micros(&self, name: &str) -> Option<i64> {
         match self.values.get(name)? {
             Argument::Duration(value) => Some(*value),
@@ -194,7 +194,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the names of all other tables that arguments name.
+    /// Returns the names of all other tables in arguments.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.values.values().filter_map(|value| match value {
             Argument::Table(name) => Some(name.as_str()),
@@ -264,7 +264,7 @@ fn undefined_column(table: &TableShape, column: &str) -> Error {
     Error::new(UNDEFINED_COLUMN, message)
 }
 
-/// Returns the names of a list, folded as SQL folds them; `None` if one is empty or malformed.
+/// Returns the names of a list, case-folded as in SQL; `None` if one is empty or malformed.
 fn names(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim();
@@ -299,7 +299,8 @@ fn names(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns a time in microseconds; `None` for what is not one, has months or is not above zero.
+/// Returns a duration in microseconds; `None` if it is malformed, has months or is not above
+/// zero.
 fn duration_micros(text: &str) -> Option<i64> {
     let micros = match text.parse::<i64>() {
         Ok(seconds) => seconds.checked_mul(1_000_000)?,

@@ -1,23 +1,24 @@
-//! The table that a coprocessor writes to: what it must look like.
+//! Definition of the table that a coprocessor writes to, and the check of an existing table
+//! against it.
 
 use types::{Error, Result, SqlType};
 
 use crate::registry::TableShape;
 
-/// SQLSTATE of a table that cannot take what is written to it.
+/// SQLSTATE of a table that does not fit the definition.
 const WRONG_OBJECT_TYPE: &str = "42809";
 
-/// A table that a coprocessor needs.
+/// The definition of a coprocessor's target table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
     /// Its name.
     pub name: String,
     /// Its columns, in order.
     pub columns: Vec<ColumnDefinition>,
-    /// The first so many columns are the primary key.
+    /// The number of leading columns that form the primary key.
     pub key_count: usize,
-    /// Whether all rows are the coprocessor's own: the table must be empty when it is attached,
-    /// its rows must not expire, and nobody else may write to it.
+    /// All rows belong to the coprocessor: the table must be empty when the coprocessor is
+    /// attached, its rows must not expire, and other writes to it are rejected.
     pub is_exclusive: bool,
 }
 
@@ -28,19 +29,18 @@ pub struct ColumnDefinition {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// NULL is never written. A key column that is not so has NULL in its key.
+    /// NULL is never written. A nullable key column may have NULL in the key.
     pub not_null: bool,
 }
 
 impl TableDefinition {
-    /// Checks that a table can take the rows: it has the columns in the same order with the same
-    /// types, takes NULL where it may come, and has the same key. Further columns may follow, if
-    /// they take NULL. Salt buckets, families, versions, directions of the key and indexes are the
-    /// table's own choice.
+    /// Checks that a table fits: it has the columns in the same order with the same types, allows
+    /// NULL where the coprocessor writes it, and has the same key. Further nullable columns may
+    /// follow. Salt buckets, families, versions, key directions and indexes may differ.
     ///
     /// # Errors
     ///
-    /// `42809` with what does not fit.
+    /// `42809` with the difference.
     pub fn check(&self, coprocessor: &str, table: &TableShape) -> Result<()> {
         let misfit = |why: String| {
             let message = format!(

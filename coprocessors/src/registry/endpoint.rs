@@ -1,16 +1,17 @@
-//! Endpoints that SQL calls by name: what they declare beside [`Endpoint`], and how a call goes.
+//! Endpoints that SQL calls by name: their declaration, which extends [`Endpoint`], and the flow
+//! of a call.
 //!
 //! ```text
 //! ALTER TABLE price ATTACH COPROCESSOR histogram WITH (column = 'cents')
 //! SELECT * FROM endpoint('price', 'histogram', width => 250)
 //!   -> TableEndpoint::request      once, from the arguments of both
-//!   -> Endpoint::call              in each region, page by page, side by side
-//!   -> TableEndpoint::merge        each page, as it comes
+//!   -> Endpoint::call in each region, page by page, in parallel
+//!   -> TableEndpoint::merge each page, on arrival
 //!   -> TableEndpoint::rows         once: the answer of the statement
 //! ```
 //!
-//! All four are watched ([`AttachedEndpoint`]): a panic, an error or too much time fails the
-//! statement with the endpoint's name, and is counted.
+//! All four run under supervision ([`AttachedEndpoint`]): a panic, an error or a timeout fails
+//! the statement with the endpoint's name, and is counted.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use types::{DataType, Datum, Error, Result};
 use crate::registry::{Arguments, Parameter, TableShape};
 use crate::violation;
 
-/// A column of what an endpoint answers. It may be NULL.
+/// A column of an endpoint's answer. It may be NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerColumn {
     /// Its name, in lower case.
@@ -30,9 +31,9 @@ pub struct AnswerColumn {
     pub data_type: DataType,
 }
 
-/// A call, about to be made.
+/// The parameters of a call.
 pub struct EndpointCall<'a> {
-    /// The name of the attachment, for messages: what `AS` said, or the endpoint's own.
+    /// The name of the attachment, for messages: the name after `AS`, or the endpoint's own.
     pub name: &'a str,
     /// The table.
     pub table: &'a Arc<TableShape>,
@@ -40,47 +41,47 @@ pub struct EndpointCall<'a> {
     pub arguments: &'a Arguments,
 }
 
-/// An endpoint that SQL can call: [`Endpoint::name`] is the name that ATTACH COPROCESSOR knows it
-/// by, in lower case.
+/// An endpoint that SQL can call: [`Endpoint::name`] is its name in ATTACH COPROCESSOR, in lower
+/// case.
 pub trait TableEndpoint: Endpoint {
-    /// What the answers of the regions are put together in; begins as the default.
+    /// The merged answer of the regions; starts with its default.
     type Answer: Default;
 
-    /// What it is for, in one sentence.
+    /// Returns a one-sentence description.
     fn about(&self) -> &str;
 
-    /// The arguments it takes, given at ATTACH or in the call; the call's go before. The names
-    /// `start` and `stop` are taken: they say which rows the call is of.
+    /// Returns its parameters. Arguments may be set by ATTACH or by the call; the call's take
+    /// precedence. The names `start` and `stop` are reserved: they limit the rows of the call.
     fn parameters(&self) -> &[Parameter] {
         &[]
     }
 
-    /// The columns of its answer.
+    /// Returns the columns of its answer.
     fn columns(&self) -> &[AnswerColumn];
 
-    /// Makes what the regions are asked.
+    /// Returns the request that is sent to the regions.
     ///
     /// # Errors
     ///
-    /// What is wrong with the table or the arguments.
+    /// Those of an unsuitable table or invalid arguments.
     fn request(&self, call: &EndpointCall<'_>) -> Result<Self::Request>;
 
-    /// Adds the answer of a page. They come in any order.
+    /// Merges the response of a page. Pages arrive in any order.
     ///
     /// # Errors
     ///
-    /// Any ends the call.
+    /// Any error ends the call.
     fn merge(&self, answer: &mut Self::Answer, page: Self::Response) -> Result<()>;
 
     /// Returns the rows of the whole answer, with the declared columns.
     ///
     /// # Errors
     ///
-    /// Any ends the call.
+    /// Any error ends the call.
     fn rows(&self, request: &Self::Request, answer: Self::Answer) -> Result<Vec<Vec<Datum>>>;
 }
 
-/// A [`TableEndpoint`] of whatever request and answer.
+/// A [`TableEndpoint`] with erased request and answer types.
 pub trait CallableEndpoint: Send + Sync {
     /// [`Endpoint::name`].
     fn name(&self) -> &str;
@@ -94,11 +95,12 @@ pub trait CallableEndpoint: Send + Sync {
     /// [`TableEndpoint::columns`].
     fn columns(&self) -> &[AnswerColumn];
 
-    /// Makes a call over ranges of rows (half-open, ascending, disjoint) and returns its answer.
+    /// Calls the endpoint over ranges of rows (half-open, ascending, disjoint) and returns its
+    /// answer.
     ///
     /// # Errors
     ///
-    /// What the endpoint raises, with the name of the attachment; what the store raises.
+    /// Those of the endpoint, with the name of the attachment; those of the store.
     fn run(
         &self,
         attached: AttachedEndpoint<'_>,

@@ -1,18 +1,18 @@
-//! The coprocessors that can be attached to tables by name.
+//! Registry of the coprocessors that can be attached to tables by name.
 //!
 //! ```text
 //! ALTER TABLE t ATTACH COPROCESSOR audit WITH (table = 'log')
-//!   -> Registry::factory("audit")        is there one?
-//!   -> Arguments::read                   does it take these arguments, has t the columns?
-//!   -> CoprocessorFactory::target        the table that it writes to: made or checked
-//!   -> CoprocessorFactory::build         the observer, which joins the chain of t
-//!   -> CoprocessorFactory::fill          what follows from the rows that are there already
+//!   -> Registry::factory("audit")        finds the factory
+//!   -> Arguments::read                   checks the arguments against parameters and columns of t
+//!   -> CoprocessorFactory::target        defines the table that it writes to: created or checked
+//!   -> CoprocessorFactory::build         creates the observer, which joins the chain of t
+//!   -> CoprocessorFactory::fill          processes the existing rows
 //! ```
 //!
-//! All of it but the last step runs again whenever a chain is made anew: when the server starts,
-//! after other changes of the table. A program that has bennu inside adds factories of its own with
-//! [`Registry::add`]; [`audit`](crate::audit) is a good one to copy. Endpoints, which are attached
-//! the same way and called by name, are added with [`Registry::add_endpoint`].
+//! All steps except the last run again whenever a chain is rebuilt: when the server starts, and
+//! after other changes of the table. A program that embeds bennu adds factories with
+//! [`Registry::add`]; [`audit`](crate::audit) can serve as a template. Endpoints, which are
+//! attached in the same way and called by name, are added with [`Registry::add_endpoint`].
 
 mod argument;
 mod definition;
@@ -34,18 +34,18 @@ pub use endpoint::{AnswerColumn, CallableEndpoint, EndpointCall, TableEndpoint};
 
 use crate::violation::UNDEFINED_TABLE;
 
-/// A table as coprocessors know it.
+/// A table's definition, for coprocessors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableShape {
     /// Its id in the store.
     pub id: TableId,
     /// Its name.
     pub name: String,
-    /// The columns, in order; [`RowLayout::columns`] goes by the same index.
+    /// The columns, in the order of [`RowLayout::columns`].
     pub columns: Vec<ColumnShape>,
-    /// How rows are stored.
+    /// Storage layout of the rows.
     pub layout: Arc<RowLayout>,
-    /// What the store knows of it: families with their TTL and versions.
+    /// The descriptor in the store: families with their TTL and versions.
     pub descriptor: Arc<TableDescriptor>,
 }
 
@@ -56,7 +56,7 @@ pub struct ColumnShape {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// NULL is refused.
+    /// NULL is rejected.
     pub not_null: bool,
 }
 
@@ -67,9 +67,9 @@ impl TableShape {
     }
 }
 
-/// One coprocessor on one table, about to be built.
+/// The parameters for building one coprocessor of one table.
 pub struct Attachment<'a> {
-    /// Its name on the table, for messages: what `AS` said, or the coprocessor's own.
+    /// Its name on the table, for messages: the name after `AS`, or the coprocessor's own.
     pub name: &'a str,
     /// The table.
     pub table: &'a Arc<TableShape>,
@@ -77,16 +77,16 @@ pub struct Attachment<'a> {
     pub arguments: &'a Arguments,
     /// The clock, for observers that write the time.
     pub env: &'a Arc<dyn Env>,
-    /// The other tables that arguments name, as far as they exist.
+    /// The existing tables among those named by arguments.
     pub others: &'a [Arc<TableShape>],
 }
 
 impl Attachment<'_> {
-    /// Returns a table that an argument of kind [`ArgumentKind::Table`] names.
+    /// Returns a table named by an argument of kind [`ArgumentKind::Table`].
     ///
     /// # Errors
     ///
-    /// `42P01` if there is none.
+    /// `42P01` if it does not exist.
     pub fn other(&self, parameter: &str) -> Result<Arc<TableShape>> {
         let name = self.arguments.table(parameter).unwrap_or_default();
         let found = self.others.iter().find(|table| table.name == name);
@@ -96,74 +96,75 @@ impl Attachment<'_> {
     }
 }
 
-/// Makes one kind of coprocessor.
+/// A factory of one kind of coprocessor.
 pub trait CoprocessorFactory: Send + Sync {
-    /// The name that ATTACH COPROCESSOR knows it by, in lower case.
+    /// Returns its name in ATTACH COPROCESSOR, in lower case.
     fn name(&self) -> &str;
 
-    /// What it is for, in one sentence.
+    /// Returns a one-sentence description.
     fn about(&self) -> &str;
 
-    /// The arguments it takes.
+    /// Returns its parameters.
     fn parameters(&self) -> &[Parameter] {
         &[]
     }
 
-    /// Whether it can watch any table, so that the configuration file may attach it to all of them.
+    /// Returns whether it can observe any table, so that the configuration file may attach it to
+    /// all.
     fn suits_every_table(&self) -> bool {
         false
     }
 
-    /// Where it stands in the chain unless ATTACH says otherwise; `None`: where all others stand.
+    /// Returns its default priority in the chain, which ATTACH may override; `None` is the
+    /// general default.
     fn default_priority(&self) -> Option<i32> {
         None
     }
 
-    /// Whether rows go by themselves because of it. What is kept of every row (an index, and
-    /// coprocessors that say [`CoprocessorFactory::follows_every_row`]) cannot be on the same
-    /// table.
+    /// Returns whether it makes rows expire. Such a coprocessor excludes from its table
+    /// everything that depends on each row: indexes, and coprocessors with
+    /// [`CoprocessorFactory::follows_every_row`].
     fn expires_rows(&self) -> bool {
         false
     }
 
-    /// Whether what it keeps is wrong if a row goes without being deleted.
+    /// Returns whether its derived data becomes wrong if a row disappears without a delete.
     fn follows_every_row(&self) -> bool {
         false
     }
 
-    /// The table that it writes to, if it has one: named by an argument of kind
-    /// [`ArgumentKind::Table`]. ATTACH creates it, or checks that what is there can take the rows.
+    /// Returns the definition of the table that it writes to, if any: the one in an argument of
+    /// kind [`ArgumentKind::Table`]. ATTACH creates it, or checks that an existing table fits.
     ///
     /// # Errors
     ///
-    /// What is wrong with the table or the arguments.
+    /// Those of an unsuitable table or invalid arguments.
     fn target(&self, attachment: &Attachment<'_>) -> Result<Option<TableDefinition>> {
         let _ = attachment;
         Ok(None)
     }
 
-    /// Makes the observer. All tables that arguments name exist.
+    /// Creates the observer. All tables named by arguments exist.
     ///
     /// # Errors
     ///
-    /// What is wrong with the table or the arguments.
+    /// Those of an unsuitable table or invalid arguments.
     fn build(&self, attachment: &Attachment<'_>) -> Result<Arc<dyn RegionObserver>>;
 
-    /// Brings what the coprocessor keeps up to the rows that are there when it is attached, in the
-    /// transaction that attaches it. The observer is in the chain already; nobody else writes to
-    /// the table.
+    /// Processes the rows that exist when the coprocessor is attached, in the transaction that
+    /// attaches it. The observer is already in the chain; there are no concurrent writers.
     ///
     /// # Errors
     ///
-    /// Any error refuses the attachment.
+    /// Any error rejects the attachment.
     fn fill(&self, attachment: &Attachment<'_>, transaction: &Transaction) -> store::Result<()> {
         let _ = (attachment, transaction);
         Ok(())
     }
 }
 
-/// What can be attached, by name. [`shipped`](crate::shipped::registry) begins with what this crate
-/// has.
+/// The registered coprocessors, by name. [`shipped`](crate::shipped::registry) returns one with
+/// those of this crate.
 #[derive(Clone, Default)]
 pub struct Registry {
     factories: BTreeMap<String, Arc<dyn CoprocessorFactory>>,
@@ -171,13 +172,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds a factory, in the place of what has the same name.
+    /// Adds a factory and replaces an existing entry of the same name.
     pub fn add(&mut self, factory: Arc<dyn CoprocessorFactory>) {
         self.endpoints.remove(factory.name());
         self.factories.insert(factory.name().to_owned(), factory);
     }
 
-    /// Adds an endpoint, in the place of what has the same name.
+    /// Adds an endpoint and replaces an existing entry of the same name.
     pub fn add_endpoint(&mut self, endpoint: Arc<dyn CallableEndpoint>) {
         self.factories.remove(endpoint.name());
         self.endpoints.insert(endpoint.name().to_owned(), endpoint);
@@ -203,7 +204,7 @@ impl Registry {
         self.endpoints.values()
     }
 
-    /// Returns the names of all, in order.
+    /// Returns all names, sorted.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.factories.keys().chain(self.endpoints.keys()).map(String::as_str).collect();

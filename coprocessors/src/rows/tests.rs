@@ -1,4 +1,5 @@
-//! Decoded columns of cells and of slices, of all rows and of some, against those of the cells.
+//! Tests of decoding: columns from cells and from slices, for all rows and for selections, are
+//! equal.
 
 use super::*;
 use crate::columns::value_layout;
@@ -51,7 +52,7 @@ fn value(data_type: DataType, n: u64) -> Datum {
         DataType::Numeric => {
             Datum::Numeric(Numeric::from_mantissa(i128::from(signed % 1000), n as u32 % 4))
         }
-        // Now and then so long that ends take four bytes.
+        // Occasionally so long that ends take four bytes.
         DataType::Text if n.is_multiple_of(97) => Datum::Text("x".repeat(70_000).into()),
         DataType::Text => Datum::Text(format!("text {}", n % 1000).into()),
         DataType::Bytea => Datum::Bytea(vec![n as u8; n as usize % 20].into()),
@@ -59,7 +60,7 @@ fn value(data_type: DataType, n: u64) -> Datum {
     }
 }
 
-/// Makes a table of columnar blocks.
+/// Creates a table of columnar blocks.
 fn create(store: &Arc<Store>, family: FamilyDescriptor) {
     let table = TableDescriptor {
         id: TABLE,
@@ -74,7 +75,7 @@ fn create(store: &Arc<Store>, family: FamilyDescriptor) {
     store.create_table(table).unwrap();
 }
 
-/// Commits rows of a schema.
+/// Commits rows of one schema.
 fn put(store: &Arc<Store>, rows: impl Iterator<Item = Mutation>) {
     let transaction = store.begin(TransactionOptions::default());
     transaction.mutate(TABLE, rows.collect()).unwrap();
@@ -94,8 +95,8 @@ fn row(id: i64, seed: u64, nulls: u16) -> Vec<Datum> {
     columns.collect()
 }
 
-/// Checks that all columns of all rows, and of some, are those of the cells; returns how many rows
-/// came as slices.
+/// Checks that all columns of all rows, and of selections, equal those from cells; returns the
+/// number of rows that were read as slices.
 fn read(store: &Arc<Store>, layout: &Arc<RowLayout>, columns: &[usize]) -> usize {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
@@ -112,7 +113,7 @@ fn read(store: &Arc<Store>, layout: &Arc<RowLayout>, columns: &[usize]) -> usize
     let (mut start, mut count, mut more) = (0, 0, true);
     while more {
         rows.clear();
-        // Blocks are cut.
+        // The limit cuts blocks.
         more = rows.read(&mut scanner, 7).unwrap();
         let all: Vec<u32> = (start..start + rows.row_count() as u32).collect();
         for some in [None, Some(vec![]), Some((0..rows.row_count() as u32).step_by(3).collect())] {
@@ -155,15 +156,15 @@ proptest! {
         }));
         store.flush(TABLE).unwrap();
         let all: Vec<usize> = (0..TYPES.len()).collect();
-        // Rows of a schema that the layout does not know are kept whole and read as rows.
+        // Rows of a schema unknown to the layout are stored whole and read as rows.
         let as_columns = if old_schema { 0 } else { rows.len() };
         for columns in [&all[..], &[0], &[9, 5, 3], &[15, 0, 2], &[]] {
             prop_assert_eq!(read(&store, &layout, columns), as_columns);
         }
     }
 
-    /// Before columns are added rows lie in blocks of their own, and after the next merge beside
-    /// others; added columns have what the table says where a row has none.
+    /// Rows that were written before columns were added are in separate blocks, and after the
+    /// next compaction in blocks with others. They have the default of an added column.
     #[test]
     fn columns_that_were_added_are_read_of_all_rows(
         rows in prop::collection::vec((any::<u64>(), any::<u16>(), any::<bool>()), 1..60),
@@ -189,7 +190,7 @@ proptest! {
         for is_merged in [false, true] {
             for columns in [&all[..], &[0], &[15, 3], &[15, 0, 2], &[]] {
                 let as_columns = read(&store, &layouts[1], columns);
-                // In two files, rows between those of the other one come as rows.
+                // With two files, rows between those of the other file are read as rows.
                 prop_assert!(!is_merged || as_columns == rows.len());
             }
             store.compact(TABLE, true).unwrap();
@@ -197,7 +198,7 @@ proptest! {
     }
 }
 
-/// Returns the layout of the first columns, and that of all, the others added later.
+/// Returns two layouts: of the first columns, and of all with the others added later.
 fn schemas(column_count: usize) -> [Arc<RowLayout>; 2] {
     let columns = TYPES.map(|data_type| (data_type, 0));
     let keys = [key(0, false), key(1, false)];

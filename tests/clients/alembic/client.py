@@ -70,7 +70,7 @@ def main():
     with engine.begin() as connection:
         check(connection.execute(sa.text("select a.name, a.born, b.title, b.price from author a join book b on b.author_id = a.id")).all(), [("a", None, "b", None)])
         check(connection.execute(sa.text("select count(*) from pg_constraint where conname = 'author_name_key'")).scalar(), 1)
-    # Back again: types get narrower, columns and tables go.
+    # Downgrade: types become narrower, columns and tables are dropped.
     check(migrate(engine, first()) > 0, True)
     check(differences(engine, first()), [])
     with engine.begin() as connection:

@@ -87,7 +87,7 @@ def transactions():
         except IntegrityError:
             pass
         Author.objects.create(name="new")
-    # The foreign keys are deferred: a row may come before the one that it refers to.
+    # The foreign keys are deferred: a row may be inserted before the row that it references.
     with transaction.atomic():
         Book.objects.create(id=9000, author_id=9000, title="early")
         Author.objects.create(id=9000, name="late")

@@ -1,4 +1,4 @@
-//! `bit_and`, `bit_or`, `bit_xor` and `any_value`.
+//! Bitwise aggregates: `bit_and`, `bit_or`, `bit_xor`; and `any_value`.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::function::combined;
 use crate::vector::{Vector, VectorData};
 
-/// How two integers become one.
+/// A bitwise operation on two integers.
 pub(super) type Combine = fn(i64, i64) -> i64;
 
-/// Integers of which each bit is computed apart. Shorter ones are kept with their sign.
+/// Bitwise aggregates of integers. Narrower types are sign-extended.
 pub(super) struct Bits {
     data_type: DataType,
     combine: Combine,
@@ -85,9 +85,9 @@ impl Accumulator for Bits {
     }
 }
 
-/// Bit strings of one length of which each bit is computed apart.
+/// Bitwise aggregates of bit strings of equal length.
 pub(super) struct BitStrings {
-    /// What errors call it, and how two bytes become one.
+    /// Name of the operation for errors, and the operation on bytes.
     operation: (&'static str, fn(u8, u8) -> u8),
     states: Vec<Datum>,
     heap_bytes: usize,
@@ -146,7 +146,7 @@ impl Accumulator for BitStrings {
     }
 }
 
-/// `any_value`: the first that comes.
+/// `any_value`: the first value of each group.
 #[derive(Default)]
 pub(super) struct AnyValue {
     values: Vec<Datum>,

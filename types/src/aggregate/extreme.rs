@@ -1,6 +1,6 @@
-//! `min`, `max`, `bool_and` and `bool_or`.
+//! Extremes: `min`, `max`, `bool_and` and `bool_or`.
 //!
-//! Of values that are equal and look different, such as 0 and -0, the last one counts, but of
+//! Of equal values with different text, such as 0 and -0, the last one is the result; of
 //! `char(n)` the first, as in PostgreSQL.
 
 use std::cmp::Ordering;
@@ -14,20 +14,20 @@ use crate::datum::{Datum, compare_floats};
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
 
-/// The best value of each group, by representation. Meaningless where the group is not yet seen.
+/// The best value of each group, by representation. Undefined for groups without a value.
 enum Best {
     /// Integers, dates and times.
     Integers(Vec<i64>),
     /// Floats.
     Floats(Vec<f64>),
-    /// All else.
+    /// All other types.
     Datums(Vec<Datum>),
 }
 
 /// `min` and `max`.
 pub(super) struct Extreme {
     data_type: DataType,
-    /// What a better value is, compared with the best so far.
+    /// Ordering of a better value relative to the best so far.
     wanted: Ordering,
     seen: Vec<bool>,
     best: Best,
@@ -100,7 +100,7 @@ impl Extreme {
         }
     }
 
-    /// Returns whether the value of a row is better than the best of a group that has one.
+    /// Returns whether the value of a row is better than the best of a group with a value.
     fn improves(&self, group: usize, argument: &Vector, index: usize) -> bool {
         let Best::Datums(best) = &self.best else {
             unreachable!("other values are kept as datums");
@@ -192,7 +192,7 @@ impl Accumulator for Extreme {
     }
 
     fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
-        // The best of some rows is a value like any.
+        // A partial best value is fed like any value.
         self.update(groups, &[&columns[0]])
     }
 

@@ -1,4 +1,5 @@
-//! Aggregates that make one value of all values: `array_agg`, `string_agg` and those of JSON.
+//! Aggregates that collect all values into one: `array_agg`, `string_agg`, and the JSON
+//! aggregates.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::vector::Vector;
 
 /// `array_agg`, of values or of arrays.
 pub(super) struct Arrays {
-    /// Whether the values are arrays, which become one of a dimension more.
+    /// The values are arrays, which become an array with one more dimension.
     of_arrays: bool,
     arrays: Vec<Array>,
     byte_count: usize,
@@ -137,12 +138,12 @@ impl Accumulator for Arrays {
     }
 }
 
-/// What `string_agg` has joined, the delimiter of the first value in front, which counts only
-/// behind other values.
+/// State of `string_agg`: the joined values. The first value's delimiter is in front and counts
+/// only when the state is appended to another.
 #[derive(Debug, Clone, Default)]
 struct Joined {
     bytes: Vec<u8>,
-    /// Where the first value begins; `None`: there is none.
+    /// Start of the first value; `None` if there is none.
     start: Option<usize>,
 }
 
@@ -235,14 +236,14 @@ impl Accumulator for Strings {
     }
 }
 
-/// `json_agg` and `json_object_agg`: text that grows.
+/// `json_agg` and `json_object_agg`: growing text.
 pub(super) struct JsonTexts {
-    /// Whether keys and values come, or values only.
+    /// Keys and values are fed, not only values.
     of_pairs: bool,
-    /// Whether each value but the first begins a line: arrays and rows do.
+    /// Each value but the first starts a new line: for arrays and rows.
     by_line: bool,
     context: EvalContext,
-    /// What stands between the brackets; empty: nothing came.
+    /// The text between the brackets; empty if no value was fed.
     states: Vec<String>,
     byte_count: usize,
 }
@@ -271,7 +272,7 @@ impl JsonTexts {
     }
 }
 
-/// Returns a context that knows only what the text of values depends on, and the flag.
+/// Returns a context with only the text style and the interrupt flag.
 fn zone_of(context: &EvalContext) -> EvalContext {
     EvalContext { style: context.style.clone(), ..EvalContext::default() }
 }
@@ -341,7 +342,7 @@ impl Accumulator for JsonTexts {
 pub(super) struct JsonValues {
     of_pairs: bool,
     context: EvalContext,
-    /// Keys (of an array empty ones) and values.
+    /// Keys (empty for arrays) and values.
     states: Vec<Vec<(Arc<str>, Json)>>,
     byte_count: usize,
 }

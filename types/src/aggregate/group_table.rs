@@ -1,8 +1,9 @@
-//! Which group a row belongs to: a hash table from key values to group numbers.
+//! Group table: a hash table from key values to group numbers, for GROUP BY and DISTINCT.
 //!
-//! One or two key columns of fixed width become a number or two, without a byte on the heap. Other
-//! keys are written as bytes, equal for equal values: `1.0` and `1.00` are one group, as are `char`
-//! values that differ in trailing blanks. A run of rows with the same key looks it up once.
+//! One or two key columns of fixed width are hashed as one or two numbers, without heap memory.
+//! Other keys are encoded as bytes, equal for equal values: `1.0` and `1.00` are one group, and
+//! so are `char` values that differ in trailing blanks. A run of rows with equal keys needs one
+//! look-up.
 
 use ahash::{AHashMap, RandomState};
 
@@ -12,13 +13,13 @@ use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
 use crate::vector::{Vector, VectorData};
 
-/// Groups rows by the values of key columns: a hash table from key to group number.
+/// Hash table from the values of key columns to group numbers.
 ///
-/// NULLs are equal to each other here, as GROUP BY and DISTINCT want.
+/// NULLs are equal to each other, as in GROUP BY and DISTINCT.
 pub struct GroupTable {
     key_types: Vec<DataType>,
     index: Index,
-    /// The key values of each group, as they first came.
+    /// The key values of each group, from its first row.
     keys: Keys,
 }
 
@@ -26,15 +27,15 @@ pub struct GroupTable {
 struct Keys {
     columns: Vec<Vector>,
     group_count: usize,
-    /// What numerics and nested values among them hold beside their columns.
+    /// Heap bytes of numerics and nested values outside their columns.
     heap_bytes: usize,
 }
 
-/// From keys to groups.
+/// Hash index from keys to groups.
 enum Index {
     /// No key columns: one group, if there are rows.
     Single,
-    /// One column of fixed width; the group of NULL apart.
+    /// One column of fixed width; NULL has a separate group.
     One { groups: AHashMap<u64, u32>, null: Option<u32> },
     /// Two columns of fixed width.
     Two(AHashMap<TwoKeys, u32>),
@@ -42,7 +43,7 @@ enum Index {
     Bytes { groups: AHashMap<Box<[u8]>, u32>, key_bytes: usize },
 }
 
-/// Two values of at most 64 bits, and which of them are NULL.
+/// Two values of at most 64 bits, and a mask of NULLs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct TwoKeys {
     values: [u64; 2],
@@ -50,13 +51,13 @@ struct TwoKeys {
 }
 
 impl GroupTable {
-    /// Returns an empty table for keys of these types.
+    /// Creates an empty table for keys of these types.
     pub fn new(key_types: &[DataType]) -> GroupTable {
         GroupTable::with_payload(key_types, key_types.len())
     }
 
-    /// Returns an empty table for columns of these types, of which the first ones are the key. Of
-    /// the others each group keeps what came with its first row.
+    /// Creates an empty table for columns of these types, of which the first `key_count` are the
+    /// key. The other columns of a group have the values of its first row.
     pub fn with_payload(types: &[DataType], key_count: usize) -> GroupTable {
         let key_types = &types[..key_count];
         let index = match key_types {
@@ -92,7 +93,7 @@ impl GroupTable {
         }
     }
 
-    /// Writes the group number of each row into `groups`; [`u32::MAX`] where the key is new.
+    /// Writes the group number of each row into `groups`; [`u32::MAX`] for unknown keys.
     pub fn find(&self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
         const NONE: u32 = u32::MAX;
         groups.clear();
@@ -195,14 +196,14 @@ impl GroupTable {
         self.keys.group_count
     }
 
-    /// Returns the key values of groups `range`, a vector for each key column.
+    /// Returns the key values of groups `range`, one vector per key column.
     pub fn keys(&self, range: std::ops::Range<usize>) -> Vec<Vector> {
         let number = |group| u32::try_from(group).expect("groups are numbered in 32 bits");
         let selection: Vec<u32> = (number(range.start)..number(range.end)).collect();
         self.keys.columns.iter().map(|column| column.take(&selection)).collect()
     }
 
-    /// Returns the key values of all groups, a vector for each key column.
+    /// Returns the key values of all groups, one vector per key column.
     pub fn into_keys(self) -> Vec<Vector> {
         self.keys.columns
     }
@@ -226,7 +227,7 @@ impl GroupTable {
 }
 
 impl Keys {
-    /// Numbers a new group with the key of a row.
+    /// Adds a group with the key of a row and returns its number.
     fn push(&mut self, keys: &[&Vector], row: usize) -> u32 {
         for (stored, column) in self.columns.iter_mut().zip(keys) {
             self.heap_bytes += match &column.data {
@@ -242,8 +243,7 @@ impl Keys {
     }
 }
 
-/// Returns a number for each row, the same one for equal keys, in this process: what spreads rows
-/// over partitions.
+/// Returns a hash of each row's key, equal for equal keys within this process, for partitioning.
 pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) -> Vec<u64> {
     if !key_types.is_empty() && key_types.iter().all(|data_type| is_fixed(*data_type)) {
         return fixed_hashes(keys, row_count);
@@ -262,7 +262,7 @@ pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) ->
 
 /// Returns [`key_hashes`] of columns of fixed width.
 fn fixed_hashes(keys: &[&Vector], row_count: usize) -> Vec<u64> {
-    /// Bits of no number that is likely to be a key.
+    /// An arbitrary value that is unlikely to be a key.
     const NULL: u64 = 0x6a09_e667_f3bc_c908;
     let mut hashes = vec![0; row_count];
     let mut bits = vec![0; row_count];
@@ -277,14 +277,14 @@ fn fixed_hashes(keys: &[&Vector], row_count: usize) -> Vec<u64> {
     hashes
 }
 
-/// Returns bits of which each depends on all of `bits` (the end of MurmurHash3).
+/// Returns well-mixed bits (the finalizer of MurmurHash3).
 fn mixed(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let bits = (bits ^ (bits >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     bits ^ (bits >> 33)
 }
 
-/// Returns whether values of a type are at most 64 bits.
+/// Returns whether values of a type have at most 64 bits.
 fn is_fixed(data_type: DataType) -> bool {
     matches!(
         data_type.representation(),
@@ -316,8 +316,8 @@ fn two_keys(columns: &[&Vector], row_count: usize) -> Vec<TwoKeys> {
     keys
 }
 
-/// Calls `put` with each row of a column of fixed width and bits that are the same for equal
-/// values; for NULL they are any.
+/// Calls `put` with each row of a column of fixed width and bits that are equal for equal values;
+/// arbitrary bits for NULL.
 fn for_each_bits(vector: &Vector, mut put: impl FnMut(usize, u64)) {
     fn each<T: Copy>(values: &[T], bits: impl Fn(T) -> u64, put: &mut impl FnMut(usize, u64)) {
         for (row, value) in values.iter().enumerate() {
@@ -341,18 +341,18 @@ fn for_each_bits(vector: &Vector, mut put: impl FnMut(usize, u64)) {
     }
 }
 
-/// Returns the same bits for floats that are equal in SQL.
+/// Returns equal bits for floats that are equal in SQL.
 fn float_bits(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
     } else {
-        // Adding zero makes 0 of -0.
+        // Adding zero turns -0 into 0.
         (value + 0.0).to_bits()
     }
 }
 
-/// Appends a value to a key: a byte that tells NULL, then bytes that are equal for equal values and
-/// whose length is fixed by the type or written before them.
+/// Appends a value to a key: a NULL flag, then bytes that are equal for equal values. Their
+/// length is fixed by the type or precedes them.
 fn write_key(vector: &Vector, row: usize, data_type: DataType, key: &mut Vec<u8>) {
     if vector.is_null(row) {
         key.push(0);

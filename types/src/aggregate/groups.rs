@@ -1,5 +1,5 @@
-//! The groups of some rows, with the states of each aggregate: what regions and the session compute
-//! with, and the parts of it that go from one to the other.
+//! Aggregation of rows by group: group keys with the states of each aggregate. Regions compute
+//! partial groups, and the session merges them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use crate::error::Result;
 use crate::expr::{EvalContext, Expr};
 use crate::vector::{Batch, Vector};
 
-/// See the module.
+/// The groups of an aggregation.
 pub struct Groups {
     group_by: Vec<Expr>,
     aggregates: Vec<Aggregate>,
-    /// `None` without group keys: there is one group, with or without rows.
+    /// `None` without group keys: there is exactly one group, even without rows.
     table: Option<GroupTable>,
     states: Vec<AggregateStates>,
-    /// Reused from batch to batch.
+    /// Group numbers of a batch; reused.
     numbers: Vec<u32>,
 }
 
-/// What [`Groups`] have gathered of a part of the rows.
+/// Partial result of a part of the rows.
 #[derive(Debug, Clone, Default)]
 pub struct PartialGroups {
     /// The group keys: group `g` is row `g` of each vector.
     pub keys: Vec<Vector>,
-    /// For each aggregate the states of all groups, under the same numbers.
+    /// For each aggregate the states of all groups, by group number.
     pub partials: Vec<PartialStates>,
     /// The number of groups. Without group keys 1, even if there was no row.
     pub group_count: usize,
 }
 
 impl PartialGroups {
-    /// Returns no groups with the same columns, none of which are those of kept rows.
+    /// Returns an empty result with the same columns.
     pub(super) fn emptied(&self) -> PartialGroups {
         let none = |columns: &[Vector]| columns.iter().map(|column| column.take(&[])).collect();
         let partials = self.partials.iter().map(|partial| match partial {
@@ -45,8 +45,8 @@ impl PartialGroups {
         PartialGroups { keys: none(&self.keys), partials: partials.collect(), group_count: 0 }
     }
 
-    /// Appends some groups of others with the same columns, whose aggregates keep no rows. A key
-    /// may come twice then.
+    /// Appends some groups of another result with the same columns, whose aggregates keep no
+    /// rows. Keys may repeat.
     pub(super) fn append_rows(&mut self, other: &PartialGroups, groups: Range<usize>) {
         let append = |to: &mut [Vector], from: &[Vector]| {
             to.iter_mut().zip(from).for_each(|(to, from)| to.append_rows(from, groups.clone()));
@@ -60,7 +60,7 @@ impl PartialGroups {
         self.group_count += groups.len();
     }
 
-    /// Takes all groups out and keeps the memory.
+    /// Removes all groups and retains the memory.
     pub fn clear(&mut self) {
         let partials = self.partials.iter_mut().flat_map(|partial| match partial {
             PartialStates::States(columns) | PartialStates::Rows(columns) => columns,
@@ -79,7 +79,7 @@ impl PartialGroups {
 }
 
 impl Groups {
-    /// Returns the groups of no rows; without group keys there is one.
+    /// Creates an empty aggregation; without group keys it has one group.
     pub fn new(group_by: &[Expr], aggregates: &[Aggregate], context: &EvalContext) -> Groups {
         let key_types: Vec<DataType> = group_by.iter().map(Expr::data_type).collect();
         let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
@@ -97,7 +97,7 @@ impl Groups {
         }
     }
 
-    /// Adds rows, over whose columns keys and aggregates are computed.
+    /// Adds the rows of a batch, the input of key and argument expressions.
     ///
     /// # Errors
     ///
@@ -110,11 +110,11 @@ impl Groups {
         states.into_iter().try_for_each(|states| states.feed(&self.numbers, batch, context))
     }
 
-    /// Adds what was gathered of other rows.
+    /// Merges a partial result of other rows.
     ///
     /// # Errors
     ///
-    /// Overflow of a state; `XX001` for a state that is none.
+    /// Overflow of a state; `XX001` for a malformed state.
     pub fn merge(&mut self, part: &PartialGroups) -> Result<()> {
         if part.group_count == 0 {
             return Ok(());
@@ -124,7 +124,7 @@ impl Groups {
         states.into_iter().try_for_each(|(states, partial)| states.merge(partial, &self.numbers))
     }
 
-    /// Numbers the rows' groups and makes room for new ones.
+    /// Assigns group numbers to rows and resizes the states for new groups.
     fn assign(&mut self, keys: &[&Vector], row_count: usize) {
         let Some(table) = &mut self.table else {
             self.numbers.clear();
@@ -150,8 +150,8 @@ impl Groups {
         self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
     }
 
-    /// Returns the rows of a batch as groups, each in one of its own: a key may come twice. For
-    /// rows of which hardly any two are of one group, and aggregates that keep no rows.
+    /// Returns each row of a batch as a separate group; keys may repeat. For rows with few common
+    /// groups, and aggregates that keep no rows.
     ///
     /// # Errors
     ///
@@ -172,12 +172,12 @@ impl Groups {
         Ok(PartialGroups { keys, partials, group_count })
     }
 
-    /// Returns whether an aggregate keeps rows up to the end.
+    /// Returns whether an aggregate buffers rows until the end.
     pub fn keeps_rows(&self) -> bool {
         self.aggregates.iter().any(Aggregate::keeps_rows)
     }
 
-    /// Returns what was gathered, and begins anew.
+    /// Returns the partial result and starts with no groups again.
     ///
     /// # Errors
     ///
@@ -192,11 +192,11 @@ impl Groups {
         self.group_by.iter().map(Expr::data_type).collect()
     }
 
-    /// Returns what was gathered.
+    /// Returns the partial result.
     ///
     /// # Errors
     ///
-    /// `57014` if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn into_partial(self) -> Result<PartialGroups> {
         let group_count = self.group_count();
         let keys = self.table.map_or_else(Vec::new, GroupTable::into_keys);
@@ -206,12 +206,12 @@ impl Groups {
         Ok(PartialGroups { keys, partials, group_count })
     }
 
-    /// Returns some groups: their keys, then the results of the aggregates. Nothing can be added
-    /// any more.
+    /// Returns some groups: their keys, then the results of the aggregates. No rows can be added
+    /// afterwards.
     ///
     /// # Errors
     ///
-    /// What the aggregates raise, for example `22003` for a sum out of range.
+    /// Those of the aggregates, for example `22003` for a sum out of range.
     pub fn finish(&mut self, groups: Range<usize>) -> Result<Batch> {
         let row_count = groups.len();
         let keys = self.table.as_ref().map_or_else(Vec::new, |table| table.keys(groups.clone()));

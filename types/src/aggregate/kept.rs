@@ -1,8 +1,8 @@
-//! The rows of an aggregate that needs all of them at the end: of DISTINCT once each, of ORDER BY
-//! and WITHIN GROUP in their order.
+//! Row buffer of aggregates that need all rows at the end: deduplicated for DISTINCT, sorted for
+//! ORDER BY and WITHIN GROUP.
 //!
-//! A row is the number of its group, then what it is sorted and told apart by, then those arguments
-//! that are not among that ([`Aggregate::kept_expressions`]).
+//! A buffered row is the number of its group, the sort or DISTINCT keys, and the arguments that
+//! are not among these ([`Aggregate::kept_expressions`]).
 
 use super::group_table::GroupTable;
 use super::{Accumulator, Aggregate};
@@ -13,28 +13,28 @@ use crate::interrupt::{self, Interrupt};
 use crate::order::{KeyOrder, compare_rows};
 use crate::vector::{Vector, VectorData};
 
-/// See the module.
+/// The row buffer of one aggregate.
 pub(super) struct Kept {
-    /// What the rows hold behind the group.
+    /// The expressions of a buffered row, after the group number.
     pub(super) expressions: Vec<Expr>,
     orders: Vec<KeyOrder>,
-    /// Whether rows are fed in their order; else as they came.
+    /// Rows are fed in sort order, otherwise in input order.
     is_sorted: bool,
-    /// Where each argument stands behind the group.
+    /// Position of each argument after the group number.
     places: Vec<usize>,
     rows: Rows,
     interrupt: Interrupt,
 }
 
 enum Rows {
-    /// Each that differs in group and keys.
+    /// The rows that differ in group or keys.
     Distinct(GroupTable),
-    /// All, and what they hold beside their columns.
+    /// All rows, and their heap bytes outside the columns.
     All { columns: Vec<Vector>, heap_bytes: usize },
 }
 
 impl Kept {
-    /// Returns no rows; `None` if the aggregate takes rows as they come.
+    /// Creates an empty buffer; `None` if the aggregate is fed directly.
     pub(super) fn new(aggregate: &Aggregate, interrupt: &Interrupt) -> Option<Kept> {
         if !aggregate.keeps_rows() {
             return None;
@@ -89,7 +89,7 @@ impl Kept {
 
     /// Feeds the rows to an accumulator.
     pub(super) fn feed(self, accumulator: &mut dyn Accumulator) -> Result<()> {
-        /// Rows fed at a time: their arguments are there twice.
+        /// Rows that are fed at a time, whose arguments are copied.
         const ROWS: usize = 4096;
         let (orders, is_sorted, places) =
             (self.orders.clone(), self.is_sorted, self.places.clone());
@@ -122,7 +122,7 @@ impl Kept {
     }
 }
 
-/// Returns the rows by group and keys. Rows that sort alike stay in the order in which they came.
+/// Returns the rows by group and keys. The sort is stable.
 fn sorted(
     groups: &[u32],
     keys: &[Vector],
@@ -139,7 +139,7 @@ fn sorted(
     let values: Vec<u32> = all.clone().filter(|row| !first.is_null(*row as usize)).collect();
     let (numbers, are_exact) = order.numbers(first, &values);
     let mut numbers = numbers.into_iter();
-    // Group and place of a NULL, the number of the first key, the row.
+    // Group and position of NULL, first key as a number, row.
     let item = |row: u32| {
         let group = u64::from(groups[row as usize]) << 2;
         match first.is_null(row as usize) {
@@ -148,7 +148,7 @@ fn sorted(
         }
     };
     let items: Vec<(u64, u64, u32)> = all.map(item).collect();
-    // Where the numbers of two rows are equal, the keys from here on decide.
+    // Keys that decide if the numbers are equal.
     let rest = usize::from(are_exact)..;
     let (rest_of_keys, rest_of_orders) = (&keys[rest.clone()], &orders[rest]);
     let items = interrupt::sort(items, interrupt, |a, b| {

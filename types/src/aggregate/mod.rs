@@ -1,11 +1,11 @@
-//! Aggregates as states that can be fed, merged and finished, so that regions compute parts of an
-//! answer and the session puts them together.
+//! Aggregates as mergeable states: regions compute partial states of their rows, and the session
+//! merges and finishes them.
 //!
 //! Types and results are PostgreSQL's: `sum(int4)` is bigint, `sum(int8)` and `avg(int)` numeric,
 //! `sum(float8)` double; an aggregate over no rows is NULL, `count` 0.
 //!
-//! [`AggregateStates`] holds the states of all groups side by side, typed, and is fed batches;
-//! [`GroupTable`] says which group a row belongs to.
+//! [`AggregateStates`] stores the states of all groups in typed arrays and is fed batches;
+//! [`GroupTable`] assigns rows to groups.
 
 mod bits;
 mod extreme;
@@ -60,7 +60,7 @@ use sketch::DistinctSketches;
 use sum::{Count, FloatSum, IntegerSum, IntervalSum, NumericSum};
 use variance::{FloatVariance, NumericVariance};
 
-/// Which aggregate.
+/// The aggregate function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AggregateKind {
     /// `count(*)`: rows.
@@ -119,21 +119,21 @@ pub enum AggregateKind {
     PercentileDisc,
     /// `mode() WITHIN GROUP (ORDER BY x)`
     Mode,
-    /// `rank(…) WITHIN GROUP (ORDER BY …)` and its kin
+    /// `rank(…) WITHIN GROUP (ORDER BY …)` and related functions
     Hypothetical(Hypothetical),
 }
 
-/// One aggregate call, bound.
+/// One bound aggregate call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    /// Which one.
+    /// The function.
     pub kind: AggregateKind,
-    /// What it is over; nothing for `count(*)`. Already cast to types that the aggregate takes.
-    /// With WITHIN GROUP the direct arguments, then what is sorted by.
+    /// The arguments, already cast to types that the aggregate accepts; empty for `count(*)`.
+    /// With WITHIN GROUP the direct arguments, then the sorted ones.
     pub arguments: Vec<Expr>,
-    /// Over distinct values only.
+    /// DISTINCT was specified.
     pub distinct: bool,
-    /// ORDER BY in the call, or that of WITHIN GROUP.
+    /// ORDER BY of the call, or of WITHIN GROUP.
     pub order_by: Vec<SortKey>,
     /// `FILTER (WHERE …)`
     pub filter: Option<Expr>,
@@ -143,7 +143,7 @@ pub struct Aggregate {
 
 impl AggregateKind {
     /// Returns the aggregate of this name; `count` is [`AggregateKind::Count`]. Hypothetical-set
-    /// aggregates are not among them: without WITHIN GROUP these are window functions.
+    /// aggregates are not included: without WITHIN GROUP these are window functions.
     pub fn from_name(name: &str) -> Option<AggregateKind> {
         Some(match name {
             "count" => AggregateKind::Count,
@@ -176,7 +176,7 @@ impl AggregateKind {
         })
     }
 
-    /// Returns whether a value that comes twice counts once anyhow.
+    /// Returns whether duplicate values do not change the result.
     pub fn ignores_duplicates(self) -> bool {
         matches!(
             self,
@@ -202,7 +202,7 @@ impl AggregateKind {
         )
     }
 
-    /// Returns whether the result holds all values.
+    /// Returns whether the result contains all values.
     fn gathers(self) -> bool {
         matches!(
             self,
@@ -215,7 +215,7 @@ impl AggregateKind {
         )
     }
 
-    /// Returns the name, as EXPLAIN and result columns show it.
+    /// Returns the name, as shown by EXPLAIN and result columns.
     pub fn name(self) -> &'static str {
         match self {
             AggregateKind::CountRows | AggregateKind::Count => "count",
@@ -250,29 +250,28 @@ impl AggregateKind {
     }
 }
 
-/// The state of a group as datums; most have one or two.
+/// The state of a group as datums; usually one or two.
 pub type PartialState = SmallVec<[Datum; 2]>;
 
 /// The states of one aggregate for any number of groups, numbered from 0.
 ///
-/// One object for all groups of an operator, so that feeding a batch is one virtual call.
+/// One object holds all groups of an operator, so that feeding a batch is one virtual call.
 pub trait Accumulator: Send {
-    /// Makes room for groups `0..group_count`.
+    /// Resizes to groups `0..group_count`.
     fn resize(&mut self, group_count: usize);
 
     /// Feeds row `i` of the arguments (none for `count(*)`) to group `groups[i]`, for each `i`.
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()>;
 
-    /// Returns the state of a group as datums that can cross a network; [`Accumulator::merge`]
-    /// takes them.
+    /// Returns the state of a group as datums that can be serialized, for [`Accumulator::merge`].
     fn partial(&self, group: usize) -> Result<PartialState>;
 
-    /// Adds a state that [`Accumulator::partial`] returned.
+    /// Merges a state returned by [`Accumulator::partial`].
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()>;
 
-    /// Returns the states of groups `0..group_count`, a column for each of `types`, which are those
-    /// of [`Aggregate::partial_types`]. Aggregates that large numbers of groups are likely to have
-    /// do so without a datum in between.
+    /// Returns the states of groups `0..group_count`, one column for each of `types`, which are
+    /// those of [`Aggregate::partial_types`]. Frequently used aggregates override it to avoid
+    /// datums.
     fn partial_columns(&self, group_count: usize, types: &[DataType]) -> Result<Vec<Vector>> {
         let column = |data_type: &DataType| Vector::new(*data_type, group_count);
         let mut columns: Vec<Vector> = types.iter().map(column).collect();
@@ -283,7 +282,8 @@ pub trait Accumulator: Send {
         Ok(columns)
     }
 
-    /// Adds states that [`Accumulator::partial_columns`] returned: row `i` to group `groups[i]`.
+    /// Merges states returned by [`Accumulator::partial_columns`]: row `i` into group
+    /// `groups[i]`.
     fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
         let mut state = PartialState::new();
         for (row, group) in groups.iter().enumerate() {
@@ -310,7 +310,7 @@ pub trait Accumulator: Send {
 }
 
 impl Aggregate {
-    /// Returns whether it may raise an error that its expressions do not raise.
+    /// Returns whether it may raise an error in addition to those of its expressions.
     pub fn may_fail(&self) -> bool {
         use AggregateKind::{
             AnyValue, ApproxCountDistinct, Avg, BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count,
@@ -327,8 +327,8 @@ impl Aggregate {
         }
     }
 
-    /// Returns an accumulator without groups. `distinct`, `order_by` and `filter` are the caller's
-    /// to apply.
+    /// Creates an accumulator without groups. The caller applies `distinct`, `order_by` and
+    /// `filter`.
     pub fn accumulator(&self, context: &EvalContext) -> Box<dyn Accumulator> {
         let argument = self.argument_type();
         let sorted = |question| {
@@ -388,12 +388,12 @@ impl Aggregate {
         }
     }
 
-    /// Returns the type of the first argument; that of a count for `count(*)`.
+    /// Returns the type of the first argument; bigint for `count(*)`.
     fn argument_type(&self) -> DataType {
         self.arguments.first().map_or(DataType::Int8, Expr::data_type)
     }
 
-    /// Returns whether the order of rows shows in the answer, if only in the last digit.
+    /// Returns whether the order of rows can change the result, if only in the last digit.
     pub fn depends_on_order(&self) -> bool {
         match self.kind {
             AggregateKind::Hypothetical(kind) => kind == Hypothetical::DenseRank,
@@ -411,18 +411,18 @@ impl Aggregate {
         }
     }
 
-    /// Returns whether rows are kept up to the end, to be told apart or sorted.
+    /// Returns whether rows are buffered until the end, for DISTINCT or a sort.
     pub fn keeps_rows(&self) -> bool {
         (self.distinct && !self.kind.ignores_duplicates())
             || (!self.order_by.is_empty() && self.depends_on_order())
     }
 
-    /// Returns whether a part of an answer is as large as the rows that it is of.
+    /// Returns whether a partial result is as large as its rows.
     pub fn keeps_all(&self) -> bool {
         !self.distinct && (self.keeps_rows() || self.kind.gathers())
     }
 
-    /// Returns what kept rows are sorted by, and told apart by for DISTINCT.
+    /// Returns the keys by which buffered rows are sorted, or deduplicated for DISTINCT.
     pub fn sort_keys(&self) -> Vec<SortKey> {
         let mut keys = self.order_by.clone();
         for argument in self.arguments.iter().filter(|_| self.distinct) {
@@ -434,7 +434,7 @@ impl Aggregate {
         keys
     }
 
-    /// Returns what kept rows hold: the sort keys, then arguments that are none.
+    /// Returns the expressions of buffered rows: the sort keys, then the other arguments.
     fn kept_expressions(&self) -> Vec<Expr> {
         let keys = self.sort_keys().into_iter().map(|key| key.expression);
         let mut kept: Vec<Expr> = keys.collect();
@@ -446,8 +446,8 @@ impl Aggregate {
         kept
     }
 
-    /// Returns the types of the columns of kept rows: the number of the group (bigint), then what
-    /// they hold.
+    /// Returns the types of the columns of buffered rows: the group number (bigint), then their
+    /// expressions.
     pub fn kept_types(&self) -> Vec<DataType> {
         let kept = self.kept_expressions();
         std::iter::once(DataType::Int8).chain(kept.iter().map(Expr::data_type)).collect()
@@ -459,13 +459,13 @@ impl Aggregate {
         self.arguments.iter().chain(keys).chain(&self.filter)
     }
 
-    /// Returns all expressions of the call, to be changed.
+    /// Returns mutable references to all expressions of the call.
     pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let keys = self.order_by.iter_mut().map(|key| &mut key.expression);
         self.arguments.iter_mut().chain(keys).chain(&mut self.filter)
     }
 
-    /// Returns the call with each of its expressions put through `change`.
+    /// Returns the call with `change` applied to each of its expressions.
     #[must_use]
     pub fn map_expressions(mut self, change: &dyn Fn(Expr) -> Expr) -> Aggregate {
         let key = |key: SortKey| SortKey { expression: change(key.expression), ..key };
@@ -475,12 +475,12 @@ impl Aggregate {
         self
     }
 
-    /// Returns the direct arguments of an ordered-set aggregate: the others are what it sorts.
+    /// Returns the direct arguments of an ordered-set aggregate; the other arguments are sorted.
     pub fn direct_arguments(&self) -> &[Expr] {
         &self.arguments[..self.direct_count()]
     }
 
-    /// Returns the direct arguments, to be changed.
+    /// Returns mutable references to the direct arguments.
     pub fn direct_arguments_mut(&mut self) -> &mut [Expr] {
         let count = self.direct_count();
         &mut self.arguments[..count]
@@ -539,7 +539,7 @@ impl Aggregate {
         self.describe_with(&|part| part.describe(column_name))
     }
 
-    /// Returns the call as text, its expressions as `text` has them.
+    /// Returns the call as text, with its expressions formatted by `text`.
     pub fn describe_with(&self, text: &dyn Fn(&Expr) -> String) -> String {
         let mut arguments: Vec<String> = self.arguments.iter().map(text).collect();
         let order: Vec<String> = self.order_by.iter().map(|key| key.describe_with(text)).collect();

@@ -1,8 +1,7 @@
-//! `sum` and `avg` of integers of at most 32 bits: what most groups of large tables have.
+//! `sum` and `avg` of integers of at most 32 bits, which most queries use.
 //!
-//! They add up in 64 bits, half the bytes of [`sum`](super::sum)'s, so that more groups are near
-//! the processor. What goes beyond takes four thousand million rows; it is an error, as in
-//! PostgreSQL.
+//! The 64-bit state is half as large as that of [`sum`](super::sum), so that more groups fit the
+//! CPU caches. An overflow takes four thousand million rows and is an error, as in PostgreSQL.
 
 use std::ops::Range;
 
@@ -26,10 +25,10 @@ struct Total {
     count: i64,
 }
 
-/// See the module.
+/// `sum` or `avg` of all groups.
 pub(super) struct NarrowSum {
     totals: Vec<Total>,
-    /// Whether the result is the average, a numeric; else the sum, a bigint.
+    /// The result is the average, a numeric; otherwise the sum, a bigint.
     average: bool,
 }
 
@@ -72,13 +71,13 @@ impl NarrowSum {
     }
 }
 
-/// Adds values to the only group: their sum over a chunk fits 64 bits.
+/// Adds values to the only group: the sum of a chunk fits 64 bits.
 fn add_to_one<T: Copy + Into<i64>>(
     total: &mut Total,
     values: &[T],
     validity: Option<&[bool]>,
 ) -> Result<()> {
-    /// So many values of 32 bits do not exceed 64.
+    /// Sums of this number of 32-bit values fit 64 bits.
     const CHUNK: usize = 1 << 20;
     let Some(validity) = validity else {
         return values.chunks(CHUNK).try_for_each(|chunk| {

@@ -1,9 +1,10 @@
-//! Ordered-set aggregates: `percentile_cont`, `percentile_disc`, `mode`; and hypothetical-set ones,
-//! which say where a row would stand: `rank`, `dense_rank`, `percent_rank`, `cume_dist`.
+//! Ordered-set aggregates `percentile_cont`, `percentile_disc` and `mode`, and the
+//! hypothetical-set aggregates `rank`, `dense_rank`, `percent_rank` and `cume_dist`.
 //!
-//! Their rows come in the order of WITHIN GROUP, all at the end ([`Kept`](super::kept::Kept)), but
-//! for those hypothetical ones that only count. Direct arguments come with each row, the same in
-//! all of a group; NULLs among the sorted values count for hypothetical ones only.
+//! Rows are fed in the order of WITHIN GROUP at the end ([`Kept`](super::kept::Kept)), except for
+//! hypothetical-set aggregates that only count. Direct arguments are fed with each row and are
+//! equal within a group. NULLs among the sorted values count for hypothetical-set aggregates
+//! only.
 //!
 //! Source: PostgreSQL's `orderedsetaggs.c`.
 
@@ -20,7 +21,7 @@ use crate::order::{KeyOrder, compare_rows};
 use crate::text::general;
 use crate::vector::Vector;
 
-/// Which hypothetical-set aggregate.
+/// The hypothetical-set aggregate function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hypothetical {
     /// `rank`
@@ -64,22 +65,22 @@ impl Hypothetical {
     }
 }
 
-/// What is asked of the sorted values.
+/// The ordered-set aggregate function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    /// The value between two neighbours that stands at a fraction.
+    /// `percentile_cont`: interpolates between two values at a fraction.
     Between,
-    /// The first value at or behind a fraction.
+    /// `percentile_disc`: the first value at or after a fraction.
     At,
-    /// The value that comes most often.
+    /// `mode`: the most frequent value.
     Mode,
 }
 
-/// The sorted values of all groups, NULLs left out.
+/// The sorted values of all groups, without NULLs.
 pub(super) struct Sorted {
     question: Question,
     value_type: DataType,
-    /// What is asked for: a fraction or an array of them; `None` before the first row.
+    /// The direct argument: a fraction or an array of them; `None` before the first row.
     fractions: Vec<Option<Datum>>,
     values: Vec<Vector>,
 }
@@ -168,7 +169,8 @@ impl Accumulator for Sorted {
     }
 
     fn merge(&mut self, _: usize, _: &[Datum]) -> Result<()> {
-        // Rows are kept and fed in their order at the end, so there are no parts to put together.
+        // Partial results contain rows, which are fed in order at the end, so there are no states
+        // to merge.
         let message = "a part of an ordered-set aggregate cannot be merged";
         Err(Error::new("XX000", message))
     }
@@ -197,19 +199,19 @@ impl Accumulator for Sorted {
     }
 }
 
-/// Where the hypothetical row stands among those that came.
+/// Counts of rows relative to the hypothetical row.
 #[derive(Debug, Clone, Default)]
 struct Standing {
-    /// Rows before it, rows that sort as it does, and all.
+    /// Rows before it, rows equal to it, and all rows.
     before: i64,
     equal: i64,
     all: i64,
-    /// Of `dense_rank`: different rows before it, and the last row that came.
+    /// For `dense_rank`: distinct rows before it, and the last row.
     steps: i64,
     last: Option<Vec<Datum>>,
 }
 
-/// The hypothetical-set aggregates.
+/// The hypothetical-set aggregates of all groups.
 pub(super) struct Standings {
     kind: Hypothetical,
     orders: Vec<KeyOrder>,

@@ -1,7 +1,7 @@
 //! Statistics of pairs of floats: `regr_*`, `corr`, `covar_pop` and `covar_samp`.
 //!
-//! The Youngs-Cramer algorithm with its merging of states, as PostgreSQL has it, so that the last
-//! digit agrees. The first argument is Y, the second X; pairs with a NULL do not count.
+//! Uses the Youngs-Cramer algorithm and its merging of states, as PostgreSQL does, so that the
+//! last digit agrees. The first argument is Y, the second X; pairs with a NULL are ignored.
 
 use super::sum::{overflow, partial_count};
 use super::{Accumulator, PartialState};
@@ -9,7 +9,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
 
-/// Which statistic.
+/// The statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PairStatistic {
     /// `corr(y, x)`
@@ -67,7 +67,7 @@ impl PairStatistic {
     }
 }
 
-/// What is known of the pairs of a group.
+/// Accumulated moments of the pairs of a group.
 #[derive(Clone, Copy, Default)]
 struct Moments {
     count: f64,

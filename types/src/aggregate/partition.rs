@@ -1,4 +1,4 @@
-//! Many groups, cut into partitions by the hashes of their keys.
+//! Partitioning of partial groups by the hashes of their keys.
 //!
 //! ```text
 //!   groups of some rows  --cut-->  partition 0 | partition 1 | ... | partition 63
@@ -7,8 +7,8 @@
 //!                                     merged        merged ...
 //! ```
 //!
-//! Equal keys are in one partition, so that each can be merged by itself: by different threads, in
-//! a hash table that the processor's caches hold.
+//! Equal keys are in one partition, so that partitions are merged independently: by several
+//! threads, in hash tables that fit the CPU caches.
 
 use super::group_table::key_hashes;
 use super::groups::PartialGroups;
@@ -16,18 +16,18 @@ use super::states::PartialStates;
 use crate::datatype::DataType;
 use crate::vector::Vector;
 
-/// How many partitions there are.
+/// Number of partitions.
 pub const PARTITION_COUNT: usize = 64;
-/// The bits of a hash that choose one: the highest, which no hash table uses first, nor partitions
-/// on disk.
+/// Shift to the bits of a hash that select the partition: the highest, which neither hash tables
+/// nor the partitioning on disk use first.
 const SHIFT: u32 = u64::BITS - PARTITION_COUNT.trailing_zeros();
 
-/// What was gathered of some rows.
+/// The partial groups of some rows.
 #[derive(Debug, Clone)]
 pub enum GroupPart {
-    /// Few groups, or ones with aggregates that keep rows.
+    /// Few groups, or groups with aggregates that keep rows.
     Whole(PartialGroups),
-    /// Many groups. A key may come twice.
+    /// Many groups, partitioned. Keys may repeat.
     Cut(CutGroups),
 }
 
@@ -51,12 +51,12 @@ impl GroupPart {
 #[derive(Debug, Clone)]
 pub struct CutGroups {
     groups: PartialGroups,
-    /// Where each partition ends.
+    /// End of each partition.
     ends: Vec<u32>,
 }
 
 impl CutGroups {
-    /// Cuts groups whose keys are of these types.
+    /// Partitions groups with keys of these types.
     ///
     /// # Panics
     ///
@@ -78,7 +78,7 @@ impl CutGroups {
             order[*place as usize] = group;
             *place += 1;
         }
-        // Behind its last group each partition ends.
+        // The position after a partition's last group is its end.
         let ends = next.to_vec();
         let take = |columns: &[Vector]| columns.iter().map(|column| column.take(&order)).collect();
         let partials = groups.partials.iter().map(|partial| match partial {
@@ -93,7 +93,7 @@ impl CutGroups {
         }
     }
 
-    /// Appends the groups of a partition to `out`, which is new or of the same shape.
+    /// Appends the groups of a partition to `out`, which is empty or has the same columns.
     pub fn append_to(&self, partition: usize, out: &mut PartialGroups) {
         let start = if partition == 0 { 0 } else { self.ends[partition - 1] as usize };
         let rows = start..self.ends[partition] as usize;

@@ -1,14 +1,13 @@
-//! `approx_percentile(x, fraction)`: a KLL sketch, in some 20 KiB a group.
+//! `approx_percentile(x, fraction)`: a KLL sketch of some 20 KiB per group.
 //!
-//! A sketch keeps values in levels; one of level `n` stands for `2^n` values that came. A level
-//! that is full is sorted, and every other of its values goes up. Lower levels are smaller, each
-//! two thirds of the one above. Up to [`WIDTH`] values nothing is dropped and answers are exact;
-//! beyond that the rank of an answer is off by less than 1 % of the number of values in all tests.
+//! A sketch holds values in levels; a value of level `n` represents `2^n` input values. A full
+//! level is sorted, and every second value moves up one level. The capacity of a level is two
+//! thirds of that of the level above. Up to [`WIDTH`] values nothing is dropped and answers are
+//! exact; beyond that the rank error is less than 1 % of the number of values in all tests.
 //!
-//! The value returned is the smallest that came whose rank is at least `fraction` of all, as
-//! `percentile_disc` has it. Which of two neighbours goes up alternates, so that equal rows in
-//! equal order have equal answers; rows in another order, or in other parts, may have others within
-//! the error.
+//! The result is the smallest value whose rank is at least `fraction` of all, as for
+//! `percentile_disc`. The choice between two neighbours alternates, so that the same rows in the
+//! same order give the same result; another order or partitioning may change it within the error.
 //!
 //! Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams" (2016).
 
@@ -19,24 +18,24 @@ use crate::datum::{Datum, compare_floats};
 use crate::error::{Error, Result, sqlstate};
 use crate::vector::{Vector, VectorData};
 
-/// Values that the highest level holds.
+/// Capacity of the highest level.
 const WIDTH: usize = 800;
-/// Values that any level holds at least.
+/// Minimum capacity of a level.
 const LEVEL_MIN: usize = 8;
 
-/// The values of a group.
+/// The sketch of a group.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Sketch {
     levels: Vec<Vec<f64>>,
-    /// How many values are kept, and how many came.
+    /// Number of retained values, and of input values.
     kept: usize,
     count: u64,
-    /// Whether the second of two neighbours goes up next.
+    /// The second of two neighbours moves up next.
     second: bool,
 }
 
 impl Sketch {
-    /// Returns how many values a level may hold.
+    /// Returns the capacity of a level.
     fn capacity(&self, level: usize) -> usize {
         let below = self.levels.len() - 1 - level;
         let share = (2.0_f64 / 3.0).powi(i32::try_from(below).unwrap_or(i32::MAX));
@@ -55,7 +54,7 @@ impl Sketch {
         }
     }
 
-    /// Halves the levels that are full, the lowest first.
+    /// Halves the full levels, starting with the lowest.
     fn compress(&mut self) {
         let mut level = 0;
         while level < self.levels.len() {
@@ -66,7 +65,7 @@ impl Sketch {
         }
     }
 
-    /// Sends every other value of a level up; of an odd number one stays.
+    /// Moves every second value of a level up; of an odd number one stays.
     fn halve(&mut self, level: usize) {
         if level + 1 == self.levels.len() {
             self.levels.push(Vec::new());
@@ -93,7 +92,7 @@ impl Sketch {
         self.compress();
     }
 
-    /// Returns the value of a rank: of `fraction` of all values none is larger.
+    /// Returns the smallest value whose rank is at least `fraction` of all values.
     fn quantile(&self, fraction: f64) -> Option<f64> {
         let weighed = self.levels.iter().enumerate();
         let mut values: Vec<(f64, u64)> = weighed
@@ -109,8 +108,8 @@ impl Sketch {
         reached.or(values.last()).map(|(value, _)| *value)
     }
 
-    /// `second` (1 byte), then of each level the number of its values (u32) and the values; all
-    /// little-endian.
+    /// Serializes the sketch: `second` (1 byte), then for each level the number of its values
+    /// (u32) and the values; all little-endian.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.second)];
         for values in &self.levels {
@@ -139,7 +138,7 @@ impl Sketch {
     }
 }
 
-/// The sketches of all groups, and what is asked of each.
+/// The sketches of all groups, with the requested fractions.
 #[derive(Debug, Default)]
 pub(super) struct Percentiles {
     sketches: Vec<Sketch>,
@@ -147,7 +146,7 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Notes the fraction of a group, which is the same in all of its rows.
+    /// Records the fraction of a group, which must be equal in all of its rows.
     fn note_fraction(&mut self, group: usize, fraction: f64) -> Result<()> {
         let noted = &mut self.fractions[group];
         match *noted {

@@ -1,8 +1,8 @@
-//! Groups of rows that may have hardly any in common.
+//! Aggregation of rows that may have few groups in common.
 //!
-//! A hash table of groups saves work where many rows are of one group. Where they are not, each row
-//! is a group of its own here, and is merged with others only once all of a partition are together
-//! ([`partition`](super::partition)).
+//! A hash table of groups reduces the data where many rows belong to one group. Otherwise each
+//! row becomes a separate group here, and groups are merged only after all rows of a partition
+//! have been collected ([`partition`](super::partition)).
 
 use super::groups::{Groups, PartialGroups};
 use super::partition::{CutGroups, GroupPart};
@@ -10,27 +10,27 @@ use crate::error::Result;
 use crate::expr::EvalContext;
 use crate::vector::Batch;
 
-/// So many groups are told apart before that is given up: their states are in the caches.
+/// Number of groups from which on the reduction is checked; their states fit the CPU caches.
 const GROUPS_TOLD_APART: usize = 16_384;
-/// Rows of a group, on average, that make it worth while.
+/// Average rows per group that make grouping worthwhile.
 const ROWS_OF_GROUP: usize = 2;
-/// So many groups are cut.
+/// Minimum number of groups that are partitioned.
 const GROUPS_CUT: usize = 4_096;
 
-/// See the module.
+/// Aggregation that falls back to ungrouped rows.
 pub struct PlentyGroups {
     groups: Groups,
-    /// Rows that `groups` has.
+    /// Rows that were added to `groups`.
     row_count: usize,
-    /// Whether rows may be groups of their own.
+    /// Rows may become separate groups.
     may_stand_alone: bool,
-    /// Rows that are.
+    /// Rows that are separate groups.
     alone: PartialGroups,
     alone_bytes: usize,
 }
 
 impl PlentyGroups {
-    /// Returns `groups`, which has none yet.
+    /// Creates it from `groups`, which must be empty.
     pub fn new(groups: Groups) -> PlentyGroups {
         PlentyGroups {
             row_count: 0,
@@ -41,7 +41,7 @@ impl PlentyGroups {
         }
     }
 
-    /// Adds rows.
+    /// Adds the rows of a batch.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl PlentyGroups {
         Ok(())
     }
 
-    /// Adds what was gathered of other rows.
+    /// Merges a partial result of other rows.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl PlentyGroups {
         self.groups.merge(part)
     }
 
-    /// Returns whether [`PlentyGroups::take`] would cut them.
+    /// Returns whether [`PlentyGroups::take`] would partition the groups.
     pub fn may_be_cut(&self) -> bool {
         let count = self.groups.group_count() + self.alone.group_count;
         self.may_stand_alone && count >= GROUPS_CUT
@@ -83,7 +83,7 @@ impl PlentyGroups {
         self.groups.byte_count() + self.alone_bytes
     }
 
-    /// Returns what was gathered, and begins anew.
+    /// Returns the partial groups and starts with no groups again.
     ///
     /// # Errors
     ///
@@ -102,12 +102,12 @@ impl PlentyGroups {
         })
     }
 
-    /// Returns the groups that are told apart, to be finished; rows that are not are none of them.
+    /// Returns the grouped rows, for finishing; rows that are separate groups are not included.
     pub fn groups(&mut self) -> &mut Groups {
         &mut self.groups
     }
 
-    /// Returns whether all rows are told apart.
+    /// Returns whether all rows are grouped.
     pub fn tells_all(&self) -> bool {
         self.alone.group_count == 0
     }
@@ -135,8 +135,8 @@ mod tests {
         }
     }
 
-    /// Gathers `row_count` rows in two parts; returns these, and groups to merge them into. Row `i`
-    /// has key `i % key_count`, NULL for 0, and value `i`.
+    /// Aggregates `row_count` rows in two parts; returns these, and groups to merge them into.
+    /// Row `i` has key `i % key_count`, NULL for 0, and value `i`.
     fn parts(key_type: DataType, row_count: i32, key_count: i32) -> (Vec<GroupPart>, Groups) {
         let context = EvalContext::default();
         let value = Expr::column(1, Int4);

@@ -1,24 +1,24 @@
-//! Which aggregate a name and the types of its arguments mean.
+//! Resolution of aggregate calls by name and argument types.
 
 use super::{AggregateKind, Hypothetical, PairStatistic};
 use crate::datatype::DataType;
 
-/// An aggregate as a call means it.
+/// A resolved aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// Which one.
+    /// The function.
     pub kind: AggregateKind,
-    /// The types that the arguments are cast to, each by itself (`varchar` to `text`, for one);
-    /// `unknown`: as it is.
+    /// The types to which the arguments are cast implicitly (`varchar` to `text`, for example);
+    /// `unknown` for no cast.
     pub arguments: Vec<DataType>,
     /// The type of the result.
     pub data_type: DataType,
 }
 
-/// Resolves an aggregate by name and argument types; `None` if there is none for the types.
+/// Resolves an aggregate by name and argument types; `None` if there is none.
 ///
-/// An argument of type `unknown` counts as text, or as what else is taken. Ordered-set aggregates
-/// are [`resolve_ordered`]'s.
+/// An argument of type `unknown` counts as text, or as the type that the aggregate requires. For
+/// ordered-set aggregates see [`resolve_ordered`].
 pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Resolved> {
     let kind = AggregateKind::from_name(name)?;
     let resolved =
@@ -53,8 +53,8 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Resolved> {
     }
 }
 
-/// Resolves an aggregate with WITHIN GROUP by the types of its direct arguments and of what it is
-/// sorted by. Hypothetical-set aggregates take any types, which the caller has made equal.
+/// Resolves an aggregate with WITHIN GROUP by the types of its direct and its sorted arguments.
+/// Hypothetical-set aggregates accept any types, which the caller has unified.
 pub fn resolve_ordered(name: &str, direct: &[DataType], sorted: &[DataType]) -> Option<Resolved> {
     let resolved = |kind, arguments: &[DataType], data_type| {
         Some(Resolved { kind, arguments: arguments.to_vec(), data_type })
@@ -95,7 +95,7 @@ pub fn resolve_ordered(name: &str, direct: &[DataType], sorted: &[DataType]) -> 
     }
 }
 
-/// Returns what an argument and the result of an aggregate of one argument are.
+/// Returns the argument type and the result type of an aggregate with one argument.
 fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType)> {
     Some(match kind {
         AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => match argument {
@@ -135,17 +135,17 @@ fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType
     })
 }
 
-/// Returns a type; `text` for a literal that has none.
+/// Returns a type; `text` for an untyped literal.
 fn known(argument: DataType) -> DataType {
     if argument == DataType::Unknown { DataType::Text } else { argument }
 }
 
-/// Returns whether values of a type become double precision by themselves.
+/// Returns whether values of a type are implicitly cast to double precision.
 fn is_number(argument: DataType) -> bool {
     argument.is_number() || argument == DataType::Unknown
 }
 
-/// Returns the type of what `string_agg` joins.
+/// Returns the type of the arguments of `string_agg`.
 fn string_type(value: DataType, delimiter: DataType) -> Option<DataType> {
     let of = |argument: DataType| match argument {
         DataType::Unknown => Some(DataType::Unknown),

@@ -1,13 +1,13 @@
-//! `approx_count_distinct`: HyperLogLog, in 4 KiB a group.
+//! `approx_count_distinct`: a HyperLogLog sketch of 4 KiB per group.
 //!
-//! Values are told apart by the bytes of their order-preserving key, so that they are equal where
-//! SQL says so (`1.0` and `1.00`), hashed to 64 bits. Up to [`EXACT_MAX`] hashes are kept as they
-//! are, and the count is exact but for a collision of 64 bits; beyond that the first 12 bits of a
-//! hash choose one of 4,096 registers, which keeps the longest run of zeros seen in the rest. The
-//! standard error is 1.04 / √4096 = 1.6 %.
+//! Values are represented by their order-preserving key encoding, so that values that are equal
+//! in SQL (`1.0` and `1.00`) are, and hashed to 64 bits. Up to [`EXACT_MAX`] hashes are stored as
+//! they are, and the count is exact except for collisions. Beyond that the first 12 bits of a
+//! hash select one of 4,096 registers, which stores the longest run of leading zeros in the
+//! remaining bits. The standard error is 1.04 / √4096 = 1.6 %.
 //!
 //! Source: Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog" (2007), with its linear counting for
-//! few values; 64 bits of hash need no correction for many (Heule, Nunkesser, Hall, 2013).
+//! small counts; 64-bit hashes need no correction for large ones (Heule, Nunkesser, Hall, 2013).
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -21,21 +21,21 @@ use crate::error::{Error, Result, sqlstate};
 use crate::keycode;
 use crate::vector::Vector;
 
-/// Bits of a hash that choose the register.
+/// Bits of a hash that select the register.
 const INDEX_BITS: u32 = 12;
 const REGISTERS: usize = 1 << INDEX_BITS;
-/// Hashes that are kept as they are: as many as the registers have room for.
+/// Maximum number of stored hashes: they take as much memory as the registers.
 const EXACT_MAX: usize = REGISTERS / size_of::<u64>();
 
-/// First byte of a partial state that holds hashes.
+/// First byte of a partial state with hashes.
 const HASHES: u8 = 0;
-/// First byte of a partial state that holds registers.
+/// First byte of a partial state with registers.
 const DENSE: u8 = 1;
 
-/// What was seen of one group.
+/// The sketch of one group.
 #[derive(Debug, Clone, PartialEq)]
 enum Sketch {
-    /// Sorted, none twice.
+    /// Sorted, without duplicates.
     Exact(Vec<u64>),
     Registers(Box<[u8]>),
 }
@@ -88,10 +88,10 @@ impl Sketch {
     }
 }
 
-/// Keeps a hash in its register.
+/// Adds a hash to its register.
 fn note(registers: &mut [u8], hash: u64) {
     let index = (hash >> (u64::BITS - INDEX_BITS)) as usize;
-    // A one behind the last bit ends the run.
+    // A sentinel bit ends the run.
     let rest = (hash << INDEX_BITS) | (1 << (INDEX_BITS - 1));
     let rank = rest.leading_zeros() as u8 + 1;
     registers[index] = registers[index].max(rank);
@@ -102,12 +102,12 @@ fn note(registers: &mut [u8], hash: u64) {
 pub(super) struct DistinctSketches {
     data_type: DataType,
     sketches: Vec<Sketch>,
-    /// The key of a value; reused.
+    /// Buffer for the key of a value.
     key: Vec<u8>,
 }
 
 impl DistinctSketches {
-    /// Returns sketches of values of this type.
+    /// Creates sketches of values of this type.
     pub(super) fn new(data_type: DataType) -> DistinctSketches {
         DistinctSketches { data_type, sketches: Vec::new(), key: Vec::new() }
     }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn parts_meet_as_if_they_had_been_one() {
-        // Both of hashes, of hashes and registers, of registers.
+        // Both with hashes, one of each kind, both with registers.
         for (first, second) in [(100, 300), (100, 5_000), (5_000, 100), (5_000, 9_000)] {
             let mut merged = sketches(0..first);
             let other = sketches(first / 2..second);

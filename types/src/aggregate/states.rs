@@ -1,15 +1,15 @@
-//! The states of one aggregate for all groups of an operator, with FILTER, DISTINCT and ORDER BY.
+//! States of one aggregate for all groups of an operator, with FILTER, DISTINCT and ORDER BY.
 //!
 //! ```text
 //!   region:  feed, feed, ... -> into_partial --\
 //!   region:  feed, feed, ... -> into_partial ----> merge, merge -> finish
 //! ```
 //!
-//! Rows go to the [`Accumulator`] as they come, unless the aggregate needs all of them: with
-//! DISTINCT or an order that shows they are kept ([`Kept`]), and go there at the end; a part of
-//! an answer is then the rows themselves. Where the order of addition shows in the last digit
-//! (floats), distinct values go in their order, as in PostgreSQL, so that the answer is the same
-//! however rows were spread over regions.
+//! Rows are fed directly to the [`Accumulator`], unless the aggregate needs all of them: with
+//! DISTINCT, or an ORDER BY that affects the result, they are buffered ([`Kept`]) and fed at the
+//! end, and a partial result consists of the rows. If the order of addition affects the last
+//! digit (floats), distinct values are fed in sorted order, as in PostgreSQL, so that the result
+//! does not depend on the distribution of rows over regions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::error::Result;
 use crate::expr::{EvalContext, Expr};
 use crate::vector::{Batch, Vector};
 
-/// See the module.
+/// The states of one aggregate.
 pub struct AggregateStates {
     aggregate: Aggregate,
     accumulator: Box<dyn Accumulator>,
-    /// What was fed, if the aggregate keeps rows; `None` after the end as well.
+    /// The buffered rows, if the aggregate keeps rows; `None` after the end.
     kept: Option<Kept>,
 }
 
-/// The states of all groups as one part of the rows has them.
+/// Partial states of all groups.
 #[derive(Debug, Clone)]
 pub enum PartialStates {
-    /// Column by column, of [`Aggregate::partial_types`]; no columns where there are none.
+    /// Columns of [`Aggregate::partial_types`]; no columns if there are no groups.
     States(Vec<Vector>),
-    /// Of aggregates that keep rows ([`Aggregate::keeps_rows`]): these, of
-    /// [`Aggregate::kept_types`].
+    /// Columns of the buffered rows ([`Aggregate::kept_types`]), of aggregates that keep rows
+    /// ([`Aggregate::keeps_rows`]).
     Rows(Vec<Vector>),
 }
 
 impl AggregateStates {
-    /// Returns states of no group.
+    /// Creates states without groups.
     pub fn new(aggregate: &Aggregate, context: &EvalContext) -> AggregateStates {
         AggregateStates {
             aggregate: aggregate.clone(),
@@ -48,7 +48,7 @@ impl AggregateStates {
         }
     }
 
-    /// Makes room for groups `0..group_count`.
+    /// Resizes to groups `0..group_count`.
     pub fn resize(&mut self, group_count: usize) {
         self.accumulator.resize(group_count);
     }
@@ -100,7 +100,7 @@ impl AggregateStates {
     ///
     /// # Errors
     ///
-    /// `57014` if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn into_partial(self, group_count: usize) -> Result<PartialStates> {
         Ok(match self.kept {
             Some(kept) => PartialStates::Rows(kept.into_columns()),
@@ -111,14 +111,14 @@ impl AggregateStates {
         })
     }
 
-    /// Adds the states of another part of the rows, whose group `i` is `groups[i]` here.
+    /// Merges the states of other rows, whose group `i` is `groups[i]` here.
     ///
     /// # Errors
     ///
-    /// Overflow of a state; `XX001` for a state that is none.
+    /// Overflow of a state; `XX001` for a malformed state.
     pub fn merge(&mut self, partial: &PartialStates, groups: &[u32]) -> Result<()> {
         match partial {
-            // Nothing was gathered.
+            // There are no states.
             PartialStates::States(columns) if columns.is_empty() => Ok(()),
             PartialStates::States(columns) => self.accumulator.merge_columns(groups, columns),
             PartialStates::Rows(columns) => {
@@ -129,11 +129,11 @@ impl AggregateStates {
         }
     }
 
-    /// Returns the results of some groups. Nothing can be fed any more.
+    /// Returns the results of some groups. Nothing can be fed afterwards.
     ///
     /// # Errors
     ///
-    /// What the aggregate raises, for example `22003` for a sum out of range.
+    /// Those of the aggregate, for example `22003` for a sum out of range.
     pub fn finish(&mut self, groups: Range<usize>) -> Result<Vector> {
         if let Some(kept) = self.kept.take() {
             kept.feed(self.accumulator.as_mut())?;

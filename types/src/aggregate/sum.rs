@@ -1,8 +1,8 @@
 //! `count`, `sum` and `avg`.
 //!
-//! Bigints add up in 128 bits, which no number of rows can exceed; narrower integers have a state
-//! of their own ([`narrow_sum`](super::narrow_sum)). A sum is NULL until a value comes, so a count
-//! goes with each.
+//! Bigints are added in 128 bits, which no number of rows can overflow; narrower integers have a
+//! smaller state ([`narrow_sum`](super::narrow_sum)). A sum over no values is NULL, so each state
+//! has a count.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ pub(super) fn each_valid<T>(
     }
 }
 
-/// Like [`each_valid`], for what may fail.
+/// As [`each_valid`], for fallible functions.
 #[inline]
 pub(super) fn try_each_valid<T>(
     groups: &[u32],
@@ -57,12 +57,12 @@ pub(super) fn try_each_valid<T>(
     Ok(())
 }
 
-/// Returns the argument of an aggregate that has one.
+/// Returns the first argument of an aggregate.
 pub(super) fn expect_argument<'a>(arguments: &[&'a Vector]) -> &'a Vector {
     arguments.first().expect("only count(*) has no argument")
 }
 
-/// Panics over a vector of a type that the aggregate does not take: a bug of the binder.
+/// Panics for a vector of an unexpected type: a bug of the binder.
 pub(super) fn unexpected(data: &VectorData) -> ! {
     panic!("an aggregate was fed values of another type: {data:?}")
 }
@@ -80,7 +80,7 @@ pub(super) fn all_valid(data: VectorData) -> Vector {
     Vector { data, validity: None }
 }
 
-/// Returns the numbers of a column of states.
+/// Returns the values of a bigint column of states.
 pub(super) fn expect_bigints(column: &Vector) -> &[i64] {
     column.as_i64_slice().expect("states of this aggregate are bigints")
 }
@@ -254,13 +254,13 @@ impl Accumulator for IntegerSum {
     }
 }
 
-/// The sum of a group of numerics: as one whole number while that is possible, and the rest.
+/// The sum of a group of numerics: an integer mantissa as long as it fits, and a remainder.
 #[derive(Clone, Default)]
 struct NumericTotal {
     mantissa: i128,
     scale: u32,
     count: i64,
-    /// Of values that did not fit.
+    /// Sum of the values that did not fit.
     rest: Numeric,
 }
 
@@ -279,7 +279,7 @@ impl NumericTotal {
         self.add_other(value)
     }
 
-    /// Adds a value of another scale, or one that is not small.
+    /// Adds a value with another scale or a large one.
     #[cold]
     fn add_other(&mut self, value: &Numeric) -> Result<()> {
         if let Some((mantissa, scale)) = value.to_mantissa() {
@@ -334,7 +334,7 @@ impl Accumulator for NumericSum {
 
     fn partial(&self, group: usize) -> Result<PartialState> {
         let total = &self.totals[group];
-        // A sum beyond the format is NULL here; whoever puts the parts together raises the error.
+        // A sum beyond the range of numeric is NULL here; the merge raises the error.
         let sum = total.sum().map_or(Datum::Null, Datum::Numeric);
         Ok(smallvec![Datum::Int8(total.count), sum])
     }
@@ -392,7 +392,7 @@ impl FloatSum {
 
 impl Accumulator for FloatSum {
     fn resize(&mut self, group_count: usize) {
-        // Minus zero is what leaves every other number as it is, itself included.
+        // Minus zero is the neutral element of addition, also for -0.
         self.sums.resize(group_count, -0.0);
         self.counts.resize(group_count, 0);
     }
@@ -448,7 +448,7 @@ impl Accumulator for FloatSum {
         let (sum, count) = (self.sums[group], self.counts[group]);
         Ok(match count {
             0 => Datum::Null,
-            // PostgreSQL's sum begins with 0 here.
+            // PostgreSQL starts this sum with 0.
             _ if self.average => Datum::Float8((sum + 0.0) / count as f64),
             _ if self.real => Datum::Float4(sum as f32),
             _ => Datum::Float8(sum),

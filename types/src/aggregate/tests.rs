@@ -1,4 +1,5 @@
-//! Tests of the group table and of feeding; results of aggregates are in `tests/postgres.rs`.
+//! Tests of the group table and of accumulators; results of aggregates are tested in
+//! `tests/postgres.rs`.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ fn equal_values_are_one_group_however_they_look() {
     for (data_type, values, expected) in cases {
         let rows: Vec<Vec<Datum>> = values.iter().map(|value| vec![value.clone()]).collect();
         assert_eq!(group(&[data_type], &rows).0, expected, "{values:?}");
-        // The same in the company of another column, which takes the path of bytes.
+        // The same with a second column, which uses the encoding as bytes.
         let rows: Vec<Vec<Datum>> =
             values.iter().map(|value| vec![value.clone(), Datum::text("x"), Datum::Null]).collect();
         assert_eq!(group(&[data_type, Text, Bool], &rows).0, expected, "{values:?}");
@@ -152,7 +153,7 @@ fn feeding_filters_and_groups() {
     assert_eq!(count.describe(&names), "count(*) FILTER (WHERE n > 1)");
 }
 
-/// Calls over `(bigint, double)`, all kinds but for the sketches, which have tests of their own.
+/// Returns calls over `(bigint, double)` of all kinds except sketches, which have separate tests.
 fn calls() -> Vec<Aggregate> {
     let mut calls = Vec::new();
     for name in [
@@ -193,7 +194,7 @@ fn calls() -> Vec<Aggregate> {
     calls
 }
 
-/// Calls with two arguments, and of integers alone.
+/// Returns calls with two arguments, and of integers alone.
 fn pair_calls() -> Vec<Aggregate> {
     let integer = Expr::Cast {
         operand: Box::new(Expr::column(0, Int8)),
@@ -233,7 +234,7 @@ fn pair_calls() -> Vec<Aggregate> {
     calls
 }
 
-/// Calls over `(bigint, double)` that gather values, in no order of their own.
+/// Returns calls over `(bigint, double)` that collect values without an order.
 fn gathering() -> Vec<Aggregate> {
     let integer = Expr::column(0, Int8);
     let comma = Expr::constant(Datum::text(", "), Text);
@@ -263,7 +264,7 @@ fn gathering() -> Vec<Aggregate> {
     .collect()
 }
 
-/// Calls that need their rows in an order, which leaves nothing open.
+/// Returns calls that need their rows in a total order.
 fn ordered() -> Vec<Aggregate> {
     let key = |column, data_type, descending| SortKey {
         expression: Expr::column(column, data_type),
@@ -306,7 +307,7 @@ fn ordered() -> Vec<Aggregate> {
     calls
 }
 
-/// The states of some rows, each of a group by its first column.
+/// Returns the states of some rows, grouped by the first column.
 fn states_of(call: &Aggregate, rows: &[Vec<Datum>], group_count: usize) -> AggregateStates {
     let mut states = AggregateStates::new(call, &EvalContext::default());
     states.resize(group_count);
@@ -342,8 +343,8 @@ proptest! {
             .iter()
             .map(|(group, integer, float, _)| {
                 let integer = integer.map_or(Datum::Null, Datum::Int8);
-                // Sums of quarters are exact: whether all values are one value does not hang on how
-                // they are put together, and so neither does whether a correlation is NULL.
+                // Sums of quarters are exact: whether all values are equal, and a correlation is
+                // NULL, does not depend on the order of addition.
                 let float = float.map(|value| Datum::Float8(f64::from(value) * 0.25));
                 vec![Datum::Int8(*group), integer, float.unwrap_or(Datum::Null)]
             })
@@ -353,7 +354,7 @@ proptest! {
             let mut merged = AggregateStates::new(&call, &EvalContext::default());
             merged.resize(GROUPS);
             for part in 0..4 {
-                // The group g of the whole has another number in each part.
+                // Group g of the whole has another number in each part.
                 let number = |group: usize| (group + part * turn) % GROUPS;
                 let rows: Vec<Vec<Datum>> = (0..rows.len())
                     .filter(|row| part_of[*row] == part)
@@ -421,7 +422,7 @@ fn distinct_floats_are_added_in_their_order() {
         filter: None,
         data_type: Float8,
     };
-    // From the left 0.5; PostgreSQL says 0, too.
+    // From left to right 0.5; PostgreSQL returns 0, too.
     let rows = [1e17, -1e17, 0.5].map(|v| vec![Datum::Int8(0), Datum::Null, Datum::Float8(v)]);
     let mut states = states_of(&call, &rows, 1);
     assert_eq!(states.finish(0..1).unwrap().datum(0), Datum::Float8(0.0));
@@ -434,7 +435,7 @@ fn sums_of_numerics_of_all_sizes_are_exact() {
     let lists: [&[&str]; 5] = [
         &["1.5", "2.25", "-3", "0.000"],
         &["9223372036854775807", "9223372036854775807", "0.01", "1"],
-        // More than the whole number takes, and back.
+        // Exceeds the mantissa and returns.
         &[&huge, &huge, &huge, "1e40", "-1e40", "0.5", "12345678901234567890.5"],
         &["1e-30", "99999999999999999999", "1e300", "-1e300", "1e-200"],
         &["1", "Infinity", "2", "NaN"],

@@ -1,7 +1,7 @@
 //! `stddev` and `variance`, of samples and of populations.
 //!
-//! Floats use the Youngs-Cramer algorithm and numbers exact sums, both as PostgreSQL has them, so
-//! that the last digit agrees.
+//! Floats use the Youngs-Cramer algorithm and numbers exact sums, both as in PostgreSQL, so that
+//! the last digit agrees.
 
 use smallvec::smallvec;
 
@@ -13,14 +13,14 @@ use crate::numeric::Numeric;
 use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
-/// Returns whether an aggregate is over a sample, and whether it is a standard deviation.
+/// Returns whether an aggregate is of a sample, and whether it is a standard deviation.
 fn traits(kind: AggregateKind) -> (bool, bool) {
     let sample = matches!(kind, AggregateKind::StddevSamp | AggregateKind::VarSamp);
     let deviation = matches!(kind, AggregateKind::StddevSamp | AggregateKind::StddevPop);
     (sample, deviation)
 }
 
-/// What is known of a group of floats.
+/// Accumulated moments of a group of floats.
 #[derive(Clone, Copy, Default)]
 struct Moments {
     count: f64,
@@ -69,7 +69,7 @@ impl Moments {
     }
 }
 
-/// The family over floats.
+/// `stddev` and `variance` of floats.
 pub(super) struct FloatVariance {
     kind: AggregateKind,
     groups: Vec<Moments>,
@@ -131,7 +131,7 @@ impl Accumulator for FloatVariance {
     }
 }
 
-/// What is known of a group of numbers.
+/// Accumulated moments of a group of numbers.
 #[derive(Clone, Default)]
 struct ExactMoments {
     count: i64,
@@ -149,7 +149,7 @@ impl ExactMoments {
     }
 }
 
-/// The family over integers and numeric.
+/// `stddev` and `variance` of integers and numeric.
 pub(super) struct NumericVariance {
     kind: AggregateKind,
     groups: Vec<ExactMoments>,

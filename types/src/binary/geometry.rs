@@ -1,5 +1,5 @@
-//! The binary form of geometric types: their numbers (8 bytes each), behind the number of points
-//! (4 bytes) for polygons, and that behind a byte, 1 if it is closed, for paths.
+//! Binary format of geometric types: their numbers (8 bytes each), preceded by the number of
+//! points (4 bytes) for polygons and paths, and before that by a byte, 1 if closed, for paths.
 
 use super::bad;
 use crate::datatype::{DataType, GeometryKind};
@@ -23,7 +23,7 @@ pub(super) fn write(value: &Geometry, pace: &mut Pace<'_>, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Reads a value.
+/// Decodes a value.
 pub(super) fn parse(bytes: &[u8], kind: GeometryKind) -> Result<Geometry> {
     let name = DataType::Geometry(kind).sql_name();
     let short = || bad("insufficient data left in message");

@@ -1,11 +1,11 @@
-//! The binary form of arrays, `json`, `jsonb`, and what else is [`Nested`].
+//! Binary format of arrays, `json`, `jsonb`, and other [`Nested`] values.
 //!
-//! An array is: number of dimensions, whether there are NULLs, OID of the element type, all of 4
-//! bytes; length and lower bound of each dimension; each element behind its length, -1 for NULL. A
-//! `jsonb` is its text behind a version byte, a `json` its text, a `jsonpath` as a `jsonb`. A
-//! record is the number of fields; of each the OID of its type and the value as an element. A bit
-//! string is the number of bits (4 bytes), then the bytes; a `timetz` the microseconds (8 bytes)
-//! and the seconds west of Greenwich (4 bytes).
+//! * Array: number of dimensions, NULL flag, OID of the element type (4 bytes each); length and
+//!   lower bound of each dimension; the elements, each preceded by its length, -1 for NULL.
+//! * `jsonb` and `jsonpath`: a version byte and the text. `json`: the text.
+//! * Record: the number of fields; for each the OID of its type and the value as an element.
+//! * Bit string: the number of bits (4 bytes), then the bytes.
+//! * `timetz`: the microseconds (8 bytes) and the seconds west of Greenwich (4 bytes).
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn write_array(
     array.elements.iter().try_for_each(|value| write_element(value, element, encoding, pace, out))
 }
 
-/// Appends a value behind its length.
+/// Appends a value, preceded by its length.
 fn write_element(
     value: &Datum,
     data_type: DataType,
@@ -102,7 +102,7 @@ fn write_element(
     Ok(())
 }
 
-/// What an element counts beside its bytes.
+/// Cost of an element in addition to its bytes, for the interrupt check.
 const ELEMENT: usize = 16;
 
 fn write_record(
@@ -185,8 +185,8 @@ pub(super) fn parse(
     Ok(Datum::Nested(nested))
 }
 
-/// Returns an array of a domain over a type; `array` is the OID of the domain's type of arrays,
-/// which follows that of the domain.
+/// Decodes an array of a domain over a type; `array` is the OID of the domain's array type, which
+/// follows that of the domain.
 pub(super) fn parse_array(
     bytes: &[u8],
     (element, array): (DataType, NonZeroU32),
@@ -195,7 +195,7 @@ pub(super) fn parse_array(
     array_of(bytes, (element, array.get() - 1), encoding)
 }
 
-/// `oid`: what elements may be said to be beside the type that they are.
+/// Decodes an array. Its element type may be given as `oid` (of a domain) instead.
 fn array_of(
     bytes: &[u8],
     (element, oid): (DataType, u32),
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
             element_count = element_count.saturating_mul(length);
             dimensions.push(Dimension { lower, length });
         }
-        // Each element takes four bytes at least.
+        // Each element takes at least four bytes.
         if element_count > MAX_ELEMENTS || element_count > self.bytes.len() / 4 {
             return Err(bad("insufficient data left in message"));
         }

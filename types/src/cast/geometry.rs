@@ -9,7 +9,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::geometry::{self as g, Circle};
 use crate::pieces::Pace;
 
-/// The points of the polygon that a circle becomes.
+/// Number of points of the polygon that approximates a circle.
 const CIRCLE_POINTS: i32 = 12;
 
 /// Casts a value.

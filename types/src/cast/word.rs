@@ -6,12 +6,12 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
 
-/// Hundredths in one.
+/// Cents in one unit.
 const CENTS: i64 = 100;
-/// Digits of hundredths.
+/// Scale of cents.
 const CENTS_SCALE: u32 = 2;
 
-/// Casts a word to another type but text.
+/// Casts a word value to another type, except text.
 pub(super) fn from_word(held: i64, from: WordKind, to: DataType) -> Result<Datum> {
     let number = from.to_unsigned(held);
     match (from, to) {
@@ -40,7 +40,7 @@ pub(super) fn from_word(held: i64, from: WordKind, to: DataType) -> Result<Datum
     }
 }
 
-/// Casts a value that is neither text nor a word to one.
+/// Casts a value that is neither text nor a word to a word type.
 pub(super) fn to_word(value: &Datum, from: DataType, to: WordKind) -> Result<Datum> {
     let range = || out_of_range(DataType::Int8);
     match (value, to) {

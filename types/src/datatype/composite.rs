@@ -1,11 +1,10 @@
-//! Composite types: types that users define by listing attributes, and the types of the rows of
-//! tables and views.
+//! Composite types: user-defined row types, and the row types of tables and views.
 //!
-//! A value is a record. It is stored by the numbers of its attributes, which they keep for life: so
-//! stored values stay as they are when attributes are added and dropped.
+//! A value is a record. It is stored by attribute numbers, which never change, so that stored
+//! values remain valid when attributes are added and dropped.
 //!
-//! A definition does not change, as that of an enum does not; those that are equal, the types of
-//! their attributes included, are kept once, as long as the process runs.
+//! A definition is immutable, like that of an enum. Equal definitions, including the types of
+//! their attributes, are interned for the lifetime of the process.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -26,22 +25,22 @@ pub struct Attribute {
     pub name: Arc<str>,
     /// Its type.
     pub sql_type: SqlType,
-    /// Where it stands in stored values, from 0.
+    /// Its position in stored values, from 0.
     pub number: usize,
 }
 
-/// What a composite type is made of.
+/// The definition of a composite type.
 #[derive(Debug, Clone)]
 pub struct CompositeDefinition {
     /// OID of the type.
     pub oid: u32,
-    /// OID of the type of its arrays.
+    /// OID of its array type.
     pub array_oid: u32,
     /// The schema.
     pub schema: String,
     /// The name in the schema.
     pub name: String,
-    /// The name as SQL text has it.
+    /// The name as shown in SQL text.
     pub shown: String,
     /// The attributes, by number.
     pub attributes: Vec<Attribute>,
@@ -56,7 +55,7 @@ pub struct CompositeType {
     registered: registry::Registered,
 }
 
-/// By what they are made of.
+/// Interned types by definition.
 static KNOWN: LazyLock<Mutex<AHashMap<String, &'static CompositeType>>> =
     LazyLock::new(Mutex::default);
 
@@ -93,9 +92,9 @@ impl Ord for CompositeType {
 }
 
 impl CompositeType {
-    /// Returns the type of a definition.
+    /// Returns the interned type of a definition.
     pub fn of(definition: CompositeDefinition) -> &'static CompositeType {
-        // Types of attributes are equal by their OIDs; here their own definitions count, too.
+        // Attribute types compare equal by OID; the key also has their definitions.
         let attributes = definition.attributes.iter();
         let made_of: Vec<u32> = attributes.map(|one| one.sql_type.base.registered_oid()).collect();
         let key = format!("{definition:?} {made_of:?}");
@@ -116,7 +115,7 @@ impl CompositeType {
         made
     }
 
-    /// Returns what it is made of.
+    /// Returns the definition.
     pub fn definition(&self) -> &CompositeDefinition {
         &self.definition
     }
@@ -131,7 +130,7 @@ impl CompositeType {
         &self.definition.attributes
     }
 
-    /// Returns the type of its arrays.
+    /// Returns its array type.
     pub fn array(&'static self) -> DataType {
         DataType::Array(self.registered.element())
     }
@@ -140,12 +139,12 @@ impl CompositeType {
         &self.registered
     }
 
-    /// Returns the name of its arrays as SQL text has it, and as `pg_type` has it.
+    /// Returns the name of its array type as shown in SQL text, and as in `pg_type`.
     pub(crate) fn array_names(&self) -> (&str, &str) {
         (&self.array_name, &self.internal_array_name)
     }
 
-    /// Returns whether an attribute, or one of an attribute's, is of a domain.
+    /// Returns whether an attribute, at any depth, has a domain type.
     pub fn has_domains(&self) -> bool {
         self.attributes().iter().any(|one| {
             let base = one.sql_type.base.element().unwrap_or(one.sql_type.base);

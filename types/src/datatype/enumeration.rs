@@ -1,11 +1,11 @@
-//! Enums: types that users define by listing their values.
+//! Enums: user-defined types with a list of labels.
 //!
-//! A value is its label's rank, a number that the label keeps for life, whatever is added before
-//! it or behind it; so stored rows and keys stay as they are and sort by the order of the labels. A
-//! new label between two others gets a rank between theirs.
+//! A value is the rank of its label, which never changes when labels are added before or after
+//! it, so that stored rows and keys remain valid and sort in label order. A label inserted
+//! between two others gets a rank between theirs.
 //!
-//! A definition does not change: a changed enum is another definition with the same OID. All are
-//! kept as long as the process runs, equal ones once, so that [`DataType`] stays a plain value.
+//! A definition is immutable: a changed enum is a new definition with the same OID. Definitions
+//! are interned for the lifetime of the process, so that [`DataType`] remains a plain value.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -17,13 +17,13 @@ use ahash::AHashMap;
 use super::{DataType, registry};
 use crate::error::{Error, Result, sqlstate};
 
-/// How far apart the ranks of labels are that are added at the end.
+/// Distance between the ranks of labels that are added at the end.
 const STEP: i64 = 1 << 40;
 
 /// One value of an enum.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
-    /// Its place among the others.
+    /// Its sort position.
     pub rank: i64,
     /// Its own OID.
     pub oid: u32,
@@ -31,20 +31,20 @@ pub struct Label {
     pub name: Arc<str>,
 }
 
-/// What an enum is made of.
+/// The definition of an enum.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EnumDefinition {
     /// OID of the type.
     pub oid: u32,
-    /// OID of the type of its arrays.
+    /// OID of its array type.
     pub array_oid: u32,
     /// The schema.
     pub schema: String,
     /// The name in the schema.
     pub name: String,
-    /// The name as SQL text has it.
+    /// The name as shown in SQL text.
     pub shown: String,
-    /// The values, by rank.
+    /// The labels, by rank.
     pub labels: Vec<Label>,
 }
 
@@ -92,7 +92,7 @@ impl Ord for EnumType {
 }
 
 impl EnumType {
-    /// Returns the type of a definition.
+    /// Returns the interned type of a definition.
     pub fn of(definition: EnumDefinition) -> &'static EnumType {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.get(&definition) {
@@ -109,12 +109,12 @@ impl EnumType {
         made
     }
 
-    /// Returns what it is made of.
+    /// Returns the definition.
     pub fn definition(&self) -> &EnumDefinition {
         &self.definition
     }
 
-    /// Returns the type of its arrays.
+    /// Returns its array type.
     pub fn array(&'static self) -> DataType {
         DataType::Array(self.registered.element())
     }
@@ -123,23 +123,23 @@ impl EnumType {
         &self.registered
     }
 
-    /// Returns the name of its arrays as SQL text has it, and as `pg_type` has it.
+    /// Returns the name of its array type as shown in SQL text, and as in `pg_type`.
     pub(crate) fn array_names(&self) -> (&str, &str) {
         (&self.array_name, &self.internal_array_name)
     }
 
-    /// Returns the text of a value; `None` for what is none, which only damage makes.
+    /// Returns the label of a value; `None` for an invalid rank, which only corruption can cause.
     pub fn name_of(&self, rank: i64) -> Option<&Arc<str>> {
         let labels = &self.definition.labels;
         let at = labels.binary_search_by_key(&rank, |label| label.rank).ok()?;
         Some(&labels[at].name)
     }
 
-    /// Returns the value that a text means.
+    /// Returns the value of a label.
     ///
     /// # Errors
     ///
-    /// 22P02 if it is none.
+    /// 22P02 if there is no such label.
     pub fn parse(&self, text: &str) -> Result<i64> {
         let found = self.definition.labels.iter().find(|label| *label.name == *text);
         found.map(|label| label.rank).ok_or_else(|| {
@@ -155,7 +155,7 @@ impl EnumType {
 ///
 /// # Errors
 ///
-/// 54000 if there is no room: after some 40 labels in one place.
+/// 54000 if there is no rank between them: after some 40 labels in one place.
 pub fn rank_between(before: Option<i64>, after: Option<i64>) -> Result<i64> {
     let rank = match (before, after) {
         (None, None) => Some(0),

@@ -7,7 +7,7 @@ use super::DataType;
 pub enum GeometryKind {
     /// `point`
     Point,
-    /// `lseg`: what is between two points
+    /// `lseg`: a line segment between two points
     Lseg,
     /// `path`: open or closed
     Path,

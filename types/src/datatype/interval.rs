@@ -1,7 +1,6 @@
-//! The fields that an interval type is restricted to, and its digits of the second: the modifier of
-//! `interval day to second(3)`.
+//! Modifier of interval types: fields and precision, as in `interval day to second(3)`.
 
-/// The fields that an interval is restricted to; a bare number counts in the last of them.
+/// The fields of a restricted interval; a number without a unit is in the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalFields {
     /// `YEAR`
@@ -40,9 +39,9 @@ const DAY: i32 = 1 << 3;
 const HOUR: i32 = 1 << 10;
 const MINUTE: i32 = 1 << 11;
 const SECOND: i32 = 1 << 12;
-/// All fields.
+/// No restriction of fields.
 const FULL: i32 = 0x7fff;
-/// All digits.
+/// No restriction of the precision.
 const ALL_DIGITS: i32 = 0xffff;
 
 /// All restrictions: the words, and the bits of PostgreSQL's modifier.
@@ -63,7 +62,7 @@ const ALL: [(IntervalFields, &str, i32); 13] = [
 ];
 
 impl IntervalFields {
-    /// Returns the restriction of words in lower case, such as `day to second`.
+    /// Returns the restriction of lower-case words such as `day to second`.
     pub fn from_words(words: &str) -> Option<IntervalFields> {
         ALL.iter().find(|(_, written, _)| *written == words).map(|(fields, ..)| *fields)
     }
@@ -76,7 +75,7 @@ impl IntervalFields {
     }
 }
 
-/// Returns the modifier of an interval type, which is -1 if nothing is restricted.
+/// Returns the modifier of an interval type, -1 if nothing is restricted.
 pub fn interval_modifier(fields: Option<IntervalFields>, digits: Option<i32>) -> i32 {
     if fields.is_none() && digits.is_none() {
         return -1;

@@ -1,24 +1,24 @@
-//! The types of users that the process knows, by numbers that mean nothing to others: for values
-//! that bring the types of their parts along, in memory and in files of one run of the process.
+//! Registry of user-defined types by process-local numbers. Values that carry the types of their
+//! parts use these numbers in memory and in temporary files.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::DataType;
 
-/// Set in numbers of types of users; others are OIDs.
+/// Flag of user-defined types; other numbers are OIDs.
 const OF_USERS: u32 = 0x8000_0000;
 
 static TYPES: Mutex<Vec<&'static DataType>> = Mutex::new(Vec::new());
 
-/// What a type of users is known by.
+/// Registration of a user-defined type.
 #[derive(Default)]
 pub(super) struct Registered {
-    /// The type itself, for [`DataType::Array`], and its place.
+    /// The leaked type, for [`DataType::Array`], and its index in the registry.
     entry: OnceLock<(&'static DataType, u32)>,
 }
 
 impl Registered {
-    /// Makes a type known. It is kept for ever.
+    /// Registers a type permanently.
     pub(super) fn register(&self, data_type: DataType) {
         self.entry.get_or_init(|| {
             let element: &'static DataType = Box::leak(Box::new(data_type));
@@ -28,7 +28,7 @@ impl Registered {
         });
     }
 
-    /// Returns the type itself.
+    /// Returns the registered type.
     pub(super) fn element(&self) -> &'static DataType {
         self.entry.get().expect("set where the type is made").0
     }
@@ -47,7 +47,7 @@ impl DataType {
         }
     }
 
-    /// Returns a number that the type is found by as long as the process runs.
+    /// Returns a number that identifies the type for the lifetime of the process.
     pub(crate) fn registered_oid(self) -> u32 {
         let of_element = || match self {
             DataType::Array(element) => element.registered().map(|one| one.number() | 1),
@@ -57,7 +57,7 @@ impl DataType {
         own.or_else(of_element).unwrap_or_else(|| self.oid())
     }
 
-    /// Returns the type that has a number of [`DataType::registered_oid`].
+    /// Returns the type of a number from [`DataType::registered_oid`].
     pub(crate) fn of_registered(number: u32) -> Option<DataType> {
         if number & OF_USERS == 0 {
             return DataType::from_oid(number);

@@ -1,11 +1,11 @@
-//! How values are held: the variant of [`Datum`](crate::Datum) and of vectors that each type has.
+//! Representation of values: the variant of [`Datum`](crate::Datum) and of vectors for each type.
 //!
-//! Whoever stores, copies, compares or hashes values goes by the representation; only text and
-//! binary form, and functions, differ between types of one.
+//! Storage, copies, comparisons and hashes depend only on the representation; text and binary
+//! form, and functions, depend on the type.
 
 use super::DataType;
 
-/// The variant of [`Datum`](crate::Datum) that values of a type are.
+/// The variant of [`Datum`](crate::Datum) for the values of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     /// One byte.
@@ -14,7 +14,7 @@ pub enum Representation {
     Int2,
     /// 32 bits.
     Int4,
-    /// 64 bits: numbers, OIDs, ranks of enums, words.
+    /// 64 bits: numbers, OIDs, ranks of enums, word types.
     Int8,
     /// A float of 32 bits.
     Float4,
@@ -30,7 +30,7 @@ pub enum Representation {
     Date,
     /// Microseconds of a day.
     Time,
-    /// Microseconds of a clock on the wall.
+    /// Microseconds of local time.
     Timestamp,
     /// Microseconds.
     Timestamptz,
@@ -38,12 +38,12 @@ pub enum Representation {
     Interval,
     /// 16 bytes.
     Uuid,
-    /// Whatever is rare or made of other values.
+    /// Rare types and types that contain other values.
     Nested,
 }
 
 impl DataType {
-    /// Returns how values are held. Pseudo-types have none, and count as nested.
+    /// Returns the representation. Pseudo-types have none and count as nested.
     #[inline]
     pub const fn representation(self) -> Representation {
         match self {

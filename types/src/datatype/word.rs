@@ -1,15 +1,15 @@
-//! Types whose values are numbers of at most 64 bits, written in a form of their own.
+//! Word types: values are numbers of at most 64 bits with a text form of their own.
 //!
-//! One table of them: how they are held, read, written, sent and computed with follows from the
-//! kind. Values are `Int8`, in an order that is that of the type; numbers of 64 bits without a
-//! sign are moved so that 0 is the least ([`WordKind::of_unsigned`]).
+//! The kind determines representation, parsing, text, binary form and arithmetic. Values are
+//! `Int8` in the order of the type; unsigned 64-bit numbers are biased so that 0 is the least
+//! ([`WordKind::of_unsigned`]).
 
 use super::DataType;
 
 /// A type of [`DataType::Word`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WordKind {
-    /// `tid`: the place of a row, a block of 32 bits and an offset of 16
+    /// `tid`: a row location, a block number of 32 bits and an offset of 16
     Tid,
     /// `xid`: a transaction, 32 bits
     Xid,
@@ -17,18 +17,18 @@ pub enum WordKind {
     Xid8,
     /// `cid`: a command of a transaction, 32 bits
     Cid,
-    /// `pg_lsn`: a place in the log, 64 bits
+    /// `pg_lsn`: a log position, 64 bits
     PgLsn,
     /// `macaddr`: six bytes
     MacAddr,
     /// `macaddr8`: eight bytes
     MacAddr8,
-    /// `money`: hundredths
+    /// `money`: cents
     Money,
 }
 
 impl WordKind {
-    /// Returns the bytes of the binary form.
+    /// Returns the number of bytes of the binary form.
     pub fn byte_count(self) -> usize {
         match self {
             WordKind::Xid | WordKind::Cid => 4,
@@ -41,17 +41,17 @@ impl WordKind {
         matches!(self, WordKind::Xid8 | WordKind::PgLsn | WordKind::MacAddr8)
     }
 
-    /// Returns how a number is held.
+    /// Returns the representation of an unsigned number.
     pub fn of_unsigned(self, value: u64) -> i64 {
         if self.is_biased() { value.cast_signed() ^ i64::MIN } else { value.cast_signed() }
     }
 
-    /// Returns the number of what is held.
+    /// Returns the unsigned number of a representation.
     pub fn to_unsigned(self, held: i64) -> u64 {
         if self.is_biased() { (held ^ i64::MIN).cast_unsigned() } else { held.cast_unsigned() }
     }
 
-    /// Returns whether values have an order; all can be told apart.
+    /// Returns whether values have an order; all have equality.
     pub(super) fn is_ordered(self) -> bool {
         !matches!(self, WordKind::Xid | WordKind::Cid)
     }

@@ -1,20 +1,20 @@
-//! Abbreviations of time zones: PostgreSQL's default set.
+//! Time zone abbreviations: PostgreSQL's default set.
 //!
-//! Source: `timezonesets/Default` of PostgreSQL 15. Most have one offset; those whose meaning
-//! changed over the years are read by the history of a zone.
+//! Source: `timezonesets/Default` of PostgreSQL 15. Most have one offset; those that changed over
+//! time are resolved by the history of a zone.
 
-/// What an abbreviation stands for.
+/// Meaning of an abbreviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Seconds east of Greenwich.
     Offset(i32),
-    /// What it meant in a zone of the tz database.
+    /// An abbreviation of this zone of the tz database, by its history.
     Zone(&'static str),
 }
 
 use Meaning::{Offset, Zone};
 
-/// Abbreviations, their meanings, and whether they are of summer time.
+/// Abbreviations, their meanings, and whether they are daylight saving time.
 const ABBREVIATIONS: &[(&str, Meaning, bool)] = &[
     ("acdt", Offset(37_800), true),
     ("acsst", Offset(37_800), true),
@@ -213,7 +213,7 @@ const ABBREVIATIONS: &[(&str, Meaning, bool)] = &[
     ("zulu", Offset(0), false),
 ];
 
-/// Returns the meaning of an abbreviation in any case, and whether it is of summer time.
+/// Returns the meaning of an abbreviation in any case, and whether it is daylight saving time.
 pub(super) fn abbreviation(name: &str) -> Option<(Meaning, bool)> {
     let name = name.to_ascii_lowercase();
     let at =

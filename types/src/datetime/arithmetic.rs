@@ -1,7 +1,7 @@
 //! Arithmetic and conversions of dates, times and timestamps.
 //!
-//! Months are added first, the day being cut to the length of the month, then days, then time; with
-//! a time zone, months and days are added to the local time. Infinities stay what they are.
+//! Months are added first, with the day limited to the length of the month, then days, then time;
+//! with a time zone, months and days are added to the local time. Infinities are unchanged.
 
 use super::calendar::{CivilTime, civil_from_days, civil_from_timestamp, days_from_civil};
 use super::calendar::{days_in_month, timestamp_from_civil};
@@ -62,7 +62,7 @@ pub fn timestamp_plus_interval(timestamp: i64, interval: Interval) -> Result<i64
     check_timestamp(moved)
 }
 
-/// Returns an instant plus an interval whose months and days are those of the zone.
+/// Returns an instant plus an interval whose months and days are added in the zone.
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ pub fn date_plus_days(date: i32, days: i32) -> Result<i32> {
     }
 }
 
-/// Returns a time of day plus an interval, around midnight.
+/// Returns a time of day plus an interval, modulo 24 hours.
 pub fn time_plus_interval(time: i64, interval: Interval) -> i64 {
     (time + interval.microseconds % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY)
 }
@@ -196,12 +196,12 @@ pub fn timestamp_to_time(timestamp: i64) -> Option<i64> {
 ///
 /// `22008` if there is no such date.
 pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32> {
-    // PostgreSQL has made the year before Christ one of astronomers when it complains.
+    // PostgreSQL converts the year to astronomical numbering before it reports the error.
     let shown = if year < 0 && year > i32::MIN { year + 1 } else { year };
     date_of(year, month, day, shown)
 }
 
-/// Returns a date; complaints show another year.
+/// Returns a date; error messages show the year `shown`.
 fn date_of(year: i32, month: i32, day: i32, shown: i32) -> Result<i32> {
     let failed = |what: &str| {
         let year = shown;
@@ -226,7 +226,7 @@ fn date_of(year: i32, month: i32, day: i32, shown: i32) -> Result<i32> {
     Ok(days)
 }
 
-/// Returns a time of day; 24:00:00 and second 60 are allowed. `None`: there is no such time.
+/// Returns a time of day; 24:00:00 and second 60 are allowed. `None` if the time is invalid.
 pub fn make_time(hour: i32, minute: i32, second: f64) -> Option<i64> {
     let micros = (second * 1e6).round_ties_even();
     let time = f64::from(hour) * MICROS_PER_HOUR as f64
@@ -239,11 +239,11 @@ pub fn make_time(hour: i32, minute: i32, second: f64) -> Option<i64> {
     ok.then_some(time as i64)
 }
 
-/// Returns a timestamp of its parts; negative years are BC.
+/// Returns a timestamp of year, month and day, and a time; negative years are BC.
 ///
 /// # Errors
 ///
-/// `22008` if there is no such date; that of `time`.
+/// `22008` if there is no such date; errors of `time`.
 pub fn make_timestamp(date: (i32, i32, i32), time: impl FnOnce() -> Result<i64>) -> Result<i64> {
     let days = date_of(date.0, date.1, date.2, date.0)?;
     let time = time()?;
@@ -272,7 +272,7 @@ pub fn age(left: i64, right: i64) -> Result<Interval> {
         days -= 1;
     }
     if days < 0 {
-        // The month that the earlier timestamp lies in has been left early.
+        // Borrow a month: that of the earlier timestamp.
         days += i64::from(days_in_month(b.year, b.month));
         months -= 1;
     }
@@ -280,7 +280,7 @@ pub fn age(left: i64, right: i64) -> Result<Interval> {
     Ok(Interval::new(months as i32 * sign, days as i32 * sign, time * i64::from(sign)))
 }
 
-/// Returns the days of a date from the first of January, 1 for the first.
+/// Returns the day of the year, 1 for the first of January.
 pub(super) fn day_of_year(days: i32) -> i32 {
     let (year, _, _) = civil_from_days(days);
     days - days_from_civil(year, 1, 1) + 1

@@ -1,11 +1,11 @@
-//! The proleptic Gregorian calendar: days to year, month and day, and back.
+//! The proleptic Gregorian calendar: conversion between day counts and year, month and day.
 //!
-//! Years are astronomical inside: year 0 is 1 BC. Day counts start at 2000-01-01.
+//! Years are astronomical: year 0 is 1 BC. Day counts start at 2000-01-01.
 
 use super::{EPOCH_JULIAN_DAY, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE};
 use super::{MICROS_PER_SECOND, TIMESTAMP_END, TIMESTAMP_MIN};
 
-/// A date and time of day taken apart.
+/// The fields of a date and time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CivilTime {
     /// The year; 0 is 1 BC.
@@ -53,7 +53,7 @@ pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
     (year as i32, month as u32, day as u32)
 }
 
-/// Returns a finite timestamp taken apart.
+/// Returns the fields of a finite timestamp.
 pub fn civil_from_timestamp(timestamp: i64) -> CivilTime {
     let (year, month, day) = civil_from_days(timestamp.div_euclid(MICROS_PER_DAY) as i32);
     let time = timestamp.rem_euclid(MICROS_PER_DAY);
@@ -77,7 +77,7 @@ pub(super) fn micros_of_day(civil: &CivilTime) -> i64 {
 }
 
 /// Returns the timestamp of a date and time; `None` if it is out of range. Hour 24 and second 60
-/// run into the next day or minute.
+/// carry into the next day or minute.
 pub fn timestamp_from_civil(civil: &CivilTime) -> Option<i64> {
     let days = i64::from(days_from_civil(civil.year, civil.month, civil.day));
     let timestamp = days.checked_mul(MICROS_PER_DAY)?.checked_add(micros_of_day(civil))?;
@@ -99,7 +99,7 @@ pub fn days_in_month(year: i32, month: u32) -> u32 {
     }
 }
 
-/// Returns the day of the week, Sunday being 0.
+/// Returns the day of the week, 0 for Sunday.
 pub fn day_of_week(days: i32) -> u32 {
     (i64::from(days) + 6).rem_euclid(7) as u32
 }

@@ -1,7 +1,7 @@
-//! The fields of dates and times, one token at a time: what PostgreSQL's `DecodeDate`,
-//! `DecodeTime`, `DecodeNumber`, `DecodeNumberField`, `DecodeTimezone` and `ValidateDate` do.
+//! Decoder of date and time fields, token by token: PostgreSQL's `DecodeDate`, `DecodeTime`,
+//! `DecodeNumber`, `DecodeNumberField`, `DecodeTimezone` and `ValidateDate`.
 //!
-//! `datetime/parse.rs` decides which of them a token goes to.
+//! `datetime/parse.rs` selects the function for each token.
 
 use super::calendar::{civil_from_days, days_from_civil, days_in_month};
 use super::style::DateOrder;
@@ -10,26 +10,26 @@ use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECON
 use crate::error::Error;
 use crate::error::sqlstate;
 
-/// Why a text is not a date.
+/// Error of parsing a date or time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// It is not written like one.
+    /// Invalid syntax.
     BadFormat,
-    /// A field has a value that it cannot have.
+    /// A field is out of its range.
     FieldOverflow,
-    /// So has day or month, perhaps because they are meant in another order.
+    /// Day or month is out of its range, possibly because of another field order.
     MonthDayOverflow,
     /// The offset of the zone is too large.
     ZoneOverflow,
     /// There is no such zone.
     UnknownZone(String),
-    /// The parts do not fit an interval.
+    /// The fields exceed the range of intervals.
     IntervalRange,
-    /// `now` and its kin without a clock.
+    /// `now` or a related word is used without a clock.
     NoClock,
 }
 
-/// What a step of reading gives.
+/// The result of a parsing step.
 pub(super) type Step<T> = Result<T, Failure>;
 
 impl Failure {
@@ -63,7 +63,7 @@ impl Failure {
     }
 }
 
-/// Which fields have been given. The words are of PostgreSQL's kinds: each may come once.
+/// Flags of the fields that were found. Each kind of PostgreSQL may occur once.
 pub(super) mod given {
     pub(crate) const YEAR: u32 = 1;
     pub(crate) const MONTH: u32 = 1 << 1;
@@ -91,10 +91,10 @@ pub(super) enum Half {
     Afternoon,
 }
 
-/// A date and time as far as it has been read, fields as they are written.
+/// The fields of a date and time that were parsed so far, as written.
 #[derive(Default)]
 pub(super) struct Fields {
-    /// [`given`]
+    /// Flags of [`given`].
     pub(super) given: u32,
     pub(super) year: i32,
     pub(super) month: i32,
@@ -111,7 +111,8 @@ pub(super) struct Fields {
     pub(super) half: Option<Half>,
 }
 
-/// Reads digits at the start of a text as C does: none are 0; too many are an overflow.
+/// Parses digits at the start of a text as C does: without digits the result is 0, too many are
+/// an overflow.
 pub(super) fn leading_integer(text: &str) -> Step<(i32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     if end == 0 {
@@ -125,7 +126,7 @@ fn digits(text: &str) -> i32 {
     text.parse().unwrap_or(i32::MAX)
 }
 
-/// Returns the microseconds of `.123456`; nothing behind the point is none.
+/// Returns the microseconds of `.123456`; 0 if there is nothing after the point.
 pub(super) fn fraction_micros(text: &str) -> Step<i64> {
     if text.len() == 1 {
         return Ok(0);
@@ -142,7 +143,7 @@ impl Fields {
         self.given & fields == fields
     }
 
-    /// Takes note of fields, each of which may come once.
+    /// Records fields, each of which may occur once.
     pub(super) fn give(&mut self, fields: u32) -> Step<()> {
         if self.given & fields != 0 {
             return Err(Failure::BadFormat);
@@ -151,7 +152,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Takes the date of a day count.
+    /// Sets the date from a day count.
     pub(super) fn set_days(&mut self, days: i32) {
         (self.year, self.month, self.day) = {
             let (year, month, day) = civil_from_days(days);
@@ -159,7 +160,7 @@ impl Fields {
         };
     }
 
-    /// Takes a date with separators; what it gives is returned.
+    /// Parses a date with separators and records its fields.
     pub(super) fn take_date(&mut self, text: &str, order: DateOrder) -> Step<()> {
         let mut parts = date_parts(text)?;
         for part in &mut parts {
@@ -182,7 +183,7 @@ impl Fields {
         if whole { Ok(()) } else { Err(Failure::BadFormat) }
     }
 
-    /// Takes a number whose meaning is decided by what is known of the date.
+    /// Parses a number whose meaning depends on the fields found before.
     pub(super) fn take_number(&mut self, text: &str, order: DateOrder) -> Step<()> {
         let (value, rest) = leading_integer(text)?;
         if rest.len() == text.len() {
@@ -233,8 +234,8 @@ impl Fields {
         self.give(field)
     }
 
-    /// Takes a run of digits: `YYYYMMDD`, `YYMMDD`, `hhmmss` or `hhmm`, with a fraction of seconds.
-    /// Fields that are `assumed` are as good as given.
+    /// Parses a run of digits: `YYYYMMDD`, `YYMMDD`, `hhmmss` or `hhmm`, with fractional seconds.
+    /// Fields in `assumed` count as found.
     pub(super) fn take_run(&mut self, text: &str, assumed: u32) -> Step<()> {
         let known = self.given | assumed;
         let (whole, fraction) = match text.find('.') {
@@ -266,7 +267,7 @@ impl Fields {
         self.give(given::TIME)
     }
 
-    /// Takes a time with colons.
+    /// Parses a time with colons.
     pub(super) fn take_time(&mut self, text: &str) -> Step<()> {
         let clock = Clock::read(text, false)?;
         self.hour = i32::try_from(clock.hour).map_err(|_| Failure::FieldOverflow)?;
@@ -274,7 +275,7 @@ impl Fields {
         self.give(given::TIME)
     }
 
-    /// Settles the year and checks the date, as far as it is given.
+    /// Completes the year and validates the date, as far as it was found.
     pub(super) fn validate(&mut self) -> Step<()> {
         if self.given & given::YEAR != 0 && !self.julian {
             if self.year < i32::from(!self.two_digit_year || self.before_christ) {
@@ -301,7 +302,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Applies AM and PM, of hours up to 12.
+    /// Applies AM and PM, for hours up to 12.
     pub(super) fn apply_half(&mut self) -> Step<()> {
         match self.half {
             Some(_) if self.hour > 12 => return Err(Failure::FieldOverflow),
@@ -320,7 +321,7 @@ impl Fields {
             + self.micros
     }
 
-    /// Refuses a time beyond 24:00.
+    /// Returns an error for a time beyond 24:00.
     pub(super) fn check_time(&self) -> Step<()> {
         let fields = (0..=24).contains(&self.hour)
             && (0..60).contains(&self.minute)
@@ -332,14 +333,14 @@ impl Fields {
         Err(Failure::FieldOverflow)
     }
 
-    /// Returns the day count of the date; `None` beyond what a date holds.
+    /// Returns the day count of the date; `None` beyond the range of dates.
     pub(super) fn days(&self) -> Option<i32> {
         let days = self.days_of_moment()?;
         (super::DATE_MIN..=super::DATE_MAX).contains(&days).then_some(days)
     }
 
-    /// Returns the day count of the date of a moment whose zone may lead into the range of dates:
-    /// from the month of the first one on.
+    /// Returns the day count of a date whose time zone may move it into the range of dates: from
+    /// the month of the first date on.
     pub(super) fn days_of_moment(&self) -> Option<i32> {
         let within = (-4713..5_874_898).contains(&self.year);
         let within = within && (self.year > -4713 || self.month >= 11);
@@ -347,8 +348,9 @@ impl Fields {
     }
 }
 
-/// Cuts a date at what is neither digit nor letter. Where a part runs into one of the other kind
-/// its first character is lost, as in PostgreSQL: `8-jan1999` is of the year 999.
+/// Splits a date at characters other than digits and letters. Where digits and letters are
+/// adjacent, the first character after the change is lost, as in PostgreSQL: `8-jan1999` is in
+/// the year 999.
 fn date_parts(text: &str) -> Step<Vec<&str>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -374,7 +376,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Reads `hh:mm[:ss[.ffffff]]` or `mm:ss.ffffff`; `minutes`: two fields are minutes and
+    /// Parses `hh:mm[:ss[.ffffff]]` or `mm:ss.ffffff`. With `minutes`, two fields are minutes and
     /// seconds.
     pub(super) fn read(text: &str, minutes: bool) -> Step<Clock> {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

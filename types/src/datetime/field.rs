@@ -1,6 +1,6 @@
 //! Fields of dates and intervals: `extract` and `date_trunc`.
 //!
-//! `extract` gives `numeric` with PostgreSQL's scales: seconds and epochs with six digits,
+//! `extract` returns `numeric` with PostgreSQL's scales: seconds and epochs with six digits,
 //! milliseconds with three.
 
 use super::arithmetic::check_timestamp;
@@ -37,9 +37,9 @@ pub enum Field {
     Hour,
     /// Day of the month.
     Day,
-    /// Day of the week, Sunday being 0.
+    /// Day of the week, 0 for Sunday.
     Dow,
-    /// Day of the week, Sunday being 7.
+    /// Day of the week, 7 for Sunday.
     IsoDow,
     /// Day of the year.
     Doy,
@@ -65,16 +65,16 @@ pub enum Field {
     Epoch,
     /// Seconds east of Greenwich.
     Timezone,
-    /// Hours of it.
+    /// Hours of the time zone offset.
     TimezoneHour,
-    /// Minutes of it.
+    /// Minutes of the time zone offset.
     TimezoneMinute,
 }
 
-/// How many bytes of a word count, as in PostgreSQL: `millenniums` is as good as `millennium`.
+/// Significant bytes of a unit name, as in PostgreSQL: `millenniums` equals `millennium`.
 const WORD_BYTES: usize = 10;
 
-/// The spellings that PostgreSQL takes.
+/// The accepted spellings, as in PostgreSQL.
 const NAMES: &[(&str, Field)] = &[
     ("microseconds", Field::Microseconds),
     ("microsecond", Field::Microseconds),
@@ -147,7 +147,7 @@ const NAMES: &[(&str, Field)] = &[
 ];
 
 impl Field {
-    /// Returns the field of a name in any case.
+    /// Returns the field of a name, case-insensitively.
     pub fn from_name(name: &str) -> Option<Field> {
         let start =
             |word: &'_ str| word.as_bytes()[..word.len().min(WORD_BYTES)].to_ascii_lowercase();
@@ -155,7 +155,7 @@ impl Field {
         NAMES.iter().find(|(spelling, _)| start(spelling) == name).map(|(_, f)| *f)
     }
 
-    /// Returns the field of a name in any case, or PostgreSQL's error for the type.
+    /// Returns the field of a name, case-insensitively, or PostgreSQL's error for the type.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Field {
         })
     }
 
-    /// Returns the usual name.
+    /// Returns the canonical name.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, field)| *field == self).map_or("", |(name, _)| name)
     }
@@ -179,8 +179,8 @@ impl Field {
         Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
     }
 
-    /// Returns the error of a field that `date_trunc` does not cut to. PostgreSQL knows some of
-    /// them only where they are extracted.
+    /// Returns the error of a field that `date_trunc` does not support. PostgreSQL has different
+    /// errors for fields that only `extract` knows.
     fn no_unit(self, data_type: DataType) -> Error {
         let extracted_only = matches!(
             self,
@@ -194,8 +194,8 @@ impl Field {
         self.not_supported(data_type)
     }
 
-    /// Returns what `extract` gives for an infinite date: an infinity for what only grows, NULL for
-    /// the rest.
+    /// Returns the result of `extract` for an infinite date: an infinity for monotonic fields,
+    /// otherwise NULL.
     fn of_infinity(self, positive: bool) -> Option<Numeric> {
         let grows = matches!(
             self,
@@ -221,7 +221,7 @@ fn seconds(micros: i64) -> Numeric {
     Numeric::from_mantissa(i128::from(micros), 6)
 }
 
-/// Returns a year as people count: there is no year 0.
+/// Returns a year in AD and BC numbering, without a year 0.
 fn shown_year(year: i32) -> i64 {
     i64::from(if year > 0 { year } else { year - 1 })
 }
@@ -235,7 +235,7 @@ fn period(year: i32, length: i32) -> i32 {
     if year > 0 { (year + length - 1) / length } else { -((length - 1 - (year - 1)) / length) }
 }
 
-/// Returns a field of a finite date; `None` for fields that dates do not have.
+/// Returns a field of a finite date; `None` if dates do not have it.
 fn date_field(field: Field, days: i32) -> Option<Numeric> {
     let (year, month, day) = civil_from_days(days);
     Some(whole(match field {
@@ -256,7 +256,7 @@ fn date_field(field: Field, days: i32) -> Option<Numeric> {
     }))
 }
 
-/// Returns a field of a time of day; `None` for fields that times do not have.
+/// Returns a field of a time of day; `None` if times do not have it.
 fn time_field(field: Field, time: i64) -> Option<Numeric> {
     Some(match field {
         Field::Microseconds => whole(time % MICROS_PER_MINUTE),
@@ -268,11 +268,11 @@ fn time_field(field: Field, time: i64) -> Option<Numeric> {
     })
 }
 
-/// Returns a field of a date; `None` is NULL, for fields of infinite dates.
+/// Returns a field of a date; `None` (NULL) for some fields of infinite dates.
 ///
 /// # Errors
 ///
-/// `0A000` if dates have no such field; the same for the other types.
+/// `0A000` if dates do not have the field; likewise for the other types.
 pub fn extract_from_date(field: Field, date: i32) -> Result<Option<Numeric>> {
     let unsupported = || field.not_supported(DataType::Date);
     if !is_finite_date(date) {
@@ -307,7 +307,7 @@ pub fn extract_from_timetz(field: Field, (time, west): TimeWest) -> Result<Optio
     Ok(Some(value))
 }
 
-/// Returns a field of a local timestamp that needs no zone.
+/// Returns a field of a local timestamp that does not depend on a zone.
 fn timestamp_field(field: Field, timestamp: i64) -> Option<Numeric> {
     let days = timestamp.div_euclid(MICROS_PER_DAY) as i32;
     let time = timestamp.rem_euclid(MICROS_PER_DAY);
@@ -324,7 +324,7 @@ fn epoch(timestamp: i64) -> Numeric {
     Numeric::from_mantissa(micros, 6)
 }
 
-/// Returns a field of a timestamp; `None` is NULL, for fields of infinite timestamps.
+/// Returns a field of a timestamp; `None` (NULL) for some fields of infinite timestamps.
 pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Option<Numeric>> {
     let unsupported = || field.not_supported(DataType::Timestamp);
     if !is_finite_timestamp(timestamp) {
@@ -340,7 +340,7 @@ pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Option<Num
     timestamp_field(field, timestamp).map(Some).ok_or_else(unsupported)
 }
 
-/// Returns a field of an instant in a zone; `None` is NULL, for fields of infinite instants.
+/// Returns a field of an instant in a zone; `None` (NULL) for some fields of infinite instants.
 pub fn extract_from_timestamptz(
     field: Field,
     timestamptz: i64,
@@ -384,7 +384,7 @@ pub fn extract_from_interval(field: Field, interval: Interval) -> Result<Option<
     Ok(Some(value))
 }
 
-/// Returns a finite local timestamp cut to a field; `None` for fields that do not cut.
+/// Returns a finite local timestamp truncated to a field; `None` if that is not supported.
 fn trunc(field: Field, timestamp: i64) -> Option<Result<i64>> {
     let unit = match field {
         Field::Microseconds => Some(1),
@@ -425,11 +425,11 @@ fn trunc(field: Field, timestamp: i64) -> Option<Result<i64>> {
     Some(timestamp_from_civil(&first).ok_or_else(|| out_of_range("timestamp")))
 }
 
-/// Returns a timestamp cut to a field.
+/// Returns a timestamp truncated to a field.
 ///
 /// # Errors
 ///
-/// `0A000` for fields that do not cut; `22008` if the result is out of range.
+/// `0A000` if that is not supported; `22008` if the result is out of range.
 pub fn date_trunc_timestamp(field: Field, timestamp: i64) -> Result<i64> {
     if !is_finite_timestamp(timestamp) {
         return Ok(timestamp);
@@ -437,11 +437,11 @@ pub fn date_trunc_timestamp(field: Field, timestamp: i64) -> Result<i64> {
     trunc(field, timestamp).ok_or_else(|| field.no_unit(DataType::Timestamp))?
 }
 
-/// Returns an instant cut to a field of its local time in a zone.
+/// Returns an instant truncated to a field of its local time in a zone.
 ///
 /// # Errors
 ///
-/// `0A000` for fields that do not cut; `22008` if the result is out of range.
+/// `0A000` if that is not supported; `22008` if the result is out of range.
 pub fn date_trunc_timestamptz(field: Field, timestamptz: i64, zone: &TimeZone) -> Result<i64> {
     if !is_finite_timestamp(timestamptz) {
         return Ok(timestamptz);
@@ -458,11 +458,11 @@ pub fn date_trunc_timestamptz(field: Field, timestamptz: i64, zone: &TimeZone) -
     local_to_timestamptz(cut, zone)
 }
 
-/// Returns an interval cut to a field.
+/// Returns an interval truncated to a field.
 ///
 /// # Errors
 ///
-/// `0A000` for fields that do not cut.
+/// `0A000` if that is not supported.
 pub fn date_trunc_interval(field: Field, interval: Interval) -> Result<Interval> {
     let cut_months = |unit: i32| Interval::new(interval.months / unit * unit, 0, 0);
     let cut_time =

@@ -1,7 +1,7 @@
-//! Intervals: months, days and microseconds, never normalised into each other by themselves.
+//! Intervals: months, days and microseconds, which are normalised only on request.
 //!
-//! For comparison a month has 30 days and a day 24 hours, so `1 mon` equals `30 days` although they
-//! are shown, and added to a date, differently.
+//! In comparisons a month has 30 days and a day 24 hours, so `1 mon` equals `30 days` although
+//! the two have different text and different effects on a date.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 
-/// An interval: three parts that are never normalised into each other.
+/// An interval of three parts, which are not normalised into each other.
 ///
 /// Equality, order and hash are those of SQL.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,21 +26,21 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Returns an interval of these parts.
+    /// Creates an interval of these parts.
     pub fn new(months: i32, days: i32, microseconds: i64) -> Interval {
         Interval { months, days, microseconds }
     }
 
-    /// Returns the length in microseconds by which intervals compare: months of 30 days of 24
-    /// hours.
+    /// Returns the length in microseconds by which intervals are compared: a month has 30 days of
+    /// 24 hours.
     pub fn span(&self) -> i128 {
         let days = i128::from(self.months) * 30 + i128::from(self.days);
         days * i128::from(MICROS_PER_DAY) + i128::from(self.microseconds)
     }
 
-    /// Returns the interval of a span with days below 30 and time below a day, all of one sign; or,
-    /// where that would be too many months, with the rest in days and time. `None` if no interval
-    /// is that long.
+    /// Returns the interval of a span with days below 30 and time below a day, all of one sign;
+    /// if the months overflow, the rest is in days and time. `None` if the span exceeds the range
+    /// of intervals.
     pub fn from_span(span: i128) -> Option<Interval> {
         let day = i128::from(MICROS_PER_DAY);
         let clamp = |value: i128| value.clamp(i128::from(i32::MIN), i128::from(i32::MAX));
@@ -50,7 +50,7 @@ impl Interval {
         Some(Interval { months: months as i32, days: days as i32, microseconds })
     }
 
-    /// Returns whether the parts, not only the spans, are the same.
+    /// Returns whether all parts are equal, not only the spans.
     pub fn is_identical(&self, other: &Interval) -> bool {
         self.months == other.months
             && self.days == other.days
@@ -61,7 +61,7 @@ impl Interval {
     ///
     /// # Errors
     ///
-    /// `22008` if a part overflows; the same for the other operations.
+    /// `22008` if a part overflows; likewise for the other operations.
     pub fn checked_add(&self, other: &Interval) -> Result<Interval> {
         let sum = || {
             Some(Interval {
@@ -133,7 +133,7 @@ impl Interval {
         }
     }
 
-    /// Turns whole 24 hours into days.
+    /// Converts each 24 hours into a day.
     pub fn justify_hours(&self) -> Result<Interval> {
         let mut result = *self;
         result.carry_time()?;
@@ -141,7 +141,7 @@ impl Interval {
         Ok(result)
     }
 
-    /// Turns whole 30 days into months.
+    /// Converts each 30 days into a month.
     pub fn justify_days(&self) -> Result<Interval> {
         let mut result = *self;
         result.carry_days()?;
@@ -155,7 +155,7 @@ impl Interval {
         Ok(result)
     }
 
-    /// Turns whole days of time into days, whole 30 days into months, and makes all signs the same.
+    /// Converts time into days and days into months, and makes all signs equal.
     pub fn justify_interval(&self) -> Result<Interval> {
         let mut result = *self;
         if (result.days > 0 && result.microseconds > 0)

@@ -1,8 +1,8 @@
-//! Reading intervals: PostgreSQL's `1 year 2 mons 3 days 04:05:06 ago`, SQL's `1-2 3 04:05:06` and
-//! ISO 8601's `P1Y2M3DT4H5M6S`.
+//! Parser of intervals: PostgreSQL's `1 year 2 mons 3 days 04:05:06 ago`, SQL's `1-2 3 04:05:06`
+//! and ISO 8601's `P1Y2M3DT4H5M6S`.
 //!
-//! As in PostgreSQL's `DecodeInterval` the tokens are read from the last to the first, so that a
-//! unit is known before its number. What is nothing by that is tried as ISO 8601.
+//! As in PostgreSQL's `DecodeInterval`, tokens are parsed from the last to the first, so that a
+//! unit is known before its number. Text that fails is parsed as ISO 8601.
 
 use super::decode::{Clock, Failure, Step, leading_integer};
 use super::field::Field;
@@ -14,7 +14,7 @@ use crate::datatype::IntervalFields;
 use crate::error::Error;
 use crate::error::Result;
 
-/// An interval being put together.
+/// The sum of the interval's parts.
 #[derive(Default)]
 struct Sum {
     years: i32,
@@ -47,7 +47,7 @@ impl Sum {
         Some(())
     }
 
-    /// Adds a fraction of a unit of so many days.
+    /// Adds a fraction of a unit of `scale` days.
     fn add_part_of_days(&mut self, fraction: f64, scale: i32) -> Option<()> {
         let exact = fraction * f64::from(scale);
         let whole = exact as i32;
@@ -67,7 +67,7 @@ impl Sum {
         Some(())
     }
 
-    /// Adds `whole + fraction` of a unit; `None` if that is too much.
+    /// Adds `whole + fraction` of a unit; `None` on overflow.
     fn add(&mut self, field: Field, whole: i64, fraction: f64) -> Option<()> {
         match field {
             Field::Microseconds => self.add_time(whole, fraction, 1),
@@ -110,7 +110,7 @@ impl Sum {
     }
 }
 
-/// Returns the unit of a word as intervals know it.
+/// Returns the unit of a word, if intervals support it.
 fn unit(word: &str) -> Option<Field> {
     let field = Field::from_name(word)?;
     let known = matches!(
@@ -131,7 +131,7 @@ fn unit(word: &str) -> Option<Field> {
     known.then_some(field)
 }
 
-/// Reads a time with colons, without a sign.
+/// Parses a time with colons, without a sign.
 fn clock(text: &str, fields: Option<IntervalFields>) -> Step<i64> {
     let clock = Clock::read(text, fields == Some(IntervalFields::MinuteToSecond))?;
     let micros = i64::from(clock.minute) * MICROS_PER_MINUTE
@@ -141,7 +141,7 @@ fn clock(text: &str, fields: Option<IntervalFields>) -> Step<i64> {
     hours.and_then(|hours| hours.checked_add(micros)).ok_or(Failure::FieldOverflow)
 }
 
-/// Reads a signed number with a fraction, or SQL's years and months.
+/// A signed number with a fraction, or SQL's years and months.
 enum Number {
     Plain(i64, f64),
     Months(i64),
@@ -185,18 +185,18 @@ fn number(text: &str) -> Step<Number> {
     }
 }
 
-/// An interval being read.
+/// Parser state of an interval.
 #[derive(Default)]
 struct Reader {
     sum: Sum,
-    /// The fields that have been given, as bits by [`Field`].
+    /// The fields that were found, as bits by [`Field`].
     given: u32,
-    /// The unit of the number that is read next.
+    /// The unit of the next number.
     unit: Option<Field>,
     ago: bool,
-    /// SQL's way: the first sign is of all fields.
+    /// SQL standard style: the first sign applies to all fields.
     negative: bool,
-    /// The fields of the type.
+    /// The fields of the interval type.
     fields: Option<IntervalFields>,
 }
 
@@ -211,7 +211,7 @@ impl Reader {
     }
 
     fn take_clock(&mut self, micros: i64) -> Step<()> {
-        // The last one counts, whatever came before.
+        // A time replaces the time part that was found before.
         self.sum.micros = if self.negative { -micros.abs() } else { micros };
         self.unit = Some(Field::Day);
         self.give(&[
@@ -296,13 +296,13 @@ fn decode(tokens: &[Token], style: IntervalStyle, fields: Option<IntervalFields>
     }
 }
 
-/// A text of ISO 8601 being read.
+/// Parser of ISO 8601 text.
 struct Iso<'a> {
     rest: &'a str,
 }
 
 impl Iso<'_> {
-    /// Takes a number: its whole and its fraction, and how many digits there are.
+    /// Parses a number: its integer part, its fraction, and the number of digits.
     fn number(&mut self) -> Step<(i64, f64, usize)> {
         if !self.rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.')) {
             return Err(Failure::BadFormat);
@@ -320,7 +320,7 @@ impl Iso<'_> {
         Ok((value.trunc() as i64, value.fract(), digits))
     }
 
-    /// Takes a character, `None` at the end.
+    /// Consumes a character; `None` at the end.
     fn next(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next();
@@ -328,8 +328,8 @@ impl Iso<'_> {
         next
     }
 
-    /// Adds the numbers of fields that are separated by `separator`, the first one given; true if
-    /// the time follows.
+    /// Adds the numbers of fields separated by `separator`, after the first one; returns true if
+    /// a time follows.
     fn separated(
         &mut self,
         (separator, fields): (char, &[Field]),
@@ -354,7 +354,7 @@ impl Iso<'_> {
     }
 }
 
-/// Returns the length of the exponent that a text begins with, as `strtod` takes it.
+/// Returns the length of the exponent at the start of a text, as `strtod` parses it.
 fn exponent_length(text: &str) -> usize {
     let Some(rest) = text.strip_prefix(['e', 'E']) else { return 0 };
     let unsigned = rest.strip_prefix(['+', '-']).unwrap_or(rest);
@@ -364,7 +364,7 @@ fn exponent_length(text: &str) -> usize {
     }
 }
 
-/// Reads `P1Y2M3DT4H5M6S`, `P00010203T040506` or `P0001-02-03T04:05:06`.
+/// Parses `P1Y2M3DT4H5M6S`, `P00010203T040506` or `P0001-02-03T04:05:06`.
 fn decode_iso(text: &str) -> Step<Sum> {
     const DATE: (char, &[Field]) = ('-', &[Field::Year, Field::Month, Field::Day]);
     const TIME: (char, &[Field]) = (':', &[Field::Hour, Field::Minute, Field::Second]);
@@ -437,7 +437,7 @@ fn decode_iso(text: &str) -> Step<Sum> {
     Ok(sum)
 }
 
-/// Returns the unit of a number without one.
+/// Returns the default unit of a number.
 fn last_field(fields: Option<IntervalFields>) -> Field {
     match fields {
         Some(IntervalFields::Year) => Field::Year,
@@ -451,7 +451,7 @@ fn last_field(fields: Option<IntervalFields>) -> Field {
     }
 }
 
-/// Reads an interval; a number without a unit is of the last of the type's fields.
+/// Parses an interval; a number without a unit is in the last of the type's fields.
 pub(crate) fn parse_interval(
     text: &str,
     style: IntervalStyle,

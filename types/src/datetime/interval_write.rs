@@ -1,4 +1,4 @@
-//! The text of intervals in the forms of `IntervalStyle`, as PostgreSQL writes it.
+//! Text output of intervals in the formats of `IntervalStyle`.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use super::style::IntervalStyle;
 use super::write::put_seconds;
 use super::{MICROS_PER_HOUR, MICROS_PER_MINUTE};
 
-/// An interval taken apart; all parts of the time have its sign.
+/// The fields of an interval; all time fields have its sign.
 struct Parts {
     years: i64,
     months: i64,
@@ -30,7 +30,7 @@ impl Parts {
         }
     }
 
-    /// Returns the parts with their units in PostgreSQL's long form, but for the seconds.
+    /// Returns the fields except seconds, with their units in the `postgres` styles.
     fn units(&self) -> [(i64, &'static str); 5] {
         [
             (self.years, "year"),
@@ -81,7 +81,7 @@ fn write_postgres(interval: Interval, out: &mut Vec<u8>) {
     put_clock(interval.microseconds, true, out);
 }
 
-/// Appends hours, minutes and seconds without their sign.
+/// Appends hours, minutes and seconds without a sign.
 fn put_clock(microseconds: i64, two_digits: bool, out: &mut Vec<u8>) {
     let micros = microseconds.unsigned_abs();
     let (hour, minute) = (micros / MICROS_PER_HOUR as u64, micros / MICROS_PER_MINUTE as u64 % 60);
@@ -92,7 +92,7 @@ fn put_clock(microseconds: i64, two_digits: bool, out: &mut Vec<u8>) {
     put_seconds((micros % MICROS_PER_MINUTE as u64) as i64, out);
 }
 
-/// Appends seconds with one digit where that is enough.
+/// Appends seconds without a leading zero.
 fn put_short_seconds(micros: i64, out: &mut Vec<u8>) {
     let at = out.len();
     put_seconds(micros.abs(), out);
@@ -101,7 +101,7 @@ fn put_short_seconds(micros: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `@ 1 year 2 mons -3 days 4 hours 5 mins 6 secs`, with `ago` if the first part is
+/// Appends `@ 1 year 2 mons -3 days 4 hours 5 mins 6 secs`, with `ago` if the first field is
 /// negative.
 fn write_verbose(parts: &Parts, out: &mut Vec<u8>) {
     out.push(b'@');
@@ -138,8 +138,8 @@ fn write_verbose(parts: &Parts, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends SQL's form: years and months, or days and time, with one sign; all with a sign each
-/// where both are there or signs differ.
+/// Appends the SQL standard format: years and months, or days and time, with one sign. If both
+/// are present, or signs differ, each part has a sign.
 fn write_standard(interval: Interval, out: &mut Vec<u8>) {
     let Interval { months, days, microseconds } = interval;
     let signs = [i64::from(months).signum(), i64::from(days).signum(), microseconds.signum()];

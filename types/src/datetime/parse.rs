@@ -1,8 +1,8 @@
-//! Reading dates, times and timestamps from text: PostgreSQL's `ParseDateTime`, `DecodeDateTime`
-//! and `DecodeTimeOnly`.
+//! Parser of dates, times and timestamps: PostgreSQL's `ParseDateTime`, `DecodeDateTime` and
+//! `DecodeTimeOnly`.
 //!
-//! The text is cut into tokens by shape (`datetime/token.rs`); the tokens are then given their
-//! meaning one by one, each by what has been found before it (`datetime/decode.rs`).
+//! The text is split into tokens by shape (`datetime/token.rs`); each token is then interpreted
+//! depending on the fields found before it (`datetime/decode.rs`).
 
 use super::arithmetic::local_to_timestamptz;
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};
@@ -20,18 +20,18 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 
-/// What a text of a date or time depends on.
+/// The settings that affect the parsing of dates and times.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     /// The session's time zone.
     pub(crate) zone: &'a TimeZone,
-    /// The instant that `now` stands for.
+    /// The instant of `now`.
     pub(crate) now: Option<i64>,
     /// The order of day, month and year.
     pub(crate) style: Style,
 }
 
-/// A text that stands for a moment by itself.
+/// A word that denotes a whole date and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Special {
     Infinity,
@@ -40,7 +40,7 @@ enum Special {
     Now,
 }
 
-/// What a word says of the number behind it.
+/// A word that gives the meaning of the following number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     Year,
@@ -54,13 +54,13 @@ enum Label {
     Time,
 }
 
-/// Where the fields of a time are on the earth.
+/// The time zone of a time.
 enum Place {
     Offset(i32),
     Zone(TimeZone),
 }
 
-/// A text being read.
+/// Parser state of a text.
 struct Reader<'a> {
     reading: &'a Reading<'a>,
     tokens: Vec<Token>,
@@ -68,7 +68,7 @@ struct Reader<'a> {
     label: Option<Label>,
     special: Option<Special>,
     place: Option<Place>,
-    /// Without a date: as `time` is read.
+    /// The text is a time without a date.
     time_only: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Returns the date that is as good as given.
+    /// Returns the fields that count as found.
     fn assumed(&self) -> u32 {
         if self.time_only { given::DATE } else { 0 }
     }
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a number that is neither time nor date by its separators.
+    /// Parses a number that is not identified as a time or date by its separators.
     fn take_number(&mut self, text: &str, index: usize) -> Step<()> {
         let point = text.find('.');
         let order = self.reading.style.order;
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a number that the word before it says the meaning of.
+    /// Parses a number whose meaning the preceding word gives.
     fn take_labelled(&mut self, text: &str, label: Label) -> Step<()> {
         let (value, rest) = leading_integer(text)?;
         let with_fraction = matches!(label, Label::JulianDay | Label::Time | Label::Second);
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Takes a Julian day, whose fraction is the time of day.
+    /// Parses a Julian day, whose fraction is the time of day.
     fn take_julian_day(&mut self, day: i32, fraction: &str) -> Step<()> {
         self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
         self.fields.julian = true;
@@ -217,7 +217,8 @@ impl<'a> Reader<'a> {
         self.fields.give(given::TIME)
     }
 
-    /// Takes a token with separators: a date, a time with a zone and no colon, or a zone name.
+    /// Parses a token with separators: a date, a time with a zone and without colons, or a zone
+    /// name.
     fn take_date(&mut self, text: &str, index: usize) -> Step<()> {
         let order = self.reading.style.order;
         if self.label == Some(Label::JulianDay) && !self.time_only {
@@ -254,7 +255,7 @@ impl<'a> Reader<'a> {
         self.fields.take_run(&text[..at], assumed)
     }
 
-    /// Takes the name of a zone.
+    /// Parses a zone name.
     fn take_zone(&mut self, name: &str, unknown: impl FnOnce() -> Failure) -> Step<()> {
         let zone = TimeZone::full(name).map_err(|_| unknown())?;
         self.place = Some(Place::Zone(zone));
@@ -263,7 +264,7 @@ impl<'a> Reader<'a> {
 
     fn take_word(&mut self, word: &str, index: usize) -> Step<()> {
         if let Some((zone, summer)) = TimeZone::abbreviation(word) {
-            // Both kinds at once are refused only where one of them is of summer time.
+            // Two zones conflict only if one of them is daylight saving time.
             self.fields.give(given::ZONE | if summer { given::SUMMER_ZONE } else { 0 })?;
             self.place = Some(match zone.fixed_offset() {
                 Some(offset) => Place::Offset(offset),
@@ -320,7 +321,7 @@ impl<'a> Reader<'a> {
         self.fields.give(given::HALF)
     }
 
-    /// Takes the name of a month; a number that was taken for the month is the day then.
+    /// Sets a month by name; a number that was taken for the month becomes the day.
     fn take_month(&mut self, month: i32) -> Step<()> {
         if self.time_only {
             return Err(Failure::BadFormat);
@@ -368,7 +369,7 @@ impl<'a> Reader<'a> {
         self.fields.give(given::DATE)
     }
 
-    /// Returns the local time of date and time; past all timestamps if it is out of range.
+    /// Returns the local timestamp; a value beyond all timestamps if it is out of range.
     fn local(&self) -> i64 {
         let days = self.fields.days_of_moment().map(i64::from);
         let midnight = days.and_then(|days| days.checked_mul(MICROS_PER_DAY));
@@ -392,7 +393,7 @@ fn label(word: &str) -> Option<Label> {
     })
 }
 
-/// Returns a date in ISO form, by far the most frequent: `YYYY-MM-DD`.
+/// Parses a date in ISO format, by far the most frequent: `YYYY-MM-DD`.
 fn iso_date(bytes: &[u8]) -> Option<i32> {
     let digit = |at: usize| bytes[at].is_ascii_digit().then(|| u32::from(bytes[at] - b'0'));
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -407,7 +408,7 @@ fn iso_date(bytes: &[u8]) -> Option<i32> {
     ok.then(|| days_from_civil(year as i32, month, day))
 }
 
-/// Returns a timestamp in ISO form: `YYYY-MM-DD hh:mm:ss[.ffffff]`.
+/// Parses a timestamp in ISO format: `YYYY-MM-DD hh:mm:ss[.ffffff]`.
 fn iso_timestamp(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     if bytes.len() < 19 || !matches!(bytes[10], b' ' | b'T') {
@@ -436,7 +437,7 @@ fn iso_timestamp(text: &str) -> Option<i64> {
     Some(i64::from(days) * MICROS_PER_DAY + fields.time_of_day())
 }
 
-/// Reads a date.
+/// Parses a date.
 pub(crate) fn parse_date(text: &str, reading: &Reading<'_>) -> Result<i32> {
     if let Some(days) = iso_date(text.as_bytes()) {
         return Ok(days);
@@ -462,15 +463,15 @@ pub(crate) fn parse_date(text: &str, reading: &Reading<'_>) -> Result<i32> {
     })
 }
 
-/// Reads a time of day.
+/// Parses a time of day.
 pub(crate) fn parse_time(text: &str, reading: &Reading<'_>) -> Result<i64> {
     read_time(text, reading)
         .map(|(time, _)| time)
         .map_err(|failure: Failure| failure.error("time", text))
 }
 
-/// Reads a time of day with time zone: the time, and the seconds west of Greenwich. Without an
-/// offset or zone it is that of the session, on the date that is given or today.
+/// Parses a time of day with time zone: the time, and the seconds west of Greenwich. The default
+/// zone is that of the session, on the given date or today.
 pub(crate) fn parse_timetz(text: &str, reading: &Reading<'_>) -> Result<TimeWest> {
     let read = || {
         let (time, east) = read_time(text, reading)?;
@@ -479,7 +480,7 @@ pub(crate) fn parse_timetz(text: &str, reading: &Reading<'_>) -> Result<TimeWest
     read().map_err(|failure: Failure| failure.error("time with time zone", text))
 }
 
-/// Reads a time of day and the offset east of Greenwich that it has, if that can be told.
+/// Parses a time of day and its offset east of Greenwich, if it can be determined.
 fn read_time(text: &str, reading: &Reading<'_>) -> Step<(i64, Option<i32>)> {
     let reader = Reader::read(text, true, reading)?;
     if reader.special.is_some() {
@@ -504,7 +505,7 @@ fn read_time(text: &str, reading: &Reading<'_>) -> Step<(i64, Option<i32>)> {
     Ok((time, east))
 }
 
-/// Reads a timestamp; an offset or zone is checked and dropped.
+/// Parses a timestamp; a time zone is validated and ignored.
 pub(crate) fn parse_timestamp(text: &str, reading: &Reading<'_>) -> Result<i64> {
     if let Some(timestamp) = iso_timestamp(text) {
         return Ok(timestamp);
@@ -517,7 +518,7 @@ pub(crate) fn parse_timestamp(text: &str, reading: &Reading<'_>) -> Result<i64> 
     check(local.micros(), text)
 }
 
-/// Reads an instant; without an offset or zone the text is local time.
+/// Parses an instant; the default zone is that of the session.
 pub(crate) fn parse_timestamptz(text: &str, reading: &Reading<'_>) -> Result<i64> {
     let name = "timestamp with time zone";
     let (moment, zone) = match iso_timestamp(text) {
@@ -535,7 +536,7 @@ pub(crate) fn parse_timestamptz(text: &str, reading: &Reading<'_>) -> Result<i64
     }
 }
 
-/// A moment as text gives it.
+/// A parsed timestamp.
 enum Moment {
     Local(i64),
     Instant(i64),
@@ -569,7 +570,7 @@ fn read_moment(
         Ok(match reader.special {
             Some(Special::Infinity) => (Moment::Local(TIMESTAMP_INFINITY), None),
             Some(Special::NegativeInfinity) => (Moment::Local(TIMESTAMP_NEGATIVE_INFINITY), None),
-            // The instant for timestamptz; the same count as a local time otherwise.
+            // An instant for timestamptz; the same number as local time otherwise.
             Some(Special::Epoch) => (epoch, Some(TimeZone::UTC)),
             Some(Special::Now) => (Moment::Instant(reading.now.ok_or(Failure::NoClock)?), None),
             None => {

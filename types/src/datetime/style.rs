@@ -1,6 +1,6 @@
-//! How dates and intervals look: the settings `DateStyle` and `IntervalStyle`.
+//! The settings `DateStyle` and `IntervalStyle`.
 
-/// The form in which dates are written: the first half of `DateStyle`.
+/// The output format of dates: the first half of `DateStyle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DateStyle {
     /// `1997-12-17 07:37:16-08`
@@ -14,7 +14,7 @@ pub enum DateStyle {
     German,
 }
 
-/// The order of the fields of a date that is only numbers: the second half of `DateStyle`.
+/// The field order of numeric dates: the second half of `DateStyle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DateOrder {
     /// Month, day, year.
@@ -26,7 +26,7 @@ pub enum DateOrder {
     Ymd,
 }
 
-/// The form of intervals: the setting of that name.
+/// The output format of intervals: the setting of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IntervalStyle {
     /// `1 year 2 mons -3 days +04:05:06`
@@ -40,13 +40,13 @@ pub enum IntervalStyle {
     Iso8601,
 }
 
-/// What the text of dates and intervals looks like, and how it is read.
+/// Formats of dates and intervals for input and output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// The form in which dates are written.
+    /// The output format of dates.
     pub date: DateStyle,
-    /// The order of day, month and year, written and read.
+    /// The order of day, month and year, for input and output.
     pub order: DateOrder,
-    /// The form of intervals.
+    /// The output format of intervals.
     pub interval: IntervalStyle,
 }

@@ -1,4 +1,4 @@
-//! Answers of PostgreSQL 15 for arithmetic and fields.
+//! Results of PostgreSQL 15 for arithmetic and fields.
 
 use super::*;
 use crate::datatype::DataType;

@@ -1,9 +1,9 @@
-//! Text of dates and intervals, cut into tokens by shape: PostgreSQL's `ParseDateTime`.
+//! Tokenizer of dates and intervals: PostgreSQL's `ParseDateTime`.
 
 /// The shape of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Digits, perhaps with a decimal point.
+    /// Digits, optionally with a decimal point.
     Number,
     /// Digits and letters with separators, or a zone name.
     Date,
@@ -15,14 +15,14 @@ pub(super) enum Shape {
     Word,
 }
 
-/// A piece of text, in lower case.
+/// A token, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) shape: Shape,
     pub(super) text: String,
 }
 
-/// Cuts a text into tokens; `None` if a character fits nowhere.
+/// Splits a text into tokens; `None` for an unexpected character.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
     let mut cutter = Cutter { text, at: 0 };
     let mut tokens = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// A place in a text. It never stops within a character: only ASCII is stepped over.
+/// A position in a text. It is always a character boundary, because only ASCII is skipped.
 struct Cutter<'a> {
     text: &'a str,
     at: usize,
@@ -72,7 +72,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Takes what begins with a digit: a number, a time or a date.
+    /// Reads a token that begins with a digit: a number, a time or a date.
     fn take_digits(&mut self) -> Shape {
         self.skip(|c| c.is_ascii_digit());
         let delimiter = match self.peek() {
@@ -96,7 +96,7 @@ impl Cutter<'_> {
         if delimiter == b'.' { Shape::Number } else { Shape::Date }
     }
 
-    /// Takes what begins with a letter: a word, or a date or zone name with separators.
+    /// Reads a token that begins with a letter: a word, or a date or zone name with separators.
     fn take_letters(&mut self) -> Shape {
         let start = self.at;
         self.skip(|c| c.is_ascii_alphabetic());
@@ -115,7 +115,7 @@ impl Cutter<'_> {
         Shape::Date
     }
 
-    /// Takes a sign and the number or word after it.
+    /// Reads a sign and the number or word after it.
     fn take_sign(&mut self) -> Option<Token> {
         let sign = char::from(self.peek()?);
         self.at += 1;
@@ -168,7 +168,7 @@ pub(super) fn is_day_name(word: &str) -> bool {
     DAYS.iter().any(|name| word == *name || word == &name[..3]) || abbreviations.contains(&word)
 }
 
-/// Returns whether a word followed by digits is a word of its own.
+/// Returns whether a word before digits is a separate token.
 fn is_keyword(word: &str) -> bool {
     month_of(word).is_some()
         || is_day_name(word)

@@ -1,5 +1,5 @@
-//! The text of dates, times and timestamps in the forms of `DateStyle`, as PostgreSQL writes it.
-//! Intervals are written in `datetime/interval_write.rs`.
+//! Text output of dates, times and timestamps in the formats of `DateStyle`. Intervals are in
+//! `datetime/interval_write.rs`.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ fn put_year(year: i32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the three parts of a date in numbers and returns whether the year is BC.
+/// Appends the numeric fields of a date and returns whether the year is BC.
 fn put_date(days: i32, style: Style, out: &mut Vec<u8>) -> bool {
     let (year, month, day) = civil_from_days(days);
     let separator = match style.date {
@@ -80,13 +80,13 @@ pub(crate) fn write_time(time: i64, out: &mut Vec<u8>) {
     put_seconds(time % MICROS_PER_MINUTE, out);
 }
 
-/// Appends a time of day with the offset of its zone.
+/// Appends a time of day with its zone offset.
 pub(crate) fn write_timetz(time: i64, west: i32, out: &mut Vec<u8>) {
     write_time(time, out);
     put_offset(-west, out);
 }
 
-/// Appends the offset of a zone, in seconds east.
+/// Appends a zone offset, in seconds east.
 fn put_offset(offset: i32, out: &mut Vec<u8>) {
     if offset == 0 {
         out.extend_from_slice(b"+00");
@@ -108,14 +108,14 @@ pub(crate) fn write_date(date: i32, style: Style, out: &mut Vec<u8>) {
     }
 }
 
-/// Where a local time is on the earth.
+/// The time zone of a local time.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     offset: i32,
     abbreviation: &'a str,
 }
 
-/// Appends a timestamp, with its place if one is given.
+/// Appends a timestamp, with its time zone if there is one.
 fn put_timestamp(timestamp: i64, place: Option<Place<'_>>, style: Style, out: &mut Vec<u8>) {
     let days = timestamp.div_euclid(MICROS_PER_DAY) as i32;
     let time = timestamp.rem_euclid(MICROS_PER_DAY);

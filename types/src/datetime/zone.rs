@@ -1,9 +1,9 @@
 //! Time zones: names, fixed offsets and POSIX rules.
 //!
-//! The rules of named zones are those of the tz database bundled with `jiff`, whose calendar ends
-//! in 9999; later instants use the same place in an earlier cycle of 400 years, which has the same
-//! weekdays and the rules of today. Where a local time does not exist, the offset before the gap
-//! counts; where it exists twice, the later one does, as in PostgreSQL.
+//! The rules of named zones come from the tz database bundled with `jiff`, whose calendar ends
+//! in 9999. Later instants are mapped to an earlier cycle of 400 years, which has the same
+//! weekdays and the present rules. A local time in a gap has the offset before the gap; an
+//! ambiguous local time has the later offset, as in PostgreSQL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::error::sqlstate;
 
 /// Seconds of 400 Gregorian years.
 const CYCLE_SECONDS: i64 = 146_097 * 86_400;
-/// Unix seconds at 9000-01-01, from where the cycle before is used.
+/// Unix seconds at 9000-01-01, from which on instants are mapped to the earlier cycle.
 const FOLD_SECONDS: i64 = 221_845_392_000;
-/// The largest offset from UTC that text may give, in seconds, excluded.
+/// Exclusive limit of offsets from UTC in text, in seconds.
 const MAX_OFFSET: i32 = 168 * 3600;
 
 /// A time zone; cheap to clone. The default is UTC.
@@ -37,7 +37,7 @@ enum Rule {
     Fixed { seconds: i32, name: Arc<str> },
     /// Rules of the tz database or of a POSIX string.
     Zone { zone: jiff::tz::TimeZone, name: Arc<str> },
-    /// What an abbreviation of a zone meant at the time in question, or last before it.
+    /// An abbreviation, with its offset in the zone at the given time or last before it.
     Abbreviation { zone: jiff::tz::TimeZone, name: Arc<str> },
 }
 
@@ -45,9 +45,9 @@ impl TimeZone {
     /// UTC
     pub const UTC: TimeZone = TimeZone(Rule::Utc);
 
-    /// Returns the zone of a name as `AT TIME ZONE` takes it: an abbreviation, a name of the tz
-    /// database in any case, or a POSIX rule. In the last, as POSIX has it, positive offsets are
-    /// *west* of Greenwich, also in a bare `+02`.
+    /// Returns the zone of a name in `AT TIME ZONE`: an abbreviation, a name of the tz database
+    /// in any case, or a POSIX rule. In POSIX rules positive offsets are *west* of Greenwich,
+    /// also in a bare `+02`.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl TimeZone {
         }
     }
 
-    /// Returns the zone of an abbreviation in any case, and whether it is of summer time.
+    /// Returns the zone of an abbreviation in any case, and whether it is daylight saving time.
     pub(super) fn abbreviation(name: &str) -> Option<(TimeZone, bool)> {
         let (meaning, summer) = abbreviation(name)?;
         let name: Arc<str> = name.to_ascii_uppercase().into();
@@ -74,17 +74,17 @@ impl TimeZone {
         Some((TimeZone(rule), summer))
     }
 
-    /// Returns the zone of a full name, as text of dates has it.
+    /// Returns the zone of a full name, as in the text of dates.
     pub(super) fn full(name: &str) -> Result<TimeZone> {
         TimeZone::named(name)
     }
 
-    /// Returns whether the zone is an abbreviation whose meaning has changed over the years.
+    /// Returns whether the zone is an abbreviation whose offset has changed over time.
     pub(super) fn is_abbreviation(&self) -> bool {
         matches!(self.0, Rule::Abbreviation { .. })
     }
 
-    /// Returns the seconds east of Greenwich of a zone that is nothing but them.
+    /// Returns the seconds east of Greenwich of a zone with a fixed offset.
     pub(super) fn fixed_offset(&self) -> Option<i32> {
         match &self.0 {
             Rule::Utc => Some(0),
@@ -93,8 +93,9 @@ impl TimeZone {
         }
     }
 
-    /// Returns the zone of a name as `SET TIME ZONE` takes it: like [`TimeZone::parse`], but names
-    /// of the tz database win over abbreviations, and a bare number is hours *east* of Greenwich.
+    /// Returns the zone of a name in `SET TIME ZONE`: as [`TimeZone::parse`], but names of the tz
+    /// database take precedence over abbreviations, and a bare number is hours *east* of
+    /// Greenwich.
     ///
     /// # Errors
     ///
@@ -132,7 +133,7 @@ impl TimeZone {
         Ok(TimeZone(Rule::Zone { zone, name: name.to_ascii_uppercase().into() }))
     }
 
-    /// Returns the zone that is always this many seconds east of Greenwich.
+    /// Returns the zone with a fixed offset in seconds east of Greenwich.
     pub fn fixed(seconds: i32) -> TimeZone {
         if seconds == 0 {
             return TimeZone::UTC;
@@ -142,7 +143,7 @@ impl TimeZone {
         TimeZone(Rule::Fixed { seconds, name: format!("<{offset}>{inverse}").into() })
     }
 
-    /// Returns the name, as SHOW shows it.
+    /// Returns the name, as in SHOW.
     pub fn name(&self) -> &str {
         match &self.0 {
             Rule::Utc => "UTC",
@@ -179,8 +180,8 @@ impl TimeZone {
         }
     }
 
-    /// Returns the seconds east of Greenwich that a local time (microseconds since 2000-01-01 00:00
-    /// local) is taken to mean.
+    /// Returns the offset in seconds east of Greenwich of a local time (microseconds since
+    /// 2000-01-01 00:00 local).
     pub fn offset_of_local(&self, local: i64) -> i32 {
         let zone = match &self.0 {
             Rule::Utc => return 0,
@@ -217,8 +218,8 @@ impl TimeZone {
     }
 }
 
-/// Returns the offset that an abbreviation of a zone meant at an instant: the one it had last, or
-/// if it came later the first one; else that of the zone.
+/// Returns the offset of an abbreviation in a zone at an instant: its last one before, or the
+/// first one after; otherwise that of the zone.
 fn meant(zone: &jiff::tz::TimeZone, name: &str, at: jiff::Timestamp) -> i32 {
     let now = zone.to_offset_info(at);
     if now.abbreviation() == name {
@@ -226,13 +227,13 @@ fn meant(zone: &jiff::tz::TimeZone, name: &str, at: jiff::Timestamp) -> i32 {
     }
     let mut before = zone.preceding(at).filter(|change| change.abbreviation() == name);
     let found = before.next().or_else(|| {
-        // A zone with rules for ever has changes for ever.
+        // A zone with recurring rules has an infinite number of changes.
         zone.following(at).take(400).find(|change| change.abbreviation() == name)
     });
     found.map_or(now.offset(), |change| change.offset()).seconds()
 }
 
-/// Returns the instant in the range of `jiff`.
+/// Returns the instant, mapped to the range of `jiff`.
 fn instant(timestamptz: i64) -> jiff::Timestamp {
     let mut seconds = timestamptz.div_euclid(MICROS_PER_SECOND) + UNIX_EPOCH_SECONDS;
     if seconds >= FOLD_SECONDS {
@@ -241,7 +242,7 @@ fn instant(timestamptz: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MIN)
 }
 
-/// Returns the seconds of `[+-]hh[:mm[:ss]]`, positive as written.
+/// Parses `[+-]hh[:mm[:ss]]` to seconds, with the sign as written.
 fn bare_offset(text: &str) -> Option<i32> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -268,8 +269,8 @@ fn bare_offset(text: &str) -> Option<i32> {
     (seconds < MAX_OFFSET).then_some(sign * seconds)
 }
 
-/// Returns the zone of any letters and an offset west of Greenwich, perhaps with letters for summer
-/// time: `XYZ-3:30`.
+/// Parses a zone of letters and an offset west of Greenwich, optionally with letters for daylight
+/// saving time: `XYZ-3:30`.
 fn letters_and_offset(name: &str) -> Option<TimeZone> {
     let at = name.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ','))?;
     let (letters, offset) = name.split_at(at);
@@ -285,7 +286,7 @@ fn letters_and_offset(name: &str) -> Option<TimeZone> {
         if rest.len() == summer.len() {
             return None;
         }
-        // Summer time without rules is that of the United States.
+        // Without rules, daylight saving time follows those of the United States.
         let rules = if rest.contains(',') { "" } else { ",M3.2.0,M11.1.0" };
         let summer = &summer[..summer.len() - rest.len()];
         let (letters, summer) = (quoted(letters, "<+00>"), quoted(summer, "<+01>"));
@@ -297,7 +298,7 @@ fn letters_and_offset(name: &str) -> Option<TimeZone> {
     Some(TimeZone(Rule::Fixed { seconds, name: name.to_ascii_uppercase().into() }))
 }
 
-/// Returns a name as rules of `jiff` have it, which takes no names that are short or have signs.
+/// Returns a name in the syntax of `jiff`, which accepts no short names and no signs.
 fn quoted(name: &str, otherwise: &str) -> String {
     let fits = name.len() >= 3 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
     if fits { format!("<{name}>") } else { otherwise.to_string() }

@@ -8,10 +8,10 @@ use crate::datatype::DataType;
 use crate::error::Result;
 use crate::pieces::Pace;
 
-/// The most dimensions that an array has, PostgreSQL's `MAXDIM`.
+/// Maximum number of dimensions, PostgreSQL's `MAXDIM`.
 pub const MAX_DIMENSIONS: usize = 6;
 
-/// The most elements that an array has, PostgreSQL's `MaxArraySize`.
+/// Maximum number of elements, PostgreSQL's `MaxArraySize`.
 pub const MAX_ELEMENTS: usize = 0x07ff_ffff;
 
 /// One dimension.
@@ -30,7 +30,7 @@ impl Dimension {
     }
 }
 
-/// An array. The empty one has no dimensions.
+/// An array. An empty array has no dimensions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Array {
     /// The dimensions, the outermost first. The product of their lengths is the number of elements.
@@ -40,7 +40,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Returns an array of one dimension, from subscript 1 on.
+    /// Creates an array of one dimension with subscripts from 1.
     pub fn from_elements(elements: Vec<Datum>) -> Array {
         let length = elements.len();
         let dimensions =
@@ -48,14 +48,16 @@ impl Array {
         Array { dimensions, elements }
     }
 
-    /// Returns an array of one dimension, from subscript 0 on, as `int2vector` and `oidvector` are.
+    /// Creates an array of one dimension with subscripts from 0, like `int2vector` and
+    /// `oidvector`.
     pub fn from_zero(elements: Vec<Datum>) -> Array {
         let mut array = Array::from_elements(elements);
         array.dimensions.iter_mut().for_each(|dimension| dimension.lower = 0);
         array
     }
 
-    /// Compares element by element, then by size and shape, as PostgreSQL's `array_cmp` does.
+    /// Compares element by element, then by size and dimensions, as PostgreSQL's `array_cmp`
+    /// does.
     pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
         let ordering = self.compare_at(other, element, &mut Pace::never());
         ordering.expect("there is no flag to be set")
@@ -65,7 +67,7 @@ impl Array {
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn compare_at(
         &self,
         other: &Array,

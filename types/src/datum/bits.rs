@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 
-/// A string of bits. The first bit is the highest of the first byte; bits behind the last are 0.
+/// A bit string. The first bit is the highest of the first byte; unused bits are 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Bits {
     length: usize,
     bytes: Vec<u8>,
 }
 
-/// The most bits of a string, PostgreSQL's `VARBITMAXLEN`.
+/// Maximum number of bits, PostgreSQL's `VARBITMAXLEN`.
 pub const MAX_BITS: usize = 0x7fff_fff8;
 
 impl Bits {
@@ -20,7 +20,7 @@ impl Bits {
         Bits { length, bytes: vec![0; length.div_ceil(8)] }
     }
 
-    /// Returns the first `length` bits of these bytes; `None` if there are fewer, or bytes left.
+    /// Returns the first `length` bits of `bytes`; `None` if the number of bytes does not match.
     pub fn from_bytes(length: usize, bytes: &[u8]) -> Option<Bits> {
         if bytes.len() != length.div_ceil(8) {
             return None;
@@ -30,14 +30,14 @@ impl Bits {
         Some(bits)
     }
 
-    /// Returns a string of these bits.
+    /// Creates a string of these bits.
     pub fn from_bits(bits: impl IntoIterator<Item = bool>) -> Bits {
         let mut all = Bits::default();
         bits.into_iter().for_each(|bit| all.push(bit));
         all
     }
 
-    /// Makes the bits behind the last 0.
+    /// Clears the unused bits.
     fn clear_rest(&mut self) {
         if let (Some(last), used @ 1..) = (self.bytes.last_mut(), self.length % 8) {
             *last &= 0xff << (8 - used);
@@ -59,12 +59,12 @@ impl Bits {
         &self.bytes
     }
 
-    /// Returns a bit by its number from 0; `None` behind the last one.
+    /// Returns a bit by its index from 0; `None` after the last one.
     pub fn get(&self, index: usize) -> Option<bool> {
         (index < self.length).then(|| self.bytes[index / 8] >> (7 - index % 8) & 1 == 1)
     }
 
-    /// Sets a bit that is there.
+    /// Sets an existing bit.
     pub fn set(&mut self, index: usize, bit: bool) {
         debug_assert!(index < self.length, "the bit is there");
         let mask = 1 << (7 - index % 8);
@@ -89,7 +89,7 @@ impl Bits {
         (0..self.length).filter_map(|index| self.get(index))
     }
 
-    /// Returns the bits from `start` on, `length` of them or what is there.
+    /// Returns up to `length` bits from `start` on.
     #[must_use]
     pub fn slice(&self, start: usize, length: usize) -> Bits {
         let end = self.length.min(start.saturating_add(length));
@@ -100,7 +100,7 @@ impl Bits {
         Bits::from_bits((start..end).filter_map(|index| self.get(index)))
     }
 
-    /// Returns the string cut, or filled up with zeros, to a length.
+    /// Returns the string truncated or zero-padded to a length.
     #[must_use]
     pub fn resized(&self, length: usize) -> Bits {
         let mut bits = self.clone();
@@ -110,11 +110,11 @@ impl Bits {
         bits
     }
 
-    /// Returns this string and the other behind it.
+    /// Returns the concatenation of this string and another.
     ///
     /// # Errors
     ///
-    /// 54000 if that is too long.
+    /// 54000 if it is too long.
     pub fn concat(&self, other: &Bits) -> Result<Bits> {
         if self.length + other.length > MAX_BITS {
             let message = format!("bit string length exceeds the maximum allowed ({MAX_BITS})");
@@ -130,7 +130,7 @@ impl Bits {
         Ok(bits)
     }
 
-    /// Returns the string with each byte put through `change`, with its number.
+    /// Returns the string with `change` applied to each byte and its index.
     #[must_use]
     pub fn map_bytes(&self, change: impl Fn(usize, u8) -> u8) -> Bits {
         let bytes = self.bytes.iter().enumerate();

@@ -8,9 +8,9 @@ use crate::datatype::GeometryKind;
 /// A `point`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Point {
-    /// From left to right.
+    /// The horizontal coordinate.
     pub x: f64,
-    /// From below.
+    /// The vertical coordinate.
     pub y: f64,
 }
 
@@ -19,24 +19,24 @@ pub struct Point {
 pub enum Geometry {
     /// `point`
     Point(Point),
-    /// `lseg`, from one point to the other
+    /// `lseg`, with its start and end
     Lseg([Point; 2]),
-    /// `path`, of one point or more
+    /// `path`, with at least one point
     Path {
-        /// Whether the last point is connected with the first.
+        /// Closed: the last point is connected to the first.
         is_closed: bool,
         /// The points, in order.
         points: Vec<Point>,
     },
     /// `box`: the upper right corner, then the lower left one
     Box([Point; 2]),
-    /// `polygon`, of one point or more
+    /// `polygon`, with at least one point
     Polygon(Vec<Point>),
     /// `line`: A, B and C of `Ax + By + C = 0`
     Line([f64; 3]),
     /// `circle`
     Circle {
-        /// The middle.
+        /// The center.
         center: Point,
         /// 0 or more, or NaN.
         radius: f64,
@@ -57,7 +57,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the numbers in order, as the binary forms have them.
+    /// Returns the numbers in the order of the binary format.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
         let (points, numbers): (&[Point], &[f64]) = match self {
             Geometry::Point(point) => (std::slice::from_ref(point), &[]),
@@ -76,7 +76,7 @@ impl Geometry {
         matches!(self, Geometry::Path { is_closed: true, .. })
     }
 
-    /// Returns the value of a kind that is made of numbers; `None` if they are not as many.
+    /// Returns the value of a kind with these numbers; `None` if their count does not match.
     pub fn of_numbers(kind: GeometryKind, is_closed: bool, numbers: &[f64]) -> Option<Geometry> {
         let (pairs, rest) = numbers.as_chunks::<2>();
         let mut points = pairs.iter().map(|[x, y]| Point { x: *x, y: *y });
@@ -97,8 +97,7 @@ impl Geometry {
         Some(geometry)
     }
 
-    /// Compares kinds and bits: an order that means nothing, in which only what is the same is
-    /// equal.
+    /// Compares kinds and bits: an arbitrary order in which only identical values are equal.
     pub(super) fn compare(&self, other: &Geometry) -> Ordering {
         let kinds =
             (self.kind(), self.is_closed_path()).cmp(&(other.kind(), other.is_closed_path()));

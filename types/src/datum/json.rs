@@ -1,8 +1,8 @@
-//! `jsonb`: a JSON value, taken apart.
+//! `jsonb`: a decomposed JSON value.
 //!
-//! Keys of an object are there once, the last one that was written, sorted as PostgreSQL stores
-//! them: shorter ones first, then byte by byte. Numbers are numerics and keep their scale, which
-//! does not count in comparisons.
+//! Keys of an object are unique (the last one wins) and sorted in PostgreSQL's storage order: by
+//! length, then byte by byte. Numbers are numerics and retain their scale, which comparisons
+//! ignore.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -14,7 +14,7 @@ use crate::interrupt;
 use crate::numeric::Numeric;
 use crate::pieces::{PIECE, Pace};
 
-/// The deepest nesting that a value has. Deeper ones would take too much stack.
+/// Maximum nesting depth, which bounds the stack of recursive functions.
 pub const MAX_JSON_DEPTH: usize = 1_000;
 
 /// A JSON value.
@@ -30,11 +30,11 @@ pub enum Json {
     Bool(bool),
     /// An array.
     Array(Vec<Json>),
-    /// An object, sorted by [`compare_keys`], each key once.
+    /// An object, sorted by [`compare_keys`], with unique keys.
     Object(Vec<(Arc<str>, Json)>),
 }
 
-/// Compares keys of objects: shorter ones first, then byte by byte.
+/// Compares keys of objects by length, then byte by byte.
 pub(super) fn compare_keys(left: &[u8], right: &[u8]) -> Ordering {
     (left.len().cmp(&right.len())).then_with(|| left.cmp(right))
 }
@@ -44,16 +44,16 @@ fn first_unequal(mut orderings: impl Iterator<Item = Result<Ordering>>) -> Resul
 }
 
 impl Json {
-    /// Returns an object of these pairs; of equal keys the last one counts.
+    /// Creates an object of these pairs; of equal keys the last one wins.
     pub fn object(pairs: Vec<(Arc<str>, Json)>) -> Json {
         Json::object_at(pairs, &mut Pace::never()).expect("there is no flag to be set")
     }
 
-    /// Returns an object as [`Json::object`] does.
+    /// Creates an object as [`Json::object`] does.
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn object_at(mut pairs: Vec<(Arc<str>, Json)>, pace: &mut Pace<'_>) -> Result<Json> {
         if pairs.len() * size_of::<(Arc<str>, Json)>() < PIECE {
             pairs.sort_by(|(left, _), (right, _)| compare_keys(left.as_bytes(), right.as_bytes()));
@@ -81,7 +81,7 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn copy(&self, pace: &mut Pace<'_>) -> Result<Json> {
         pace.spend(size_of::<Json>())?;
         Ok(match self {
@@ -103,7 +103,7 @@ impl Json {
         })
     }
 
-    /// Returns the value of a key; `None` if this is no object or has no such key.
+    /// Returns the value of a key; `None` if this is not an object or has no such key.
     pub fn get(&self, key: &str) -> Option<&Json> {
         let Json::Object(pairs) = self else { return None };
         let found =
@@ -111,8 +111,8 @@ impl Json {
         found.ok().map(|index| &pairs[index].1)
     }
 
-    /// Returns an element by its position, from 0, or from the end if it is negative; `None` if
-    /// this is no array or has no such element.
+    /// Returns an element by its index, from 0, or from the end if it is negative; `None` if this
+    /// is not an array or has no such element.
     pub fn element(&self, index: i64) -> Option<&Json> {
         let Json::Array(elements) = self else { return None };
         let index = if index < 0 { index + elements.len() as i64 } else { index };
@@ -129,10 +129,10 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn compare_at(&self, other: &Json, pace: &mut Pace<'_>) -> Result<Ordering> {
         Ok(match (self, other) {
-            // For historical reasons an empty array sorts before everything, at the top.
+            // For historical reasons an empty array at the top level sorts before everything.
             (Json::Array(a), Json::Array(b)) if a.is_empty() || b.is_empty() => {
                 a.len().cmp(&b.len())
             }
@@ -163,7 +163,7 @@ impl Json {
         }
     }
 
-    /// Returns how many arrays and objects are within each other, at most.
+    /// Returns the maximum nesting depth of arrays and objects.
     pub fn depth(&self) -> usize {
         match self {
             Json::Array(elements) => 1 + elements.iter().map(Json::depth).max().unwrap_or(0),
@@ -194,7 +194,7 @@ impl Json {
         }
     }
 
-    /// Returns the bytes held, about.
+    /// Returns the approximate bytes held.
     pub(crate) fn heap_bytes(&self) -> usize {
         let within = match self {
             Json::String(text) => text.len() + 16,

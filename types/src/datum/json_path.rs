@@ -1,7 +1,7 @@
 //! `jsonpath`: a query of a `jsonb`, as a tree.
 //!
-//! Items stand in chains: each but the first takes what the one before it found. Written in
-//! `text/json_path.rs`, computed in `function/json_path.rs`.
+//! Items form chains: each item is applied to the results of the previous one. Text output is in
+//! `text/json_path.rs`, evaluation in `function/json_path.rs`.
 //!
 //! Source: PostgreSQL's `jsonpath.h`.
 
@@ -9,28 +9,29 @@ use std::sync::Arc;
 
 use crate::numeric::Numeric;
 
-/// The deepest nesting of a path. Deeper ones would take too much stack.
+/// Maximum nesting depth of a path, which bounds the stack of recursive functions.
 pub const MAX_PATH_DEPTH: usize = 200;
 
 /// A path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath {
-    /// Whether structural errors are passed over, and arrays unwrapped and wrapped as needed.
+    /// Lax mode: structural errors are suppressed, and arrays are unwrapped and wrapped as
+    /// needed.
     pub lax: bool,
-    /// What is computed.
+    /// The expression.
     pub root: Item,
 }
 
-/// One step of a chain, or an expression.
+/// One item of a chain, or an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What it does.
+    /// The operation.
     pub kind: Kind,
-    /// What is done with each value that it finds.
+    /// The next item of the chain.
     pub next: Option<Box<Item>>,
 }
 
-/// What an item does.
+/// The operation of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// `null`
@@ -77,9 +78,9 @@ pub enum Kind {
         /// The operand.
         operand: Box<Item>,
     },
-    /// `a + b` and its kin
+    /// `a + b` and the other arithmetic operators
     Arithmetic(Arithmetic, Box<Item>, Box<Item>),
-    /// `a == b` and its kin
+    /// `a == b` and the other comparisons
     Compare(Comparison, Box<Item>, Box<Item>),
     /// `a && b`
     And(Box<Item>, Box<Item>),
@@ -95,11 +96,11 @@ pub enum Kind {
     StartsWith(Box<Item>, Box<Item>),
     /// `a like_regex "…" flag "…"`
     LikeRegex {
-        /// What is matched.
+        /// The matched expression.
         operand: Box<Item>,
         /// The pattern.
         pattern: Arc<str>,
-        /// Flags, each once, of `i`, `s`, `m`, `x` and `q`.
+        /// Flags, each at most once, of `i`, `s`, `m`, `x` and `q`.
         flags: Arc<str>,
     },
 }
@@ -209,7 +210,7 @@ impl Comparison {
 }
 
 impl Kind {
-    /// Returns whether this is true or false, not a sequence of values.
+    /// Returns whether this is a predicate, as opposed to a sequence of values.
     pub fn is_predicate(&self) -> bool {
         matches!(
             self,
@@ -224,7 +225,7 @@ impl Kind {
         )
     }
 
-    /// Calls `visit` on each item within.
+    /// Calls `visit` for each nested item.
     pub fn for_each_item<'a>(&'a self, visit: &mut dyn FnMut(&'a Item)) {
         match self {
             Kind::Subscripts(list) => {

@@ -1,4 +1,4 @@
-//! A `jsonb`: as a tree, or as it is stored until somebody wants the tree.
+//! A `jsonb` in its stored form, as a tree, or both.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,26 +12,26 @@ use crate::error::Result;
 
 /// A `jsonb`. Cheap to clone.
 ///
-/// What a row holds is looked into as it lies there ([`Jsonb::stored`]); all that knows of trees
-/// only gets one, made at the first use.
+/// Values of rows are searched in their stored form ([`Jsonb::stored`]); the tree is built at the
+/// first use by a function that needs it.
 #[derive(Clone)]
 pub struct Jsonb(Arc<Forms>);
 
-/// Of the stored form, what is short lies here.
+/// The stored form; short values are inline.
 type Bytes = SmallVec<[u8; 64]>;
 
-/// One of both is there at least.
+/// At least one of both forms is present.
 struct Forms {
     stored: Option<Bytes>,
     tree: OnceLock<Json>,
 }
 
 impl Jsonb {
-    /// Returns the value of its stored form.
+    /// Returns the value of a stored form.
     ///
     /// # Errors
     ///
-    /// `XX001` if the bytes are no value.
+    /// `XX001` if the bytes are malformed.
     pub(crate) fn of_stored(bytes: &[u8]) -> Result<Jsonb> {
         stored_json::check(bytes)?;
         Ok(Jsonb::of_checked(bytes))
@@ -41,12 +41,12 @@ impl Jsonb {
         Jsonb(Arc::new(Forms { stored: Some(Bytes::from_slice(bytes)), tree: OnceLock::new() }))
     }
 
-    /// Returns the stored form if there is one.
+    /// Returns the stored form, if it is present.
     pub(crate) fn stored(&self) -> Option<Stored<'_>> {
         self.0.stored.as_deref().map(Stored::of_checked)
     }
 
-    /// Returns the value, its tree at hand if nobody else holds it.
+    /// Returns the tree, without a copy if it is present and not shared.
     pub fn into_json(self) -> Json {
         match Arc::try_unwrap(self.0) {
             Ok(Forms { stored, tree }) => tree.into_inner().unwrap_or_else(|| {
@@ -56,7 +56,7 @@ impl Jsonb {
         }
     }
 
-    /// Returns the bytes held, about.
+    /// Returns the approximate bytes held.
     pub(crate) fn heap_bytes(&self) -> usize {
         let spilled = self.0.stored.as_ref().filter(|bytes| bytes.spilled());
         let stored = spilled.map_or(0, SmallVec::capacity);

@@ -1,7 +1,7 @@
-//! Values made of values: arrays, `json` and `jsonb`, records; and others that are rare.
+//! Nested values: arrays, `json` and `jsonb`, records; and other rare types.
 //!
-//! One variant of [`Datum`](crate::Datum) and of vectors for all of them: they are compared,
-//! hashed, copied and stored one by one, most behind a pointer.
+//! They share one variant of [`Datum`](crate::Datum) and of vectors: they are compared, hashed,
+//! copied and stored one by one, most of them behind a pointer.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -15,12 +15,12 @@ use super::jsonb::Jsonb;
 use super::record::Record;
 use crate::datatype::DataType;
 
-/// A value made of values. Cheap to clone.
+/// A nested value. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Nested {
     /// An array of any type.
     Array(Arc<Array>),
-    /// `json`: its text, which is valid.
+    /// `json`: its text, which was validated.
     Json(Arc<String>),
     /// `jsonb`
     Jsonb(Jsonb),
@@ -44,14 +44,14 @@ pub enum Nested {
 const _: () = assert!(size_of::<Nested>() == 16);
 
 impl Default for Nested {
-    /// Returns what stands at NULL positions of vectors.
+    /// Returns the placeholder at NULL positions of vectors.
     fn default() -> Nested {
         Nested::Timetz { time: 0, west: 0 }
     }
 }
 
 impl Nested {
-    /// Returns whether the value is of the representation of a type.
+    /// Returns whether the value has the representation of a type.
     pub fn fits(&self, data_type: DataType) -> bool {
         match self {
             Nested::Array(array) => match data_type.element() {
@@ -71,9 +71,8 @@ impl Nested {
         }
     }
 
-    /// Compares in SQL's order. `json`, `jsonpath` and geometric types have none there; here all
-    /// paths are equal, the order of `json` is that of its text, and only what is the same of
-    /// geometric types is equal.
+    /// Compares in SQL's order. Types without an order in SQL: all `jsonpath` values are equal,
+    /// `json` is ordered by its text, and geometric values are equal only if they are identical.
     pub fn compare(&self, other: &Nested, data_type: DataType) -> Ordering {
         match (self, other) {
             (Nested::Array(a), Nested::Array(b)) => {
@@ -109,7 +108,7 @@ impl Nested {
         }
     }
 
-    /// Returns the bytes held, about.
+    /// Returns the approximate bytes held.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Nested::Array(array) => array.heap_bytes(),
@@ -137,7 +136,7 @@ impl Nested {
     }
 }
 
-/// Returns what times with time zone are compared by first: the moment, in microseconds.
+/// Returns the first sort key of times with time zone: the instant, in microseconds.
 pub(crate) fn utc_order(time: i64, west: i32) -> i64 {
     time + i64::from(west) * 1_000_000
 }

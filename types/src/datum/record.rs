@@ -1,4 +1,4 @@
-//! Records: rows as values, of anonymous row types and of composite ones.
+//! Records: row values of type `record` and of composite types.
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -8,25 +8,25 @@ use super::Datum;
 use crate::datatype::composite::CompositeType;
 pub use crate::datatype::composite::Fields;
 
-/// A record. It brings its fields along, because the type `record` says nothing of them.
+/// A record. It contains its field names and types, because the type `record` does not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// The composite type that it is of; `None` for one of type `record`.
+    /// The composite type; `None` for type `record`.
     pub of: Option<&'static CompositeType>,
     /// The fields.
     pub fields: Fields,
-    /// A value for each; of a description of fields none.
+    /// The values of the fields; empty for a description of fields.
     pub values: Vec<Datum>,
 }
 
 impl Record {
-    /// Returns a value of a composite type.
+    /// Creates a value of a composite type.
     pub fn of_type(of: &'static CompositeType, values: Vec<Datum>) -> Record {
         Record { of: Some(of), fields: Arc::clone(of.fields()), values }
     }
 
-    /// Compares field by field, then by number, as PostgreSQL's `record_cmp` does. Fields of
-    /// different types are refused before.
+    /// Compares field by field, then by number of fields, as PostgreSQL's `record_cmp` does. The
+    /// caller has rejected different field types.
     pub fn compare(&self, other: &Record) -> Ordering {
         let pairs = self.values.iter().zip(&other.values).zip(self.fields.iter());
         let mut orderings = pairs.map(|((a, b), (_, data_type))| a.compare_typed(b, *data_type));

@@ -1,4 +1,4 @@
-//! Texts and bytes that many hold: what [`Datum`](crate::Datum)s have.
+//! Reference-counted text and bytes, as in [`Datum`](crate::Datum)s.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use crate::pieces::PIECE;
 
-/// A text, shared.
+/// A shared text.
 pub type Text = Shared<str>;
 
-/// Bytes, shared.
+/// Shared bytes.
 pub type Bytes = Shared<[u8]>;
 
-/// Text or bytes, shared. Cheap to clone.
+/// Shared text or bytes. Cheap to clone.
 ///
-/// Most lie behind their count of holders, one step away. Long ones stay in the buffer that they
-/// were made in: to move a gigabyte takes a second in which nobody looks whether it is still wanted
+/// Most values are stored next to their reference count, with one indirection. Long values remain
+/// in their original buffer: copying a gigabyte would take a second without an interrupt check
 /// ([`pieces`](crate::pieces)).
 pub enum Shared<B: ?Sized + ToOwned> {
-    /// Beside the count.
+    /// Stored next to the reference count.
     Beside(Arc<B>),
-    /// In a buffer.
+    /// Stored in a separate buffer.
     Apart(Arc<B::Owned>),
 }
 

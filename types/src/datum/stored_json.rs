@@ -1,13 +1,13 @@
-//! The stored form of `jsonb`, and looking into it as it lies there. Byte by byte:
+//! The stored form of `jsonb`, and access to it without decoding. Byte by byte:
 //! `docs/formats/packed-row.md`.
 //!
-//! Most statements want one member of a value. [`Stored`] finds it without a tree of all the
-//! others; [`Jsonb`](crate::datum::Jsonb) is what holds one.
+//! Most statements read one member of a value. [`Stored`] finds it without a tree of all the
+//! others; [`Jsonb`](crate::datum::Jsonb) owns the bytes.
 //!
 //! # Invariants
 //!
-//! 1. Only [`check`] and [`write()`] make bytes that [`Stored`] is made of; so what it reads is
-//!    whole, its texts are UTF-8, its keys ascend.
+//! 1. The bytes of a [`Stored`] come from [`check`] or [`write()`]; they are well-formed, texts
+//!    are UTF-8, and keys are sorted.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const STRING: u8 = 4;
 const ARRAY: u8 = 5;
 const OBJECT: u8 = 6;
 
-/// The deepest value that is read, more than text can be.
+/// Maximum depth of a stored value, more than the parser accepts.
 const MAX_DEPTH: usize = 1_100;
 
 /// Appends a value.
@@ -65,11 +65,11 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Returns whether all of `bytes` are one value.
+/// Returns an error unless `bytes` are exactly one value.
 ///
 /// # Errors
 ///
-/// `XX001` that says what is wrong if they are not.
+/// `XX001` with the reason.
 pub(crate) fn check(bytes: &[u8]) -> Result<()> {
     let mut reader = Reader { bytes };
     reader.check(0)?;
@@ -79,12 +79,12 @@ pub(crate) fn check(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// A value as it is stored.
+/// A stored value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored<'a>(&'a [u8]);
 
 impl<'a> Stored<'a> {
-    /// Returns the value of bytes that were checked.
+    /// Returns the value of checked bytes.
     pub(crate) fn of_checked(bytes: &'a [u8]) -> Stored<'a> {
         Stored(bytes)
     }
@@ -99,7 +99,7 @@ impl<'a> Stored<'a> {
         self.reader().json().expect("what is stored was checked")
     }
 
-    /// Returns what reads the value from its beginning, token by token.
+    /// Returns a reader of the value's tokens.
     pub(crate) fn reader(self) -> Reader<'a> {
         Reader { bytes: self.0 }
     }
@@ -124,7 +124,7 @@ impl<'a> Stored<'a> {
         self.0.first() == Some(&OBJECT)
     }
 
-    /// Returns the bytes of a string, which are UTF-8; `None` for all others.
+    /// Returns the bytes of a string, which are UTF-8; `None` for other values.
     pub(crate) fn as_text(self) -> Option<&'a [u8]> {
         let (&tag, bytes) = self.0.split_first()?;
         match tag {
@@ -133,7 +133,7 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Returns a number; `None` for all others.
+    /// Returns a number; `None` for other values.
     pub(crate) fn as_number(self) -> Option<Numeric> {
         let (&tag, bytes) = self.0.split_first()?;
         match tag {
@@ -142,7 +142,7 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Returns the value of a key; `None` if this is no object or has no such key.
+    /// Returns the value of a key; `None` if this is not an object or has no such key.
     pub(crate) fn get(self, key: &str) -> Option<Stored<'a>> {
         let (&tag, bytes) = self.0.split_first()?;
         let mut reader = Reader { bytes };
@@ -177,19 +177,19 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// A value without what is in it, or where a value that has others in it begins.
+/// A scalar, or the start of an array or object.
 pub(crate) enum Token<'a> {
     Null,
     Bool(bool),
     Number(Numeric),
     String(&'a str),
-    /// So many values follow.
+    /// The number of values that follow.
     Array(usize),
-    /// So many keys follow, each with its value.
+    /// The number of keys that follow, each with its value.
     Object(usize),
 }
 
-/// Reads values one behind the other.
+/// Reader of a sequence of values.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
 }
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// Takes the next token.
+    /// Reads the next token.
     pub(crate) fn token(&mut self) -> Result<Token<'a>> {
         Ok(match self.byte()? {
             NULL => Token::Null,
@@ -236,12 +236,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Takes a key.
+    /// Reads a key.
     pub(crate) fn text(&mut self) -> Result<&'a str> {
         std::str::from_utf8(self.key()?).map_err(|_| corrupt("a text is not UTF-8"))
     }
 
-    /// Takes the bytes of a text; most are short, and ASCII.
+    /// Reads and validates the bytes of a text; most are short ASCII.
     #[inline]
     fn checked_text(&mut self) -> Result<&'a [u8]> {
         let bytes = self.key()?;
@@ -255,10 +255,10 @@ impl<'a> Reader<'a> {
         Numeric::read_stored(self.key()?).ok_or_else(|| corrupt("a number is none"))
     }
 
-    /// Passes one value by, which was checked, and returns its bytes.
+    /// Skips one checked value and returns its bytes.
     fn value(&mut self) -> Result<&'a [u8]> {
         let start = self.bytes;
-        // How many values are still to be passed: objects and arrays bring more.
+        // Number of values to skip, including those in arrays and objects.
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
@@ -355,7 +355,7 @@ mod tests {
         r#"{"a": 1, "c": 2, "aa": 3, "ca": {"a": 4}}"#,
     ];
 
-    /// What is found in the stored form is what the tree has, and so on in all parts.
+    /// Asserts that the stored form and the tree agree in all parts.
     fn agree(stored: Stored<'_>, json: &Json) {
         assert_eq!(stored.tree(), *json);
         assert_eq!(stored.is_container(), json.is_container());

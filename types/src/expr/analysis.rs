@@ -1,4 +1,4 @@
-//! Expressions taken apart: what the planner asks about them.
+//! Traversal and analysis of expressions, for the planner.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Expr {
     ///
     /// # Panics
     ///
-    /// If the operands are of different types that are not compared directly either.
+    /// If the operands have types that cannot be compared directly.
     pub fn compare(op: CompareOp, left: Expr, right: Expr) -> Expr {
         let types = [comparable(left.data_type()), comparable(right.data_type())];
         let function = function::find(op.symbol(), &types)
@@ -53,7 +53,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` on each direct operand.
+    /// Calls `visit` for each direct operand.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             Expr::Constant { .. }
@@ -87,7 +87,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` on each direct operand, which it may change.
+    /// Calls `visit` with a mutable reference to each direct operand.
     pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
             Expr::Constant { .. }
@@ -121,26 +121,27 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` on this expression and everything below it, parents first.
+    /// Calls `visit` for this expression and all nested ones, parents first.
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
         self.for_each_child(&mut |child| child.walk(visit));
     }
 
-    /// Calls `visit` on this expression and all below it, which it may change, parents first.
+    /// Calls `visit` with a mutable reference to this expression and all nested ones, parents
+    /// first.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         visit(self);
         self.for_each_child_mut(&mut |child| child.walk_mut(visit));
     }
 
-    /// Returns the same expression with every node replaced by `change` of it, children first.
+    /// Returns the expression with `change` applied to each node, children first.
     #[must_use]
     pub fn transform(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
         let changed = self.map_children(&mut |child| child.transform(change));
         change(changed)
     }
 
-    /// Returns the same node over changed operands.
+    /// Returns the node with `change` applied to its operands.
     #[must_use]
     pub fn map_children(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
         let mut boxed = |operand: Box<Expr>| Box::new(change(*operand));
@@ -195,7 +196,7 @@ impl Expr {
         found
     }
 
-    /// Returns whether the value depends on nothing but its inputs (no `random()`, no clock).
+    /// Returns whether the value depends only on its inputs (no `random()`, no clock).
     pub fn is_immutable(&self) -> bool {
         !self.any(&|node| match node {
             Expr::Call { function, .. } => {
@@ -209,8 +210,8 @@ impl Expr {
         })
     }
 
-    /// Returns whether the value is the same for all executions of a statement, whatever the
-    /// settings of the session: as [`Expr::is_immutable`], beside texts of floats and bytea.
+    /// Returns whether the value is the same for all executions of a statement and all settings:
+    /// as [`Expr::is_immutable`], but excluding the text of floats and bytea.
     pub fn is_foldable(&self) -> bool {
         self.is_immutable()
             && !self.any(&|node| match node {
@@ -231,17 +232,17 @@ impl Expr {
         })
     }
 
-    /// Returns whether the expression has a parameter.
+    /// Returns whether the expression contains a parameter.
     pub fn has_parameters(&self) -> bool {
         self.any(&|node| matches!(node, Expr::Parameter { .. }))
     }
 
-    /// Returns whether the expression has one of these parameters.
+    /// Returns whether the expression contains one of these parameters.
     pub fn has_parameter(&self, is_meant: &dyn Fn(usize) -> bool) -> bool {
         self.any(&|node| matches!(node, Expr::Parameter { index, .. } if is_meant(*index)))
     }
 
-    /// Returns the columns that the expression reads, ascending, each once.
+    /// Returns the columns that the expression reads, ascending, without duplicates.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.walk(&mut |node| {
@@ -254,8 +255,7 @@ impl Expr {
         columns
     }
 
-    /// Returns the expression over a row whose columns stand elsewhere: column `i` is read at
-    /// `target(i)`.
+    /// Returns the expression with renumbered columns: column `i` becomes column `target(i)`.
     #[must_use]
     pub fn remap_columns(self, target: &dyn Fn(usize) -> usize) -> Expr {
         self.transform(&mut |node| match node {
@@ -264,7 +264,7 @@ impl Expr {
         })
     }
 
-    /// Returns the operands of nested ANDs, in order; an expression that is no AND alone.
+    /// Returns the conjuncts of nested ANDs, in order.
     pub fn split_conjunction(self) -> Vec<Expr> {
         match self {
             Expr::And(operands) => operands.into_iter().flat_map(Expr::split_conjunction).collect(),
@@ -272,7 +272,7 @@ impl Expr {
         }
     }
 
-    /// Returns the AND of some conditions; true if there are none.
+    /// Returns the AND of conditions; true if there are none.
     pub fn conjunction(mut conditions: Vec<Expr>) -> Expr {
         match conditions.len() {
             0 => Expr::constant(Datum::Bool(true), DataType::Bool),
@@ -281,8 +281,8 @@ impl Expr {
         }
     }
 
-    /// Returns the sides and the operator of a comparison. The sides may be of different types that
-    /// are compared directly, `integer` and `bigint` for one.
+    /// Returns the operands and the operator of a comparison. The operands may have different
+    /// types that are compared directly, such as `integer` and `bigint`.
     pub fn as_comparison(&self) -> Option<(&Expr, CompareOp, &Expr)> {
         let Expr::Call { function, arguments, .. } = self else {
             return None;

@@ -1,14 +1,14 @@
-//! Evaluation of many rows at once, column by column.
+//! Batch evaluation: computes an expression for many rows, column by column.
 //!
-//! A node is computed for the rows that reach it only: AND, OR, CASE and COALESCE pass the rows
-//! that are still open on to the next operand as a selection. The result of a node is as long as
-//! the selection it was given.
+//! A node is computed only for the rows that reach it: AND, OR, CASE and COALESCE pass the
+//! undecided rows to the next operand as a selection. The result of a node has one value for each
+//! row of its selection.
 //!
 //! # Errors
 //!
-//! Column by column, the first error met need not be that of the first failing row. So when
-//! anything fails, the batch is computed again row by row, and the row path decides: its first
-//! error is the answer. What this costs only failing statements pay.
+//! The first error of column-by-column evaluation need not be that of the first failing row. So
+//! if anything fails, the batch is evaluated again row by row, and the first error of that
+//! evaluation is returned. Only failing statements pay this cost.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ impl Expr {
     ///
     /// # Errors
     ///
-    /// What PostgreSQL raises for the same values; the first failing row decides which.
+    /// As PostgreSQL for the same values; those of the first failing row.
     pub fn eval_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
-        // What a function of users does is done once.
+        // A user-defined function may have side effects, so it must not be evaluated twice.
         if self.calls_routines() {
             return self.eval_rows(batch, context);
         }
@@ -41,7 +41,7 @@ impl Expr {
         }
     }
 
-    /// Computes the values for all rows of a batch; a mere column is shared, not copied.
+    /// Computes the values for all rows of a batch; a plain column is shared, not copied.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Expr {
         }
     }
 
-    /// Computes the values for the rows of a batch that `selection` names, in its order.
+    /// Computes the values for the selected rows of a batch, in the order of the selection.
     ///
     /// # Errors
     ///
@@ -85,7 +85,8 @@ impl Expr {
         failure.map_or(Ok(selection), Err)
     }
 
-    /// As [`Expr::filter_batch`], with the positions before the row that the condition fails for.
+    /// As [`Expr::filter_batch`], but returns the positions before the first failing row and its
+    /// error.
     pub fn filter_until(&self, batch: &Batch, context: &EvalContext) -> (Vec<u32>, Option<Error>) {
         if !self.calls_routines()
             && let Ok(selection) = filter(self, Rows { batch, selection: None }, context)
@@ -97,7 +98,7 @@ impl Expr {
         (selection, failure)
     }
 
-    /// Does what [`Expr::eval_batch`] does, row by row.
+    /// Computes [`Expr::eval_batch`] row by row.
     fn eval_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
         let mut values = Vector::new(self.data_type(), batch.row_count);
         for index in 0..batch.row_count {
@@ -107,7 +108,7 @@ impl Expr {
         Ok(values)
     }
 
-    /// Does what [`Expr::filter_batch`] does, row by row.
+    /// Computes [`Expr::filter_batch`] row by row.
     fn filter_rows(
         &self,
         batch: &Batch,
@@ -124,17 +125,17 @@ impl Expr {
     }
 }
 
-/// Returns whether column-by-column evaluation fails, so that the row path would be asked.
+/// Returns whether column-by-column evaluation fails, so that the row path would be used.
 #[cfg(test)]
 pub(super) fn fails(expr: &Expr, batch: &Batch, context: &EvalContext) -> bool {
     evaluate(expr, Rows { batch, selection: None }, context).is_err()
 }
 
-/// Some rows of a batch.
+/// The selected rows of a batch.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     batch: &'a Batch,
-    /// Which; `None` for all.
+    /// Row numbers; `None` for all.
     selection: Option<&'a [u32]>,
 }
 
@@ -143,12 +144,12 @@ impl<'a> Rows<'a> {
         self.selection.map_or(self.batch.row_count, <[u32]>::len)
     }
 
-    /// Returns the row of the batch that is number `index` here.
+    /// Returns the row of the batch at position `index` of the selection.
     fn row(self, index: u32) -> u32 {
         self.selection.map_or(index, |selection| selection[index as usize])
     }
 
-    /// Returns the rows of the batch that are the numbers `indexes` here.
+    /// Returns the rows of the batch at these positions of the selection.
     fn rows(self, indexes: &[u32]) -> Vec<u32> {
         indexes.iter().map(|index| self.row(*index)).collect()
     }
@@ -165,7 +166,7 @@ fn position(index: usize) -> u32 {
     u32::try_from(index).expect("a batch has fewer than 2^32 rows")
 }
 
-/// Computes an expression for some rows.
+/// Computes an expression for the selected rows.
 fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Operand<'a>> {
     if rows.count() == 0 {
         return Ok(Operand::Vector(Cow::Owned(Vector::new(expr.data_type(), 0))));
@@ -235,7 +236,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
     }
 }
 
-/// Computes an expression for one row after the other.
+/// Computes an expression row by row.
 fn row_by_row<'a>(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Operand<'a>> {
     let mut vector = Vector::new(expr.data_type(), rows.count());
     for index in 0..position(rows.count()) {
@@ -246,7 +247,8 @@ fn row_by_row<'a>(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<
     Ok(Operand::Vector(Cow::Owned(vector)))
 }
 
-/// Computes a boolean expression for some rows and returns the rows of the batch where it is true.
+/// Computes a boolean expression for the selected rows and returns the rows of the batch where it
+/// is true.
 fn filter(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Vec<u32>> {
     if let Expr::And(conjuncts) = expr {
         let mut selection: Option<Vec<u32>> = None;
@@ -275,11 +277,11 @@ fn filter(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Vec<u32>
     })
 }
 
-/// One selected row in this many: fewer, and it pays to gather them before a comparison.
+/// Inverse selectivity above which selected rows are gathered before a comparison.
 const SPARSE: usize = 8;
 
-/// Returns whether an expression compares a column with a column or a value known beforehand, by a
-/// typed loop that cannot fail; so that it may be computed for rows that nobody asked for.
+/// Returns whether an expression compares a column with a column, constant or parameter in a
+/// typed loop that cannot fail, and may therefore be computed for unselected rows.
 fn is_plain_comparison(expr: &Expr) -> bool {
     let Expr::Call { function, arguments, .. } = expr else {
         return false;
@@ -296,7 +298,7 @@ fn all(count: usize) -> Vec<u32> {
     (0..position(count)).collect()
 }
 
-/// Returns the numbers of the rows where a boolean is true.
+/// Returns the positions where a boolean is true.
 fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
     let vector = match operand {
         Operand::Constant(Datum::Bool(true)) => return all(row_count),
@@ -312,7 +314,7 @@ fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
     }
 }
 
-/// A function, the type of its first argument, and of the result in this call.
+/// A function with the types of its first argument and of its result in this call.
 #[derive(Clone, Copy)]
 struct Called {
     id: FunctionId,
@@ -370,7 +372,7 @@ fn call<'a>(
 /// Typed loops of a comparison.
 type Comparison<'a> = fn(CompareOp, &Operand<'_>, &Operand<'_>, usize) -> Option<Operand<'a>>;
 
-/// Returns the typed loops for values of these types, if their representations are enough.
+/// Returns the typed loop for values of these types, if there is one for their representations.
 fn comparison<'a>(types: &[DataType]) -> Option<Comparison<'a>> {
     match types {
         [DataType::Char, DataType::Char] => Some(kernel_compare::compare_blanks),
@@ -384,7 +386,7 @@ fn comparison<'a>(types: &[DataType]) -> Option<Comparison<'a>> {
     }
 }
 
-/// Calls a function once a row.
+/// Calls a function for each row.
 fn call_each<'a>(
     called: Called,
     operands: &[Operand<'_>],
@@ -472,8 +474,8 @@ fn is_null<'a>(operand: &Operand<'_>) -> Operand<'a> {
     }
 }
 
-/// Computes AND (`decisive` false) or OR (`decisive` true). Rows leave when an operand decides
-/// them.
+/// Computes AND (`decisive` false) or OR (`decisive` true). Rows that an operand decides are
+/// removed from the selection.
 fn connect<'a>(
     operands: &[Expr],
     decisive: bool,
@@ -512,7 +514,7 @@ fn connect<'a>(
     Ok(Operand::owned(VectorData::Bool(values), validity))
 }
 
-/// Returns the boolean of a row, `None` for NULL.
+/// Returns the boolean of a row; `None` for NULL.
 fn boolean(operand: &Operand<'_>, index: usize) -> Option<bool> {
     match operand {
         Operand::Constant(Datum::Bool(value)) => Some(*value),
@@ -525,10 +527,11 @@ fn boolean(operand: &Operand<'_>, index: usize) -> Option<bool> {
     }
 }
 
-/// The results of CASE and COALESCE: pieces computed for some rows each, put in order at the end.
+/// The results of CASE and COALESCE, which are computed for several selections and put in row
+/// order at the end.
 struct Pieces {
     values: Vector,
-    /// For each row, where its value is in `values`.
+    /// For each row, the position of its value in `values`.
     places: Vec<u32>,
 }
 
@@ -537,7 +540,7 @@ impl Pieces {
         Pieces { values: Vector::new(data_type, row_count), places: vec![0; row_count] }
     }
 
-    /// Takes the values of the rows `indexes`, which stand at `from` in `operand`.
+    /// Adds the values of the rows `indexes`, which are at `from` in `operand`.
     fn add(&mut self, indexes: &[u32], operand: Operand<'_>, from: impl Fn(usize) -> usize) {
         let start = self.values.len();
         match operand {
@@ -592,7 +595,7 @@ fn case<'a>(
     Ok(pieces.finish())
 }
 
-/// Returns the operand without its tie to the selection it was computed for.
+/// Returns the operand with owned values, independent of its selection.
 fn detach<'b>(operand: Operand<'_>) -> Operand<'b> {
     match operand {
         Operand::Constant(value) => Operand::Constant(value),
@@ -600,7 +603,7 @@ fn detach<'b>(operand: Operand<'_>) -> Operand<'b> {
     }
 }
 
-/// Returns the entries that do not stand at `places`, which ascend.
+/// Returns the entries except those at `places`, which are ascending.
 fn without(entries: &[u32], places: &[u32]) -> Vec<u32> {
     let mut left = Vec::with_capacity(entries.len() - places.len());
     let mut leaving = places.iter().peekable();
@@ -673,8 +676,8 @@ fn in_list<'a>(
     Ok(among(vector, &ItemSet::new(&items, data_type)))
 }
 
-/// Returns what `value = ANY (array)` compares, if the array is constant and has many elements of
-/// the type of the value.
+/// Returns the operand and the array of `value = ANY (array)`, if the array is a constant with
+/// many elements of the operand's type.
 fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &Arc<Array>)> {
     const FEW: usize = 8;
     let [Expr::Constant { value: Datum::Int4(comparison), .. }, operand, array] = arguments else {
@@ -692,13 +695,14 @@ fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &Arc
     is_so.then_some((operand, array))
 }
 
-/// Returns which values of a vector are in a set.
+/// Returns for each value of a vector whether it is in a set.
 fn among<'a>(vector: &Vector, items: &ItemSet) -> Operand<'a> {
     let (found, validity) = items.find(vector);
     Operand::owned(VectorData::Bool(found), validity)
 }
 
-/// Computes IN with a list of expressions: a row leaves when an item is equal.
+/// Computes IN with a list of expressions. Rows with an equal item are removed from the
+/// selection.
 fn connect_list<'a>(
     value: &Operand<'_>,
     data_type: DataType,

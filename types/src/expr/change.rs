@@ -1,6 +1,6 @@
-//! Values that replace one of their arguments: `a := a || x`, `a[i] := x`.
+//! In-place modification of values: `a := a || x`, `a[i] := x`.
 //!
-//! The value of a parameter that is not shared is changed in place, so that an array that grows
+//! The value of a parameter that is not shared is modified in place, so that an array that grows
 //! element by element is not copied each time.
 
 use smallvec::SmallVec;
@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::function;
 
 impl Expr {
-    /// Returns the parameter whose value the expression changes, if it is a function of it that can
-    /// do so in place.
+    /// Returns the parameter that the expression modifies, if its function supports that in
+    /// place.
     pub fn changed_parameter(&self) -> Option<usize> {
         let Expr::Call { function, arguments, .. } = self else { return None };
         match arguments.first() {
@@ -21,11 +21,12 @@ impl Expr {
         }
     }
 
-    /// Computes the value, and takes that of [`Expr::changed_parameter`] out of the context for it.
+    /// Computes the value from that of [`Expr::changed_parameter`], which it takes out of the
+    /// context.
     ///
     /// # Errors
     ///
-    /// As for [`Expr::eval_row`]; the parameters are as they were then.
+    /// As for [`Expr::eval_row`]; the parameters are then unchanged.
     pub fn eval_changing(&self, context: &mut EvalContext) -> Result<Datum> {
         let (Expr::Call { function, arguments, .. }, Some(parameter)) =
             (self, self.changed_parameter())

@@ -1,4 +1,4 @@
-//! Expressions as text, in the manner of PostgreSQL's EXPLAIN.
+//! SQL text of expressions, in the format of PostgreSQL's EXPLAIN.
 
 use std::fmt::Write;
 
@@ -88,7 +88,7 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
     }
 }
 
-/// Returns whether it is a truth value that others are compared with.
+/// Returns whether it is a boolean constant.
 fn truth_test(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant { value: Datum::Bool(_), .. })
 }
@@ -176,7 +176,7 @@ fn write_call(name: &str, arguments: &[Expr], names: Names<'_>, out: &mut String
     }
 }
 
-/// Returns whether a call is written as a word alone.
+/// Returns whether a call is written as a keyword without parentheses.
 fn is_keyword(name: &str) -> bool {
     let is_current = name.starts_with("current") && name != "current_database";
     is_current || name.starts_with("local") || name == "session_user"
@@ -232,8 +232,7 @@ fn write_case(branches: &[(Expr, Expr)], otherwise: &Expr, names: Names<'_>, out
     out.push_str(" END");
 }
 
-/// Returns the name of the type of a constant. `character` without a length would be one of one
-/// character.
+/// Returns the type name in a constant's cast. `character` without a length would mean length 1.
 fn constant_type(data_type: DataType) -> &'static str {
     match data_type {
         DataType::Char => "bpchar",
@@ -242,7 +241,7 @@ fn constant_type(data_type: DataType) -> &'static str {
     }
 }
 
-/// Writes a constant: numbers and truth values bare, all else quoted and with its type.
+/// Writes a constant: numbers and booleans bare, others quoted with a cast.
 fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
     let mut bytes = Vec::new();
     match value {

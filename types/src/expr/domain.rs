@@ -1,7 +1,7 @@
-//! Domains: types of users whose values are those of another type that pass some checks.
+//! Domains: user-defined types with a base type and constraints.
 //!
-//! To expressions a value of a domain is one of the type below. Where a value becomes one of the
-//! domain there is an [`Expr::Domain`], which lets it through or raises the error.
+//! In expressions a value of a domain has the base type. An [`Expr::Domain`] marks the conversion
+//! to the domain; it returns the value or raises the error of a constraint.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{EvalContext, Expr};
 use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result, Subject, sqlstate};
 
-/// What a domain demands of its values, and the domains that it is over.
+/// The constraints of a domain, including those of the domains that it is over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomainChecks {
     /// Its OID.
@@ -18,22 +18,22 @@ pub struct DomainChecks {
     pub schema: String,
     /// Its name in the schema.
     pub name: String,
-    /// The name as SQL text has it.
+    /// The name as shown in SQL text.
     pub shown: String,
-    /// NULL is refused.
+    /// NULL is rejected.
     pub not_null: bool,
-    /// CHECK constraints, by name, over a row with the value alone; in the order in which they are
-    /// computed. False is refused.
+    /// CHECK constraints with their names, over a row with only the value, in the order of
+    /// evaluation. A value is rejected if one is false.
     pub checks: Vec<(String, Expr)>,
-    /// What is demanded of each element: of arrays of a domain, and of domains over such.
+    /// The constraints of elements: for arrays of a domain, and domains over these.
     pub elements: Option<Arc<DomainChecks>>,
-    /// What is demanded of fields, by position: of rows with attributes of domains, and of domains
-    /// over such.
+    /// The constraints of fields, by position: for rows with attributes of domains, and domains
+    /// over these.
     pub fields: Vec<(usize, Arc<DomainChecks>)>,
 }
 
 impl DomainChecks {
-    /// Returns what is demanded of values of no domain, of what they are made of alone.
+    /// Returns the constraints of elements and fields of values without a domain.
     pub fn of_parts(
         elements: Option<Arc<DomainChecks>>,
         fields: Vec<(usize, Arc<DomainChecks>)>,
@@ -50,7 +50,7 @@ impl DomainChecks {
         }
     }
 
-    /// Returns whether they are those of a domain, and not of what values are made of alone.
+    /// Returns whether these are the constraints of a domain, not only of elements and fields.
     pub fn is_of_domain(&self) -> bool {
         self.oid != 0
     }
@@ -59,7 +59,7 @@ impl DomainChecks {
         self.elements.iter().chain(self.fields.iter().map(|(_, field)| field)).map(AsRef::as_ref)
     }
 
-    /// Returns whether every value passes.
+    /// Returns whether there are no constraints.
     pub fn is_empty(&self) -> bool {
         !self.not_null && self.checks.is_empty() && self.parts().all(DomainChecks::is_empty)
     }
@@ -68,7 +68,7 @@ impl DomainChecks {
     ///
     /// # Errors
     ///
-    /// 23502 and 23514, and what the checks raise.
+    /// 23502 and 23514, and errors of the conditions.
     pub fn check(&self, value: &Datum, context: &EvalContext) -> Result<()> {
         if self.not_null && value.is_null() {
             let message = format!("domain {} does not allow null values", self.shown);
@@ -86,7 +86,7 @@ impl DomainChecks {
         Ok(())
     }
 
-    /// Checks the elements and the fields of a value alone.
+    /// Checks only the elements and the fields of a value.
     ///
     /// # Errors
     ///
@@ -105,13 +105,13 @@ impl DomainChecks {
         }
     }
 
-    /// Returns whether the checks tell the same of a value at any time.
+    /// Returns whether all conditions are immutable.
     pub fn is_immutable(&self) -> bool {
         self.checks.iter().all(|(_, check)| check.is_immutable())
             && self.parts().all(DomainChecks::is_immutable)
     }
 
-    /// Returns whether the checks tell the same of a value in every session.
+    /// Returns whether all conditions are foldable: their result does not depend on settings.
     pub fn is_foldable(&self) -> bool {
         self.checks.iter().all(|(_, check)| check.is_foldable())
             && self.parts().all(DomainChecks::is_foldable)

@@ -1,10 +1,10 @@
-//! Whether computing an expression may raise an error.
+//! Detection of expressions that may raise an error when they are computed.
 
 use super::Expr;
 use crate::datatype::{DataType, SqlType};
 use crate::function::{self, FunctionId, Shape};
 
-/// Functions that raise no error but for a value too long or too large to be held.
+/// Functions that raise no error, except for a result that exceeds the size limit.
 const SAFE_FUNCTIONS: &[&str] = &[
     "ascii",
     "btrim",
@@ -34,7 +34,7 @@ impl Expr {
         self.any(&Expr::node_may_fail)
     }
 
-    /// Returns whether computing the node may raise an error, its operands aside.
+    /// Returns whether the node may raise an error, apart from its operands.
     pub(super) fn node_may_fail(&self) -> bool {
         match self {
             Expr::Call { function, .. } => !is_safe(*function),
@@ -57,7 +57,7 @@ fn is_safe(function: FunctionId) -> bool {
     }
 }
 
-/// Returns whether each value of a type has one of the other.
+/// Returns whether every value of a type can be cast to the other type.
 fn is_safe_cast(from: DataType, to: SqlType) -> bool {
     use DataType::{
         Char, Date, Float4, Float8, Int2, Int4, Int8, Numeric, Text, Timestamp, Timestamptz,

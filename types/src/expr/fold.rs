@@ -1,4 +1,4 @@
-//! Computing at plan time what does not depend on rows.
+//! Constant folding at plan time.
 
 use super::{CompareOp, EvalContext, Expr};
 use crate::cast;
@@ -10,20 +10,21 @@ use crate::function::{self, Volatility};
 
 impl Expr {
     /// Returns the expression with immutable calls on constants computed, and with AND, OR, CASE
-    /// and COALESCE shortened where a constant decides.
+    /// and COALESCE simplified where a constant decides.
     ///
-    /// An error leaves the node as it is.
+    /// A node that raises an error is left unchanged.
     #[must_use]
     pub fn fold(self, context: &EvalContext) -> Expr {
         self.fold_noting(context, &mut None)
     }
 
-    /// As [`Expr::fold`]; `failure` gets the first error of a constant, if it has none yet.
+    /// As [`Expr::fold`]; stores the first error of a constant expression in `failure` if it is
+    /// `None`.
     ///
     /// The constants that are computed, and their order, are those of PostgreSQL's planner
-    /// (`eval_const_expressions`, clauses.c): from left to right; what stands behind the constant
-    /// that decides an AND, OR, CASE or COALESCE is not looked at. That a row would not get to a
-    /// branch matters only if a constant says so.
+    /// (`eval_const_expressions`, clauses.c): from left to right. Operands after the constant
+    /// that decides an AND, OR, CASE or COALESCE are skipped. Reachability of a branch is
+    /// considered only if a constant decides it.
     #[must_use]
     pub fn fold_noting(self, context: &EvalContext, failure: &mut Option<Error>) -> Expr {
         match self {
@@ -43,7 +44,7 @@ impl Expr {
         }
     }
 
-    /// Returns the expression with parameters replaced by their values, those that have one.
+    /// Returns the expression with parameters replaced by their values, if they have one.
     #[must_use]
     pub fn with_parameters(self, value: &dyn Fn(usize) -> Option<Datum>) -> Expr {
         self.transform(&mut |node| match node {
@@ -55,12 +56,13 @@ impl Expr {
         })
     }
 
-    /// Returns whether some part is a constant once these parameters are known, and may fail then.
+    /// Returns whether a part becomes constant when these parameters are known, and may then
+    /// fail.
     pub fn may_fail_by_parameters(&self, is_known: &dyn Fn(usize) -> bool) -> bool {
         self.has_parameters() && self.parameter_failure(is_known).1
     }
 
-    /// Returns whether parameters are all that the value depends on, and whether one that does
+    /// Returns the dependency of the value, and whether a part that depends only on parameters
     /// may fail.
     fn parameter_failure(&self, is_known: &dyn Fn(usize) -> bool) -> (Known, bool) {
         match self {
@@ -80,7 +82,7 @@ impl Expr {
     }
 }
 
-/// What a value depends on.
+/// Dependency of a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Constant,
@@ -88,11 +90,11 @@ enum Known {
     Rows,
 }
 
-/// What folds the operands of a node: a context, and the first error so far.
+/// State of folding the operands of a node: the context, and the first error.
 type Folding<'a> = (&'a EvalContext, &'a mut Option<Error>);
 
-/// Makes a comparison of a date with a constant timestamp one of two dates: faster, and a bound of
-/// a key of dates.
+/// Rewrites a comparison of a date with a constant timestamp as a comparison of two dates, which
+/// is faster and can be a bound of a date key.
 fn dated(node: Expr) -> Expr {
     let Some((left, op, right)) = node.as_comparison() else { return node };
     let (date, op, bound) = match (left.data_type(), right.data_type()) {
@@ -107,7 +109,7 @@ fn dated(node: Expr) -> Expr {
         (CompareOp::Lt, false) => CompareOp::Le,
         (CompareOp::Ge, false) => CompareOp::Gt,
         (CompareOp::Le | CompareOp::Gt, false) => op,
-        // No day begins then.
+        // No day begins at that time.
         (CompareOp::Eq | CompareOp::Ne, false) => return node,
     };
     match i32::try_from(day) {
@@ -125,7 +127,8 @@ fn value(expr: &Expr) -> Option<&Datum> {
     }
 }
 
-/// Returns whether the expression depends on nothing and is still no constant: it raises an error.
+/// Returns whether the expression depends on nothing but is not a constant because it raises an
+/// error.
 fn is_failing_constant(expr: &Expr) -> bool {
     value(expr).is_none()
         && expr.is_immutable()
@@ -133,8 +136,8 @@ fn is_failing_constant(expr: &Expr) -> bool {
         && expr.columns().is_empty()
 }
 
-/// Computes a node whose operands are all constants, if it is immutable. A strict call with a
-/// constant NULL among its arguments is NULL, and the others are never computed.
+/// Computes an immutable node whose operands are constants. A strict call with a constant NULL
+/// argument is NULL, and its other arguments are not computed.
 fn compute(node: Expr, context: &EvalContext, failure: &mut Option<Error>) -> Expr {
     let ready = match &node {
         Expr::Constant { .. }
@@ -169,7 +172,8 @@ fn compute(node: Expr, context: &EvalContext, failure: &mut Option<Error>) -> Ex
     match node.eval_row(&[], context) {
         Ok(value) => Expr::constant(value, node.data_type()),
         Err(error) => {
-            // What takes long is left to the rows, and so are domains: their constraints change.
+            // Long computations are left to the execution, and so are domains, whose constraints
+            // may change.
             if error.sqlstate != sqlstate::QUERY_CANCELED && !matches!(node, Expr::Domain { .. }) {
                 failure.get_or_insert(error);
             }
@@ -178,7 +182,7 @@ fn compute(node: Expr, context: &EvalContext, failure: &mut Option<Error>) -> Ex
     }
 }
 
-/// Shortens AND (`decisive` false) or OR (`decisive` true).
+/// Simplifies AND (`decisive` false) or OR (`decisive` true).
 fn shorten(operands: Vec<Expr>, decisive: bool, (context, failure): Folding<'_>) -> Expr {
     let mut kept = Vec::with_capacity(operands.len());
     let mut unknown = false;

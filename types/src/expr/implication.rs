@@ -1,8 +1,8 @@
-//! What follows from conditions: whether one is true wherever others are, which lets a partial
-//! index answer a query, and whether one can be true where something is NULL.
+//! Implication between conditions: proves that a condition is true wherever others are, so that a
+//! partial index can be used, and that a condition cannot be true where something is NULL.
 //!
-//! What is found holds; not all that holds is found. Only what the expressions say themselves is
-//! looked at: parameters are any values.
+//! The proofs are sound but incomplete. They are based on the expressions alone; parameters may
+//! have any value.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,8 @@ use crate::datum::Datum;
 use crate::function;
 
 impl Expr {
-    /// Returns whether the condition is true wherever all of `conditions` are true.
+    /// Returns whether the condition is implied by `conditions`: true wherever all of them are
+    /// true.
     pub fn follows_from(&self, conditions: &[&Expr]) -> bool {
         match self {
             Expr::Constant { value, .. } => matches!(value, Datum::Bool(true)),
@@ -21,8 +22,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether the condition is never true where all of certain parts, those that `is_null`
-    /// says, are NULL.
+    /// Returns whether the condition is never true where all parts selected by `is_null` are
+    /// NULL.
     pub fn rejects_nulls(&self, is_null: &dyn Fn(&Expr) -> bool) -> bool {
         match self {
             Expr::Constant { value, .. } => !matches!(value, Datum::Bool(true)),
@@ -36,7 +37,7 @@ impl Expr {
         }
     }
 
-    /// Returns whether the value is NULL where all of certain parts are.
+    /// Returns whether the value is NULL where all selected parts are NULL.
     fn becomes_null(&self, is_null: &dyn Fn(&Expr) -> bool) -> bool {
         let null = |operand: &Expr| operand.becomes_null(is_null);
         if is_null(self) {
@@ -65,7 +66,7 @@ impl Expr {
     }
 }
 
-/// Returns whether `wanted` is true wherever `known` is true.
+/// Returns whether `known` implies `wanted`.
 fn follows(known: &Expr, wanted: &Expr) -> bool {
     if known == wanted {
         return true;
@@ -89,7 +90,8 @@ fn follows(known: &Expr, wanted: &Expr) -> bool {
     by_values || wanted_not_null(known, wanted)
 }
 
-/// Returns whether `wanted` is that something is not NULL that `known` needs.
+/// Returns whether `wanted` is an IS NOT NULL test of a part that is not NULL where `known` is
+/// true.
 fn wanted_not_null(known: &Expr, wanted: &Expr) -> bool {
     match wanted {
         Expr::Not(operand) => match operand.as_ref() {
@@ -105,8 +107,8 @@ fn is_value(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant { value, .. } if !value.is_null())
 }
 
-/// Returns what a condition over a boolean says is so: the boolean and its value. `b`, `b = true`
-/// and `b IS TRUE` are the same where they are true.
+/// Returns the boolean expression that a condition tests, and its value. `b`, `b = true` and
+/// `b IS TRUE` are equivalent where they are true.
 fn truth(condition: &Expr) -> Option<(&Expr, bool)> {
     let known = |value: &Expr| match value {
         Expr::Constant { value: Datum::Bool(value), .. } => Some(*value),
@@ -154,7 +156,7 @@ impl Values<'_> {
         }
     }
 
-    /// Returns whether the other comparison is true wherever this one is.
+    /// Returns whether this comparison implies the other one.
     fn imply(&self, wanted: &Values<'_>) -> bool {
         use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
         if self.of != wanted.of {
@@ -173,7 +175,7 @@ impl Values<'_> {
     }
 }
 
-/// Returns how two constants compare, if their values compare as they are.
+/// Returns the order of two constants, if they have the same type.
 fn order(left: &Expr, right: &Expr) -> Option<Ordering> {
     let (Expr::Constant { value: a, data_type }, Expr::Constant { value: b, data_type: other }) =
         (left, right)
@@ -247,7 +249,8 @@ mod tests {
                     let expected =
                         values.all(|value| !holds(known, value, a) || holds(wanted, value, b));
                     let found = is(wanted, b).follows_from(&[&is(known, a)]);
-                    // Between 3 and 5 there is another integer, so it is the same for all types.
+                    // There is another integer between 3 and 5, so the result holds for all
+                    // types.
                     assert_eq!(found, expected, "{known:?} {a} => {wanted:?} {b}");
                 }
             }
@@ -301,7 +304,7 @@ mod tests {
                 assert!(known.follows_from(&[&wanted]), "{known:?}");
             }
             assert!(!wanted.follows_from(&[&equals(!expected)]));
-            // Where b is NULL, it is not true.
+            // It is not true where b is NULL.
             assert!(!wanted.follows_from(&[&not(is_bool(!expected))]));
         }
     }

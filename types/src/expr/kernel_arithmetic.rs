@@ -1,7 +1,7 @@
-//! Typed loops for arithmetic.
+//! Vectorized kernels of arithmetic operators.
 //!
-//! A loop computes every position and remembers whether one that counts went wrong; which one, and
-//! with what error, is found afterwards by the row path, so that the loop stays tight.
+//! A loop computes every position and records whether a valid one failed. The row path then
+//! determines which one and its error, so that the loop stays simple.
 
 use super::kernel_compare::{as_f64, as_i64};
 use super::operand::{Operand, Side, Typed, both_valid};
@@ -12,12 +12,12 @@ use crate::numeric::Numeric;
 use crate::pieces::Pace;
 use crate::vector::VectorData;
 
-/// Computes an operator on two number operands, with a result of type `data_type`; `None` if there
-/// is no typed loop for them. Neither is the constant NULL, and one at least is a vector.
+/// Computes an operator on two number operands, with a result of type `data_type`; `None` if
+/// there is no kernel for them. Neither is the constant NULL, and at least one is a vector.
 ///
 /// # Errors
 ///
-/// Some error if a row raises one; the row path knows which.
+/// An arbitrary error if a row fails; the row path determines the right one.
 pub(super) fn arithmetic<'a>(
     op: ArithmeticOp,
     left: &Operand<'_>,
@@ -83,12 +83,12 @@ fn as_i32(typed: &Typed<'_>) -> Option<super::operand::Widened<i32>> {
     }
 }
 
-/// What stands for the error of some row until the row path names it.
+/// Placeholder for the error that the row path determines.
 fn some_row_failed() -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range")
 }
 
-/// Integers with PostgreSQL's arithmetic: each operation also tells whether it went wrong.
+/// Integers with PostgreSQL's arithmetic; each operation also returns whether it failed.
 trait Integer: Copy {
     fn add(self, other: Self) -> (Self, bool);
     fn subtract(self, other: Self) -> (Self, bool);
@@ -277,7 +277,7 @@ fn numerics(
     }
 }
 
-/// Computes each position by `quick`, and by `exact` where that finds nothing.
+/// Computes each position with `quick`, and with `exact` where that returns `None`.
 #[inline]
 fn each_numeric(
     left: &Typed<'_>,

@@ -1,7 +1,7 @@
-//! Typed loops for comparisons.
+//! Vectorized kernels of comparisons.
 //!
-//! Positions where an operand is NULL are computed like the others, on whatever is there; the
-//! validity list says that the result does not count.
+//! Positions where an operand is NULL are computed like the others, on placeholder values; the
+//! validity list marks their results as NULL.
 
 use super::operand::{Operand, Side, Typed, both_valid};
 use crate::datetime::Interval;
@@ -10,8 +10,8 @@ use crate::function::{CompareOp, midnight};
 use crate::item_set::trimmed;
 use crate::vector::VectorData;
 
-/// Compares two operands of one type, or of two number types; `None` if there is no typed loop for
-/// them. Neither is the constant NULL, and one at least is a vector, of `row_count` rows.
+/// Compares two operands of one type, or of two number types; `None` if there is no kernel for
+/// them. Neither is the constant NULL, and at least one is a vector of `row_count` rows.
 pub(super) fn compare<'a>(
     op: CompareOp,
     left: &Operand<'_>,
@@ -52,8 +52,8 @@ pub(super) fn compare<'a>(
     Some(Operand::owned(VectorData::Bool(results), both_valid(left, right)))
 }
 
-/// Compares texts without their trailing blanks, as `char(n)` is compared; `None` for operands of
-/// other types, see [`compare`].
+/// Compares texts without trailing blanks, as `char(n)`; `None` for operands of other types, see
+/// [`compare`].
 pub(super) fn compare_blanks<'a>(
     op: CompareOp,
     left: &Operand<'_>,
@@ -76,8 +76,8 @@ pub(super) fn compare_blanks<'a>(
     Some(Operand::owned(VectorData::Bool(results), both_valid(left, right)))
 }
 
-/// Compares dates with timestamps, as the midnights that the days begin with; `None` for operands
-/// of other types, see [`compare`].
+/// Compares dates, as their midnights, with timestamps; `None` for operands of other types, see
+/// [`compare`].
 pub(super) fn compare_midnights<'a>(
     op: CompareOp,
     left: &Operand<'_>,

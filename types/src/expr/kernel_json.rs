@@ -1,5 +1,5 @@
-//! Typed loops that look into `jsonb`: `j -> 'a' -> 0 ->> 'b'`, all steps known before, goes from
-//! each value to the member that is asked for, and what is on the way is not made.
+//! Vectorized kernels of `jsonb` member access. A chain such as `j -> 'a' -> 0 ->> 'b'` with
+//! known steps extracts the last member of each value without building the intermediate ones.
 
 use smallvec::SmallVec;
 
@@ -10,17 +10,17 @@ use crate::error::Result;
 use crate::function::{self, Shape, json_access};
 use crate::vector::{BytesVector, Vector, VectorData};
 
-/// A way into values.
+/// A chain of member accesses.
 pub(super) struct Path<'e> {
-    /// Yields the values.
+    /// The expression of the `jsonb` values.
     pub(super) base: &'e Expr,
-    /// Keys and positions, the last one first.
+    /// Keys and positions, in reverse order.
     steps: SmallVec<[&'e Datum; 4]>,
     as_text: bool,
 }
 
 impl<'e> Path<'e> {
-    /// Returns the way that a call goes, if it goes one.
+    /// Returns the chain that ends with a call, if there is one.
     pub(super) fn of(call: &'e Expr, context: &'e EvalContext) -> Option<Path<'e>> {
         let (base, step, as_text) = member(call, context)?;
         let mut path = Path { base, steps: SmallVec::from_slice(&[step]), as_text };
@@ -31,7 +31,8 @@ impl<'e> Path<'e> {
         Some(path)
     }
 
-    /// Returns what each of the values has at the end of the way; `None` if they are no vector.
+    /// Returns the member of each value at the end of the chain; `None` if the values are not a
+    /// vector.
     pub(super) fn follow<'a>(
         &self,
         values: &Operand<'_>,
@@ -85,13 +86,14 @@ impl<'e> Path<'e> {
         Ok(Operand::owned(VectorData::Nested(members), validity))
     }
 
-    /// Returns the steps in their order.
+    /// Returns the steps in order.
     fn steps(&self) -> impl Iterator<Item = &'e Datum> {
         self.steps.iter().rev().copied()
     }
 }
 
-/// Returns the value, the step and whether text is wanted, if a call takes a step that is known.
+/// Returns the value, the step and whether the result is text, if a call is a member access with
+/// a known step.
 fn member<'e>(call: &'e Expr, context: &'e EvalContext) -> Option<(&'e Expr, &'e Datum, bool)> {
     let Expr::Call { function, arguments, .. } = call else { return None };
     let (Shape::Member { as_text }, [value, step]) = (function::shape(*function), &**arguments)

@@ -1,15 +1,15 @@
-//! Typed loops that make texts: values are written behind each other into one vector, without a
-//! datum between.
+//! Vectorized kernels of text concatenation, which write all results into one vector without
+//! datums.
 //!
-//! They are for short values. Long ones are left to the calls one by one, which look at the flag
-//! within a value and know how long one may be.
+//! They handle short values. Long ones are left to calls per row, which check the interrupt flag
+//! within a value and enforce the maximum length.
 
 use super::operand::{Operand, Typed};
 use crate::datum::Datum;
 use crate::pieces::PIECE;
 use crate::vector::{BytesVector, VectorData};
 
-/// The most bytes that are written without a look at the flag: some milliseconds.
+/// Maximum bytes that are written without an interrupt check: some milliseconds.
 const MOST: usize = 8 * PIECE;
 
 /// The texts of one operand.
@@ -29,7 +29,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Returns about how many bytes the texts of all rows have.
+    /// Returns the approximate number of bytes of the texts of all rows.
     fn size(&self, row_count: usize) -> usize {
         match self {
             Texts::Same(text) => text.len().saturating_mul(row_count),
@@ -38,7 +38,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Returns the text of a row, `None` for NULL.
+    /// Returns the text of a row; `None` for NULL.
     #[inline]
     fn get(&self, index: usize) -> Option<&'a [u8]> {
         match self {
@@ -50,8 +50,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Returns the texts, or bytes, of some operands behind each other, as `||` does and, where a NULL
-/// adds nothing (`skip_nulls`), `concat`. `None` if operands are of other types or long.
+/// Concatenates texts or bytes, as `||` does or, with `skip_nulls`, as `concat`. `None` if
+/// operands have other types or are long.
 pub(super) fn join<'a>(
     operands: &[Operand<'_>],
     skip_nulls: bool,

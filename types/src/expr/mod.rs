@@ -1,19 +1,20 @@
-//! Bound expressions, and how they are computed over one row and over a batch.
+//! Bound expressions and their evaluation, over one row or a batch.
 //!
-//! An [`Expr`] is what the binder makes of SQL text: every name resolved, every implicit cast
-//! explicit, every call one implementation. It needs nothing but its input row and its parameters,
-//! so the same tree is evaluated in the session and inside regions.
+//! An [`Expr`] is the binder's translation of SQL text: names are resolved, implicit casts are
+//! explicit, and each call has one implementation. It needs only its input row and its
+//! parameters, so the same tree is evaluated in the session and inside regions.
 //!
 //! Three-valued logic, evaluation order of CASE, COALESCE, AND and OR, and all errors are
 //! PostgreSQL's. A batch evaluation raises an error only for rows that reach the failing
 //! subexpression (`case when b <> 0 then a / b end` never divides by zero).
 //!
-//! * `row` computes one row: the reference for what an expression means.
-//! * `batch` computes many, column by column, over typed `kernels`.
-//! * `change` computes a value that replaces one of its arguments, in place.
-//! * `analysis` takes expressions apart for the planner, `implication` says what follows from them;
-//!   `fold` computes what is constant;
-//!   `describe` prints them as EXPLAIN shows them.
+//! * `row` evaluates one row; it is the reference implementation.
+//! * `batch` evaluates many rows, column by column, with vectorized `kernels`.
+//! * `change` modifies the value of a parameter in place.
+//! * `analysis` traverses expressions for the planner, `implication` proves one condition from
+//!   others;
+//!   `fold` folds constants;
+//!   `describe` formats them for EXPLAIN.
 
 mod analysis;
 mod batch;
@@ -61,7 +62,7 @@ pub enum Expr {
         /// Its type.
         data_type: DataType,
     },
-    /// A value that is known when execution starts: a statement's parameter, or an outer column or
+    /// A value that is known when execution starts: a statement parameter, or an outer column or
     /// subquery result that the executor supplies.
     Parameter {
         /// Position in [`EvalContext::parameters`].
@@ -71,45 +72,45 @@ pub enum Expr {
     },
     /// A call of a function or operator.
     Call {
-        /// Which one.
+        /// The function.
         function: FunctionId,
         /// The arguments, already of the types that the function takes.
         arguments: Vec<Expr>,
         /// The type of the result.
         data_type: DataType,
     },
-    /// A call of a function that a user has defined, and that is more than an expression.
+    /// A call of a user-defined function that was not inlined.
     Routine {
-        /// Which one.
+        /// The function.
         routine: Arc<Routine>,
         /// The arguments, already of the types that the function takes.
         arguments: Vec<Expr>,
     },
     /// A cast, explicit or made by the binder.
     Cast {
-        /// What is cast.
+        /// The value to cast.
         operand: Box<Expr>,
         /// Its type.
         from: DataType,
-        /// To what, with the modifier to apply.
+        /// The target type, with the modifier to apply.
         to: SqlType,
         /// An explicit cast truncates where an assignment cast raises an error (`varchar(n)`).
         explicit: bool,
     },
-    /// A value that becomes one of a domain.
+    /// A conversion of a value to a domain.
     Domain {
-        /// The value, of the type below the domain.
+        /// The value, of the domain's base type.
         operand: Box<Expr>,
-        /// What is demanded of it.
+        /// The constraints.
         checks: Arc<DomainChecks>,
-        /// A cast that somebody wrote.
+        /// The cast was written explicitly.
         explicit: bool,
     },
-    /// All are true.
+    /// AND.
     And(Vec<Expr>),
-    /// One is true.
+    /// OR.
     Or(Vec<Expr>),
-    /// Not.
+    /// NOT.
     Not(Box<Expr>),
     /// `IS NULL`
     IsNull(Box<Expr>),
@@ -124,16 +125,16 @@ pub enum Expr {
     },
     /// `operand IN (list)`; all of one type. `NOT IN` is `Not` of it.
     InList {
-        /// What is looked for.
+        /// The tested value.
         operand: Box<Expr>,
-        /// Where.
+        /// The list.
         list: Arc<Vec<Expr>>,
     },
     /// `CASE WHEN … THEN … ELSE … END`; the simple form is bound to comparisons.
     Case {
         /// Conditions and results.
         branches: Vec<(Expr, Expr)>,
-        /// What no branch catches; a NULL constant if there is no ELSE.
+        /// The value of ELSE; a NULL constant if there is no ELSE.
         otherwise: Box<Expr>,
         /// The type of the result.
         data_type: DataType,
@@ -145,11 +146,12 @@ pub enum Expr {
         /// Their type.
         data_type: DataType,
     },
-    /// What the catalog keeps a text for that cannot be read any more: computing it is an error.
+    /// An expression whose text in the catalog can no longer be read: its evaluation raises an
+    /// error.
     Unreadable {
-        /// What is said then.
+        /// The error message.
         reason: Arc<str>,
-        /// The type of the value that there would be.
+        /// The type of the value.
         data_type: DataType,
     },
 }

@@ -1,4 +1,4 @@
-//! What batch evaluation passes between the nodes of an expression: a constant or a column.
+//! Operands of batch evaluation: the result of a node, a constant or a column.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    /// Returns the operand of a vector made for it.
+    /// Returns an operand that owns a vector.
     pub(super) fn owned(data: VectorData, validity: Option<Vec<bool>>) -> Operand<'a> {
         Operand::Vector(Cow::Owned(Vector { data, validity }))
     }
@@ -40,12 +40,12 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Returns whether every value is NULL by being the constant NULL.
+    /// Returns whether the operand is the constant NULL.
     pub(super) fn is_constant_null(&self) -> bool {
         matches!(self, Operand::Constant(Datum::Null))
     }
 
-    /// Returns the validity list; a constant has none, since a NULL is seen to before.
+    /// Returns the validity list; a constant has none, since the caller has excluded NULL.
     pub(super) fn validity(&self) -> Option<&[bool]> {
         match self {
             Operand::Constant(_) => None,
@@ -71,7 +71,7 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// Returns where both operands are not NULL; `None` if everywhere.
+/// Returns the positions where neither operand is NULL; `None` if all are.
 pub(super) fn both_valid(left: &Operand<'_>, right: &Operand<'_>) -> Option<Vec<bool>> {
     match (left.validity(), right.validity()) {
         (None, None) => None,
@@ -85,14 +85,14 @@ pub(super) fn both_valid(left: &Operand<'_>, right: &Operand<'_>) -> Option<Vec<
 /// Typed access to an operand: the slice of a vector or the value of a constant.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a, T> {
-    /// One value a row.
+    /// One value per row.
     Slice(&'a [T]),
     /// The same value for every row.
     Same(T),
 }
 
 impl<T: Copy> Side<'_, T> {
-    /// Returns the values changed to another type.
+    /// Returns the values converted to another type.
     pub(super) fn map_to_vec<U: Copy>(&self, change: impl Fn(T) -> U) -> Widened<U> {
         match self {
             Side::Slice(values) => Widened::Values(values.iter().map(|v| change(*v)).collect()),
@@ -101,9 +101,9 @@ impl<T: Copy> Side<'_, T> {
     }
 }
 
-/// The values of an operand in a wider type than it holds.
+/// The values of an operand, converted to a wider type.
 pub(super) enum Widened<T> {
-    /// One value a row.
+    /// One value per row.
     Values(Vec<T>),
     /// The same value for every row.
     Same(T),
@@ -133,7 +133,7 @@ pub(super) enum Typed<'a> {
     Bytes(&'a BytesVector),
     BytesSame(&'a [u8]),
     Interval(Side<'a, Interval>),
-    /// Arrays and the like, for which there are no typed loops.
+    /// Nested values, for which there are no kernels.
     Nested,
     /// The constant NULL.
     Null,

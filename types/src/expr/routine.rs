@@ -1,7 +1,7 @@
-//! Calls of functions of users.
+//! Calls of user-defined functions.
 //!
-//! What they do is statements, which only a session can run. So such an expression stays in the
-//! session's own thread ([`Expr::calls_routines`]).
+//! Their bodies are statements, which only a session can execute. So such an expression is
+//! evaluated on the session's own thread ([`Expr::calls_routines`]).
 
 use super::{EvalContext, Expr};
 use crate::datum::Datum;
@@ -13,7 +13,7 @@ impl Routine {
     ///
     /// # Errors
     ///
-    /// What the statements of the function raise.
+    /// Those of the statements of the function.
     pub fn call(&self, arguments: Vec<Datum>, context: &EvalContext) -> Result<Datum> {
         if self.strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
@@ -23,19 +23,19 @@ impl Routine {
 }
 
 impl Expr {
-    /// Returns whether it is computed by the session's own thread alone: its value may change from
-    /// call to call, or takes statements of the session to compute.
+    /// Returns whether it must be evaluated on the session's own thread: it is volatile, or
+    /// executes statements of the session.
     pub fn stays(&self) -> bool {
         self.is_volatile() || self.calls_routines()
     }
 
-    /// Returns whether a function of users is called.
+    /// Returns whether a user-defined function is called.
     pub fn calls_routines(&self) -> bool {
         self.any(&|node| matches!(node, Expr::Routine { .. }))
     }
 
-    /// Returns whether a volatile user-defined function is called: it sees what the statement has
-    /// changed.
+    /// Returns whether a volatile user-defined function is called, which sees the changes of the
+    /// current statement.
     pub fn calls_volatile_routines(&self) -> bool {
         self.any(&|node| matches!(node, Expr::Routine { routine, .. } if routine.is_volatile))
     }

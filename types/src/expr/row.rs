@@ -1,4 +1,4 @@
-//! Evaluation of one row: the reference for what an expression means.
+//! Row evaluation: computes an expression for one row. The reference implementation.
 
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ impl Expr {
     ///
     /// # Errors
     ///
-    /// What PostgreSQL raises for the same values.
+    /// As PostgreSQL for the same values.
     pub fn eval_row(&self, row: &[Datum], context: &EvalContext) -> Result<Datum> {
         match self {
             Expr::Constant { value, .. } => Ok(value.clone()),
@@ -77,7 +77,7 @@ impl Expr {
         }
     }
 
-    /// Returns whether a boolean expression is true for a row, neither false nor NULL.
+    /// Returns whether a boolean expression is true for a row (neither false nor NULL).
     ///
     /// # Errors
     ///
@@ -86,8 +86,8 @@ impl Expr {
         Ok(self.eval_row(row, context)? == Datum::Bool(true))
     }
 
-    /// Returns whether a row passes a filter. Unlike [`Expr::accepts_row`], conjuncts after one
-    /// that is NULL are not computed, as in PostgreSQL's WHERE.
+    /// Returns whether a row passes a filter. Unlike [`Expr::accepts_row`], conjuncts after a
+    /// NULL one are not computed, as in PostgreSQL's WHERE.
     pub(super) fn passes_row(&self, row: &[Datum], context: &EvalContext) -> Result<bool> {
         if let Expr::And(conjuncts) = self {
             for conjunct in conjuncts {
@@ -101,7 +101,7 @@ impl Expr {
     }
 }
 
-/// Returns the error of what cannot be read any more.
+/// Returns the error of an unreadable expression.
 fn unreadable(reason: &str) -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, reason)
         .with_hint("Another version wrote it: drop what it belongs to, and define that anew.")
@@ -112,7 +112,8 @@ pub(super) fn first_type(arguments: &[Expr]) -> DataType {
     arguments.first().map_or(DataType::Unknown, Expr::data_type)
 }
 
-/// Computes AND (`decisive` false) or OR (`decisive` true): the first decisive operand decides.
+/// Computes AND (`decisive` false) or OR (`decisive` true): the first decisive operand determines
+/// the result.
 fn connect(
     operands: &[Expr],
     decisive: bool,
@@ -147,7 +148,7 @@ fn in_list(operand: &Expr, list: &[Expr], row: &[Datum], context: &EvalContext) 
     Ok(if unknown { Datum::Null } else { Datum::Bool(false) })
 }
 
-/// Returns whether two values of a type differ, NULL being like NULL and unlike all else.
+/// Returns whether two values of a type are distinct; NULL is distinct from all values but NULL.
 pub(super) fn distinct(left: &Datum, right: &Datum, data_type: DataType) -> bool {
     match (left, right) {
         (Datum::Null, Datum::Null) => false,

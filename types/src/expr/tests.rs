@@ -1,4 +1,4 @@
-//! Tests of expressions: the batch path against the row path, folding, printing, taking apart.
+//! Tests of expressions: batch path against row path, folding, text output, analysis.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::vector::Batch;
 /// The columns of the random batches.
 const COLUMNS: [DataType; 10] = [Int4, Int4, Int8, Int2, Float8, Text, Bool, Numeric, Date, Char];
 
-/// A small random number generator (splitmix64), so that a seed is all that a case is.
+/// A small random number generator (splitmix64), so that a seed determines a case.
 struct Random(u64);
 
 impl Random {
@@ -67,7 +67,7 @@ impl Random {
         }
     }
 
-    /// Returns an expression of a type, at most `depth` deep.
+    /// Returns a random expression of a type, at most `depth` deep.
     fn expr(&mut self, data_type: DataType, depth: u32) -> Expr {
         if depth == 0 || self.below(8) == 0 {
             let columns: Vec<usize> =
@@ -142,7 +142,7 @@ impl Random {
         }
     }
 
-    /// Returns a call of a random function with this result, over types that columns have.
+    /// Returns a call of a random function with this result type, over types of the columns.
     fn call(&mut self, data_type: DataType, depth: u32) -> Expr {
         let fits = |signature: &&function::Signature| {
             signature.result == data_type
@@ -178,7 +178,7 @@ impl Random {
     }
 }
 
-/// What an evaluation gives, in a form that can be compared: NaN is like NaN.
+/// Returns a result in a form that can be compared: NaN equals NaN.
 fn shown<T: std::fmt::Debug>(result: &T) -> String {
     format!("{result:?}")
 }
@@ -437,7 +437,7 @@ fn folding_a_strict_call_on_null_leaves_the_other_arguments_alone() {
     let null = Expr::constant(Datum::Null, Int4);
     let fails_on_a_row = call("/", vec![Expr::column(0, Int4), int(0)]);
     assert_eq!(call("+", vec![fails_on_a_row, null.clone()]).fold(&context), null);
-    // What fails without a row fails all the same.
+    // An expression that fails without a row still fails.
     let fails = call("+", vec![call("/", vec![int(1), int(0)]), null]);
     assert_eq!(fails.clone().fold(&context), fails);
 }
@@ -463,7 +463,7 @@ fn expressions_come_apart() {
 
 #[test]
 fn where_stops_at_a_null_conjunct() {
-    // NULL AND 1 / 0 = 1: as a value it fails, as a filter it does not.
+    // NULL AND 1 / 0 = 1: an error as a value, but not as a filter.
     let null = Expr::constant(Datum::Null, Bool);
     let failing =
         Expr::compare(CompareOp::Eq, call("/", vec![int(1), Expr::column(0, Int4)]), int(1));

@@ -1,7 +1,7 @@
-//! Reading arguments: a datum as the Rust value that the signature promises.
+//! Argument access: converts a datum to the Rust value that the signature implies.
 //!
-//! The binder gives every call arguments of the signature's types, so another representation here
-//! is a bug of ours and panics.
+//! The binder passes arguments of the signature's types to every call; another representation is
+//! a bug and panics.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ pub(super) fn json_text(datum: &Datum) -> &str {
     }
 }
 
-/// Returns a `json` datum of a text that is valid.
+/// Returns a `json` datum of a valid text.
 pub(super) fn json_datum(text: String) -> Datum {
     Datum::Nested(Nested::Json(Arc::new(text)))
 }
@@ -129,7 +129,7 @@ pub(super) fn jsonb(datum: &Datum) -> &Json {
     jsonb_form(datum)
 }
 
-/// Returns a `jsonb` in whatever form it is.
+/// Returns a `jsonb` in its present form.
 pub(super) fn jsonb_form(datum: &Datum) -> &Jsonb {
     match datum {
         Datum::Nested(Nested::Jsonb(json)) => json,
@@ -137,7 +137,7 @@ pub(super) fn jsonb_form(datum: &Datum) -> &Jsonb {
     }
 }
 
-/// Returns a `jsonb` datum of a value that may have grown deeper than any is.
+/// Returns a `jsonb` datum of a value whose depth has grown.
 pub(super) fn grown_jsonb(json: Json) -> Result<Datum> {
     if json.depth() > MAX_JSON_DEPTH {
         return Err(json_too_deep());

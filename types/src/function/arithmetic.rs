@@ -1,7 +1,7 @@
 //! Arithmetic on numbers: `+ - * / %`, signs, `abs` and `@`.
 //!
-//! Integers never wrap: what does not fit is an error. Floats that become infinite or zero by
-//! rounding are errors too, as PostgreSQL has it.
+//! Integer overflow is an error. Floats that become infinite, or zero by rounding, are errors,
+//! too, as in PostgreSQL.
 
 use super::argument::{float4, float8, int2, int4, int8, numeric};
 use super::{Row, Shape, row};
@@ -44,7 +44,7 @@ const PAIRS: &[([DataType; 2], DataType)] = &[
     ([Numeric, Numeric], Numeric),
 ];
 
-/// Returns the rows of this family.
+/// Returns the function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let mut rows = Vec::new();
     for (pair, result) in PAIRS {
@@ -174,7 +174,7 @@ fn medium(op: ArithmeticOp, left: i32, right: i32) -> Result<Datum> {
     i32::try_from(wide).map(Datum::Int4).map_err(|_| int4_range())
 }
 
-/// Computes on bigints; narrower integers do so too and are narrowed afterwards.
+/// Computes on bigints; results of narrower integers are then range-checked.
 pub(super) fn integer(op: ArithmeticOp, left: i64, right: i64) -> Result<i64> {
     match op {
         ArithmeticOp::Add => left.checked_add(right).ok_or_else(int8_range),
@@ -240,7 +240,7 @@ fn single(op: ArithmeticOp, left: f32, right: f32) -> Result<f32> {
     Ok(result)
 }
 
-/// Returns whether a zero that came of these operands lost its value to rounding.
+/// Returns whether a zero result of these operands is an underflow.
 fn underflows(op: ArithmeticOp, left_counts: bool, right_counts: bool) -> bool {
     matches!(op, ArithmeticOp::Multiply | ArithmeticOp::Divide) && left_counts && right_counts
 }

@@ -1,9 +1,9 @@
-//! Arrays: making, joining and measuring them, and reading elements.
+//! Arrays: construction, concatenation, dimensions, and element access.
 //!
-//! The binder makes calls of the grammar's forms. Their names have blanks, so that no statement can
-//! name them: `array of` is `ARRAY[…]`, `array element` is `a[1][2]`, `array slice` is `a[1:2]`
-//! with a lower and an upper bound for each dimension, the extremes of `integer` for those left
-//! out.
+//! The binder makes the calls of special syntax. Their names have blanks, so that no statement
+//! can call them: `array of` is `ARRAY[…]`, `array element` is `a[1][2]`, `array slice` is
+//! `a[1:2]` with a lower and an upper bound for each dimension, the extremes of `integer` for
+//! omitted ones.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("array of", &[Compatible, Compatible], CompatibleArray, |a, _| {
         Ok(array_datum(Array::from_elements(a.to_vec())))
@@ -69,7 +69,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("array_fill", &[AnyElement, ArrayOf(&Int4), ArrayOf(&Int4)], AnyArray, fill).takes_null(),
 ];
 
-/// Returns the vector of some numbers, which begins at 1 as other arrays do.
+/// Returns the `int2vector` or `oidvector` of an array; a vector has subscripts from 1 here.
 fn vector(numbers: &[Datum], name: &str) -> Result<Datum> {
     if numbers.iter().any(Datum::is_null) {
         let message = format!("array is not a valid {name}");
@@ -78,7 +78,7 @@ fn vector(numbers: &[Datum], name: &str) -> Result<Datum> {
     Ok(array_datum(Array::from_elements(numbers.to_vec())))
 }
 
-/// A number of dimensions; NULL for an empty array.
+/// Returns a number of dimensions; NULL for an empty array.
 fn count(dimensions: usize) -> Datum {
     if dimensions == 0 { Datum::Null } else { Datum::Int4(dimensions as i32) }
 }
@@ -97,7 +97,7 @@ pub(super) fn too_large() -> Error {
     Error::new("54000", message)
 }
 
-/// `ARRAY[a, b]` of arrays: one dimension more.
+/// Computes `ARRAY[a, b]` of arrays: adds a dimension.
 fn nested(arguments: &[Datum], pace: &mut Pace<'_>) -> Result<Datum> {
     let arrays = arguments.iter().filter_map(|argument| match argument {
         Datum::Nested(Nested::Array(array)) if !array.dimensions.is_empty() => Some(array),
@@ -127,11 +127,11 @@ fn nested(arguments: &[Datum], pace: &mut Pace<'_>) -> Result<Datum> {
     Ok(array_datum(Array { dimensions, elements }))
 }
 
-/// Returns the array of some values, or of arrays that are its elements.
+/// Returns the array of some values, which may be arrays of equal dimensions.
 ///
 /// # Errors
 ///
-/// 22004 and 2202E for arrays that are NULL, empty or of several shapes.
+/// 22004 and 2202E for arrays that are NULL, empty or of different dimensions.
 pub fn gathered(values: Vec<Datum>, of_arrays: bool, interrupt: &Interrupt) -> Result<Datum> {
     if !of_arrays || values.is_empty() {
         return Ok(array_datum(Array::from_elements(values)));
@@ -176,7 +176,7 @@ fn slice(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     if bounds.len() / 2 > array.dimensions.len() {
         return Ok(array_datum(Array::default()));
     }
-    // What the slice keeps of each dimension: offsets from its lower bound.
+    // The range of each dimension in the slice: offsets from its lower bound.
     let mut kept = Vec::with_capacity(array.dimensions.len());
     for (index, dimension) in array.dimensions.iter().enumerate() {
         let (lower, upper) = match bounds.get(index * 2..index * 2 + 2) {
@@ -197,7 +197,7 @@ fn slice(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(array_datum(Array { dimensions, elements }))
 }
 
-/// Takes what is kept of the part of an array that begins with element `start`, counted in parts.
+/// Appends the slice of the subarray that begins with element `start`.
 fn take_slice(
     array: &Array,
     kept: &[std::ops::Range<usize>],
@@ -218,7 +218,7 @@ fn take_slice(
     })
 }
 
-/// Returns the array of an argument that may be NULL, which is like an empty one.
+/// Returns the array of an argument; an empty one for NULL.
 pub(super) fn array_or_empty(datum: &Datum, context: &EvalContext) -> Result<Array> {
     match datum {
         Datum::Nested(Nested::Array(array)) => copy_of(array, array.elements.len(), context),
@@ -226,8 +226,8 @@ pub(super) fn array_or_empty(datum: &Datum, context: &EvalContext) -> Result<Arr
     }
 }
 
-/// Returns the array that a value is, to be changed: NULL is the empty one. It is copied if others
-/// have it as well.
+/// Returns a value's array for modification; NULL becomes an empty array. The array is copied if
+/// it is shared.
 pub(super) fn array_mut<'a>(value: &'a mut Datum, context: &EvalContext) -> Result<&'a mut Array> {
     let is_own = match value {
         Datum::Nested(Nested::Array(array)) => Arc::get_mut(array).is_some(),
@@ -242,7 +242,7 @@ pub(super) fn array_mut<'a>(value: &'a mut Datum, context: &EvalContext) -> Resu
     }
 }
 
-/// Makes room for more elements, twice as much as there was if it has to move.
+/// Reserves space for more elements; at least doubles the capacity if a reallocation is needed.
 pub(super) fn make_room(
     elements: &mut Vec<Datum>,
     count: usize,
@@ -257,7 +257,7 @@ pub(super) fn make_room(
     Ok(())
 }
 
-/// Returns a copy of an array with so many of its elements, and room for one more.
+/// Returns a copy of the first `count` elements of an array, with space for one more.
 fn copy_of(array: &Array, count: usize, context: &EvalContext) -> Result<Array> {
     let mut pace = context.pace();
     let mut elements = pace.list(count + 1)?;
@@ -267,7 +267,7 @@ fn copy_of(array: &Array, count: usize, context: &EvalContext) -> Result<Array> 
     Ok(Array { dimensions: array.dimensions.clone(), elements })
 }
 
-/// Checks that an array has one dimension, or none, which it then gets.
+/// Returns the only dimension of an array, after adding it to an empty array.
 fn one_dimension(array: &mut Array) -> Result<&mut Dimension> {
     if array.dimensions.is_empty() {
         array.dimensions.push(Dimension { lower: 1, length: 0 });

@@ -1,7 +1,8 @@
-//! Arrays with a part of them replaced: `SET a[1] = …`, `SET a[2:3] = …`.
+//! Assignment to array elements and slices: `SET a[1] = …`, `SET a[2:3] = …`.
 //!
-//! The binder makes the calls; their names have blanks, so that no statement can name them. A NULL
-//! array is like an empty one. Source: PostgreSQL's `array_set_element` and `array_set_slice`.
+//! The binder makes the calls; their names have blanks, so that no statement can call them. A
+//! NULL array is treated as an empty one. Source: PostgreSQL's `array_set_element` and
+//! `array_set_slice`.
 
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ use crate::datatype::DataType::{AnyArray, AnyElement, Int4};
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 use crate::error::{Error, Result};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     change_row("array with element", &[AnyArray, AnyElement, Int4], AnyArray, with_element)
         .variadic(),
@@ -67,7 +68,7 @@ fn with_element(target: &mut Datum, others: &[Datum], context: &EvalContext) -> 
     Ok(())
 }
 
-/// Makes an array of one dimension reach from one subscript to another; what is new is NULL.
+/// Extends a one-dimensional array to a range of subscripts; new elements are NULL.
 fn widen(array: &mut Array, (lower, upper): (i64, i64), context: &EvalContext) -> Result<()> {
     let dimension = array.dimensions[0];
     let before = (i64::from(dimension.lower) - lower).max(0) as usize;
@@ -129,7 +130,7 @@ fn with_slice(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(array_datum(target))
 }
 
-/// What the binder gives for a bound that is left out.
+/// The binder's values for omitted bounds.
 const OPEN_LOWER: i64 = i32::MIN as i64;
 const OPEN_UPPER: i64 = i32::MAX as i64;
 
@@ -137,7 +138,7 @@ fn too_small() -> Error {
     subscript_error("source array too small")
 }
 
-/// Returns what a slice of an empty array becomes.
+/// Returns the result of assigning a slice of an empty array.
 fn new_slice(bounds: &[(i64, i64)], source: &Array) -> Result<Datum> {
     let mut dimensions = Vec::with_capacity(bounds.len());
     let mut count: usize = 1;
@@ -166,7 +167,7 @@ fn new_slice(bounds: &[(i64, i64)], source: &Array) -> Result<Datum> {
     Ok(array_datum(Array { dimensions, elements }))
 }
 
-/// Puts values, in their order, where the ranges of all dimensions meet.
+/// Assigns values, in their order, to the elements in the ranges of all dimensions.
 fn put_slice(
     target: &mut Array,
     kept: &[Range<usize>],

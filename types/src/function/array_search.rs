@@ -1,7 +1,7 @@
-//! Arrays: searching, replacing, containing, and quantified comparisons.
+//! Arrays: search, replacement, containment, and quantified comparisons.
 //!
 //! `any of` and `all of` are `x op ANY (array)` and `ALL`: their first argument is the id of the
-//! comparison. The binder makes these calls; no statement can name them.
+//! comparison function. The binder makes these calls; no statement can call them.
 
 use super::argument::{array, array_datum, int4};
 use super::{CompareOp, FunctionId, Row, Shape, row, typed_row};
@@ -13,7 +13,7 @@ use crate::datum::{Array, Datum, Dimension, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("any of", &[Int4, Compatible, AnyArray], Bool, |a, c| quantified(a, true, c))
         .takes_null()
@@ -38,12 +38,12 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .takes_null(),
 ];
 
-/// Returns whether two elements of an array of type `of` are the same, NULL being like NULL.
+/// Returns whether two elements of an array of type `of` are not distinct; NULL equals NULL.
 fn same(left: &Datum, right: &Datum, of: DataType) -> bool {
     left.compare_typed(right, of.element().unwrap_or(DataType::Unknown)).is_eq()
 }
 
-/// Returns the position of an element that is like another, from a position on.
+/// Returns the position of an element that is not distinct from another, from a position on.
 fn find(
     array: &Array,
     from: usize,
@@ -60,7 +60,7 @@ fn find(
     Ok(None)
 }
 
-/// What an element counts beside a byte.
+/// Cost of an element, for the interrupt check.
 pub(super) const ELEMENT: usize = 16;
 
 fn contains(outer: &Datum, inner: &Datum, of: DataType, context: &EvalContext) -> Result<Datum> {
@@ -114,8 +114,7 @@ fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<D
     Ok(if unknown { Datum::Null } else { Datum::Bool(!any) })
 }
 
-/// Returns the operator of a comparison of values of one scalar type, which are short or compared
-/// from their first bytes on.
+/// Returns the operator of a comparison of two values of a scalar type, whose comparison is fast.
 fn plain_comparison(comparison: FunctionId) -> Option<CompareOp> {
     let (Shape::Compare(operator), [left, right]) =
         (super::shape(comparison), super::signature(comparison).arguments)
@@ -126,7 +125,7 @@ fn plain_comparison(comparison: FunctionId) -> Option<CompareOp> {
     plain.then_some(operator)
 }
 
-/// Returns an array of one dimension at most, and its lower bound.
+/// Returns an array of at most one dimension, and its lower bound.
 fn one_dimension<'a>(datum: &'a Datum, doing: &str) -> Result<(&'a Array, i32)> {
     let array = array(datum);
     match array.dimensions.as_slice() {

@@ -1,4 +1,5 @@
-//! Arrays and text: joining elements, splitting text, matches of regular expressions.
+//! Conversion between arrays and text: joining elements, splitting text, regular expression
+//! matches.
 
 use memchr::memmem::Finder;
 
@@ -15,7 +16,7 @@ use crate::text;
 
 const TEXTS: DataType = DataType::Array(&Text);
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("array_to_string", &[AnyArray, Text], Text, to_string).stable(),
     row("array_to_string", &[AnyArray, Text, Text], Text, to_string).takes_null().stable(),
@@ -53,24 +54,24 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     pace.text(out).map(text_datum)
 }
 
-/// Returns an element as output shows it.
+/// Returns the text of an element in the output format.
 pub(super) fn element_text(element: &Datum, context: &EvalContext) -> Result<String> {
     let mut out = Vec::new();
     text::write(element, DataType::Unknown, &context.style, &mut out)?;
     context.pace().text(out)
 }
 
-/// The parts of a text, as `string_to_array` and `string_to_table` have them.
+/// Parts of a text, for `string_to_array` and `string_to_table`.
 pub(super) struct Parts<'a> {
     string: &'a str,
-    /// `None`: every character is a part.
+    /// `None`: each character is a part.
     separator: Option<Finder<'a>>,
     null: Option<&'a str>,
     pace: Pace<'a>,
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the parts of the text that the first argument is, which is not NULL.
+    /// Creates the iterator of the first argument, which is not NULL.
     pub(super) fn new(arguments: &'a [Datum], context: &'a EvalContext) -> Parts<'a> {
         Parts {
             string: text(&arguments[0]),
@@ -80,7 +81,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Returns the part that begins at `place`, which moves to the next one; `None` at the end.
+    /// Returns the part that begins at `place` and advances `place`; `None` at the end.
     pub(super) fn next(&mut self, place: &mut usize) -> Result<Option<Datum>> {
         let Some(rest) = self.string.get(*place..) else { return Ok(None) };
         if self.string.is_empty() || (self.separator.is_none() && rest.is_empty()) {
@@ -104,7 +105,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What a part counts beside its bytes.
+/// Cost of a part in addition to its bytes, for the interrupt check.
 const PART: usize = 64;
 
 fn to_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -147,20 +148,21 @@ fn split(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     }
 }
 
-/// How far a text has been split.
+/// Progress of splitting a text.
 #[derive(Debug, Default)]
 pub(super) struct Split {
-    /// Where the next part begins; behind the end, if there is none.
+    /// Start of the next part; beyond the end if there is none.
     start: usize,
-    /// Where the next match is looked for.
+    /// Start of the next search.
     from: usize,
 }
 
-/// Parts and matches that are found at once: to begin anew in a long text takes a while.
+/// Maximum number of parts and matches per batch, which is large because restarting a search is
+/// expensive.
 pub(super) const FOUND: usize = 1 << 17;
 
-/// Returns what is between the next matches of a pattern, flags being an optional third argument;
-/// nothing at the end.
+/// Returns the parts between the next matches of a pattern; none at the end. Flags are an
+/// optional third argument.
 pub(super) fn split_parts<'a>(
     arguments: &'a [Datum],
     function: &str,
@@ -177,7 +179,7 @@ pub(super) fn split_parts<'a>(
     with_regex(text(&arguments[1]), flags, context, |regex| {
         for_each_match(regex, string, &mut place.from, |found| {
             let found = found.all();
-            // Empty matches at the ends and right behind a match do not split.
+            // Empty matches at the ends and directly after a match do not split.
             if found.end > 0 && found.start < string.len() && found.end > place.start {
                 parts.push(&string[place.start..found.start]);
                 place.start = found.end;

@@ -7,7 +7,7 @@ use crate::datatype::DataType::{Bit, Int4, Int8, Varbit};
 use crate::datum::{Bits, Datum};
 use crate::error::{Error, Result};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("&", &[Bit, Bit], Bit, |a, _| combine(a, "AND", |x, y| x & y)),
     row("|", &[Bit, Bit], Bit, |a, _| combine(a, "OR", |x, y| x | y)),
@@ -51,7 +51,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
 ];
 
-/// Returns the error of two strings that must be of one length.
+/// Returns the error of two strings with different lengths.
 pub(crate) fn different_sizes(operation: &str) -> Error {
     Error::new("22026", format!("cannot {operation} bit strings of different sizes"))
 }
@@ -81,7 +81,7 @@ fn length(value: usize) -> Datum {
     Datum::Int4(i32::try_from(value).unwrap_or(i32::MAX))
 }
 
-/// Shifts to the left by so many bits, to the right if they are negative.
+/// Shifts to the left by a number of bits; to the right if it is negative.
 fn shifted(value: &Bits, by: i64) -> Datum {
     let length = value.len();
     let distance = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX).min(length);
@@ -103,7 +103,7 @@ fn index_of(value: &Bits, index: i32) -> Result<usize> {
     })
 }
 
-/// Returns where `part` begins, from 1; 0 if it is not there.
+/// Returns the position of `part`, from 1; 0 if it is not found.
 fn position(value: &Bits, part: &Bits) -> usize {
     if value.is_empty() {
         return 0;
@@ -123,7 +123,7 @@ fn negative_length() -> Error {
     Error::new("22011", "negative substring length not allowed")
 }
 
-/// Returns the bits from `start` on, counted from 1; it may lie before the first.
+/// Returns the bits from `start` on, counted from 1; it may be before the first bit.
 fn slice(value: &Bits, start: i32, length: Option<i32>) -> Result<Bits> {
     if length.is_some_and(|length| length < 0) {
         return Err(negative_length());

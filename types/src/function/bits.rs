@@ -1,14 +1,14 @@
 //! Bit operators on integers: `& | # ~ << >>`.
 //!
-//! Shift distances wrap at the width of the type, as the processor and PostgreSQL have it;
-//! `smallint` is shifted as an `integer` and cut.
+//! Shift distances are taken modulo the width of the type, as by the processor and PostgreSQL;
+//! `smallint` is shifted as an `integer` and truncated.
 
 use super::argument::{int2, int4, int8};
 use super::{Row, row};
 use crate::datatype::DataType::{Int2, Int4, Int8};
 use crate::datum::Datum;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("&", &[Int2, Int2], Int2, |a, _| Ok(Datum::Int2(int2(&a[0]) & int2(&a[1])))),
     row("&", &[Int4, Int4], Int4, |a, _| Ok(Datum::Int4(int4(&a[0]) & int4(&a[1])))),

@@ -1,6 +1,6 @@
-//! Binary strings: single bytes and bits, overlay, text in other encodings.
+//! Binary strings: byte and bit access, overlay, conversion between encodings.
 //!
-//! Text is UTF-8; `convert_from` and `convert_to` know what [`crate::encoding`] has besides.
+//! Text is UTF-8; `convert_from` and `convert_to` support the encodings of [`crate::encoding`].
 
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::strings::{count, joined};
@@ -13,7 +13,7 @@ use crate::encoding::Encoding;
 use crate::error::{Error, Result, sqlstate};
 use crate::pieces::{PIECE, Pace, pieces};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("get_byte", &[Bytea, Int4], Int4, |a, _| {
         let (bytes, index) = (bytea(&a[0]), int4(&a[1]));
@@ -64,7 +64,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .stable(),
 ];
 
-/// Checks an index of bytes or bits.
+/// Checks an index of a byte or bit.
 fn position(index: i64, length: usize) -> Result<usize> {
     usize::try_from(index).ok().filter(|index| *index < length).ok_or_else(|| {
         let last = length as i64 - 1;
@@ -105,7 +105,7 @@ fn encoding(name: &str, role: &str) -> Result<&'static Encoding> {
         let message = format!("invalid {role}encoding name \"{name}\"");
         Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
     })?;
-    // Of SQL_ASCII nothing is known that could be converted.
+    // Text in SQL_ASCII has no known encoding that could be converted.
     if !found.is_supported() || found.name == "SQL_ASCII" {
         let message = format!("conversion of text in encoding {name} is not supported");
         return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
@@ -118,7 +118,7 @@ fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<
     if !encoding.is_utf8() {
         let (mut decoded, mut rest) = (pace.buffer::<String>(bytes.len())?, bytes);
         while !rest.is_empty() {
-            // A piece of whole characters; what is cut at the very end is an error.
+            // A chunk of whole characters; an incomplete character at the end is an error.
             let most = rest.len().min(PIECE);
             let whole = encoding.whole_length(&rest[..most]);
             let (piece, behind) = rest.split_at(if whole == 0 { most } else { whole });
@@ -146,7 +146,7 @@ fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<
     }
 }
 
-/// Returns how long a sequence that begins with this byte says it is.
+/// Returns the length of a UTF-8 sequence according to its first byte.
 fn sequence_length(first: u8) -> usize {
     match first {
         0xf0..=0xf7 => 4,

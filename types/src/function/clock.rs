@@ -1,7 +1,8 @@
-//! The clock: `now()` and its kin, and the keywords that the binder makes calls of.
+//! The clock: `now()` and related functions, and the keywords that the binder translates to
+//! calls.
 //!
-//! All but `clock_timestamp()` read the times in the [`EvalContext`], so that a statement sees one
-//! time wherever its parts run.
+//! All except `clock_timestamp()` use the times in the [`EvalContext`], so that all parts of a
+//! statement see the same time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::modifier::round_second;
 use crate::text;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("now", &[], Timestamptz, transaction).stable(),
     row("transaction_timestamp", &[], Timestamptz, transaction).stable(),
@@ -53,7 +54,7 @@ fn transaction(_: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(Datum::Timestamptz(context.transaction_timestamp()))
 }
 
-/// Writes the time now by the session's clock: `Wed Feb 26 08:13:41.123456 2020 UTC`.
+/// Formats the current time in the session's zone: `Wed Feb 26 08:13:41.123456 2020 UTC`.
 fn time_of_day(_: &[Datum], context: &EvalContext) -> Result<Datum> {
     let now = clock();
     let micros = now.rem_euclid(MICROS_PER_SECOND);
@@ -67,12 +68,12 @@ fn time_of_day(_: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(Datum::text(format!("{clock}.{micros:06}{year}")))
 }
 
-/// Returns the start of the transaction by the session's clock.
+/// Returns the start of the transaction as local time.
 fn local(context: &EvalContext) -> Result<i64> {
     datetime::timestamptz_to_local(context.transaction_timestamp(), &context.style.time_zone)
 }
 
-/// Returns the time now, microseconds since 2000-01-01 UTC.
+/// Returns the current time in microseconds since 2000-01-01 UTC.
 fn clock() -> i64 {
     const SECONDS_FROM_1970_TO_2000: i64 = 946_684_800;
     let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {

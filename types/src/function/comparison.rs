@@ -1,7 +1,8 @@
 //! The six comparison operators for every pair of types that PostgreSQL compares directly.
 //!
-//! NaN equals itself and is greater than every other float; `char` values compare without their
-//! trailing blanks; a date or timestamp meets a timestamptz at the session's midnight or clock.
+//! NaN equals itself and is greater than every other float; `char` values are compared without
+//! trailing blanks; a date or timestamp is compared with a timestamptz in the session's time
+//! zone.
 
 use std::cmp::Ordering;
 
@@ -38,7 +39,7 @@ impl CompareOp {
     pub const ALL: [CompareOp; 6] =
         [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 
-    /// Returns the operator with its sides exchanged: `a < b` is `b > a`.
+    /// Returns the operator for exchanged operands: `a < b` is `b > a`.
     #[must_use]
     pub fn flip(self) -> CompareOp {
         match self {
@@ -51,7 +52,7 @@ impl CompareOp {
         }
     }
 
-    /// Returns the operator that is true exactly where this one is false.
+    /// Returns the negated operator.
     #[must_use]
     pub fn negate(self) -> CompareOp {
         match self {
@@ -76,7 +77,7 @@ impl CompareOp {
         }
     }
 
-    /// Returns whether two values in this order satisfy the operator.
+    /// Returns whether two values with this ordering satisfy the operator.
     #[inline]
     pub fn accepts(self, ordering: Ordering) -> bool {
         match self {
@@ -141,14 +142,14 @@ const PAIRS: &[[DataType; 2]] = &[
     [DataType::MONEY, DataType::MONEY],
 ];
 
-/// What can be told apart and has no order; the second of some has no `<>`.
+/// Types with equality but without an order, and whether they have `<>`.
 const WITHOUT_ORDER: [(&[DataType; 2], bool); 3] = [
     (&[DataType::XID, DataType::XID], true),
     (&[DataType::CID, DataType::CID], false),
     (&[DataType::AclItem, DataType::AclItem], false),
 ];
 
-/// Returns the rows of this family.
+/// Returns the function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let mut rows = Vec::new();
     for pair in PAIRS {
@@ -164,7 +165,7 @@ pub(super) fn functions() -> Vec<Row> {
             rows.push(comparison("!=", CompareOp::Ne, pair));
         }
     }
-    // Byte by byte, as all text compares here.
+    // Byte by byte, like all text comparisons here.
     for pair in [&[Text, Text], &[Char, Char]] {
         rows.push(comparison("~<~", CompareOp::Lt, pair));
         rows.push(comparison("~<=~", CompareOp::Le, pair));
@@ -266,8 +267,8 @@ fn float(datum: &Datum) -> Option<f64> {
     }
 }
 
-/// Returns midnight of a date as a timestamp to compare with. Dates that no timestamp reaches lie
-/// between the last one and infinity.
+/// Returns midnight of a date as a timestamp for comparisons. Dates beyond the range of
+/// timestamps are between the last timestamp and infinity.
 pub(crate) fn midnight(date: i32) -> i64 {
     match date {
         DATE_NEGATIVE_INFINITY => i64::MIN,
@@ -276,8 +277,8 @@ pub(crate) fn midnight(date: i32) -> i64 {
     }
 }
 
-/// Returns the instant at which the session's clock shows a date's midnight or a timestamp. Those
-/// beyond the range of timestamps stay beyond it.
+/// Returns the instant of a date's midnight or a timestamp in the session's zone. Values beyond
+/// the range of timestamps remain beyond it.
 fn zoned(local: &Datum, context: &EvalContext) -> i64 {
     let at = match local {
         Datum::Date(date) => midnight(*date),

@@ -1,7 +1,7 @@
-//! `greatest` and `least`, and counting NULLs.
+//! `greatest` and `least`, `num_nulls` and `num_nonnulls`.
 //!
-//! `greatest` and `least`: one overload for each type that has an order. NULLs are skipped; the
-//! answer is NULL only if all arguments are.
+//! `greatest` and `least` have one overload for each ordered type. NULLs are skipped; the result
+//! is NULL only if all arguments are.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::datatype::DataType::{
 use crate::datum::Datum;
 use crate::error::Result;
 
-/// The first argument must be there; more may follow.
+/// The first argument is required; more may follow.
 const PAIRS: &[[DataType; 2]] = &[
     [Bool, Bool],
     [Int2, Int2],
@@ -51,7 +51,7 @@ const PAIRS: &[[DataType; 2]] = &[
     [DataType::MONEY, DataType::MONEY],
 ];
 
-/// Returns the rows of this family.
+/// Returns the function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let overload = |pair: &'static [DataType; 2]| {
         [
@@ -60,7 +60,7 @@ pub(super) fn functions() -> Vec<Row> {
         ]
     };
     let mut rows: Vec<Row> = PAIRS.iter().flat_map(overload).collect();
-    // The binder passes whether each of the arguments is NULL.
+    // The binder passes for each argument whether it is NULL.
     rows.push(row("num_nulls", &[Bool, Bool], Int4, |a, _| Ok(count(a, true))).variadic());
     rows.push(row("num_nonnulls", &[Bool, Bool], Int4, |a, _| Ok(count(a, false))).variadic());
     rows
@@ -79,7 +79,7 @@ fn least(arguments: &[Datum], of: DataType, _: &EvalContext) -> Result<Datum> {
     Ok(extreme(arguments, of, Ordering::Less))
 }
 
-/// Returns the first of the arguments that no other is `wanted` than.
+/// Returns the first argument such that no other has the ordering `wanted` to it.
 fn extreme(arguments: &[Datum], of: DataType, wanted: Ordering) -> Datum {
     let mut best = &Datum::Null;
     for argument in arguments.iter().filter(|argument| !matches!(argument, Datum::Null)) {

@@ -1,13 +1,13 @@
-//! Reading the fields of a date from text, as a template lists them.
+//! Parser of date fields according to a template.
 //!
-//! Without `FX`, blanks before fields are skipped, and one separator of the template stands for one
-//! of the input or for none. Source: PostgreSQL's formatting.c (`DCH_from_char`).
+//! Without `FX`, blanks before fields are skipped, and one separator of the template matches one
+//! of the input or none. Source: PostgreSQL's formatting.c (`DCH_from_char`).
 
 use super::date_format::{DAYS, MONTHS, ROMAN};
 use super::date_template::{Field, Piece, check_standard, is_separator, read};
 use crate::error::{Error, Result, sqlstate};
 
-/// What was read; 0 stands for nothing, as in PostgreSQL.
+/// The parsed fields; 0 if a field is absent, as in PostgreSQL.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) hh: i32,
@@ -15,14 +15,14 @@ pub(super) struct Parts {
     pub(super) mi: i32,
     pub(super) ss: i32,
     pub(super) ssss: i32,
-    /// Sunday is 1.
+    /// 1 for Sunday.
     pub(super) d: i32,
     pub(super) dd: i32,
     pub(super) ddd: i32,
     pub(super) mm: i32,
     pub(super) ms: i32,
     pub(super) us: i32,
-    /// The digits of `FF`, to which the value is rounded.
+    /// The precision of `FF`, to which the value is rounded.
     pub(super) fraction_digits: i32,
     pub(super) year: i32,
     pub(super) year_digits: i32,
@@ -41,16 +41,16 @@ pub(super) struct Parts {
     gregorian: bool,
 }
 
-/// Reads an input from left to right.
+/// Parser state.
 pub(super) struct Reader<'a> {
     input: &'a str,
     at: usize,
     parts: Parts,
-    /// `FX` was there.
+    /// The template has `FX`.
     exact: bool,
-    /// All of the template is in the input and nothing else, as SQL/JSON has it.
+    /// Input and template must match exactly, as in SQL/JSON.
     standard: bool,
-    /// Characters skipped beyond those that the template has.
+    /// Skipped characters in excess of the template's.
     extra: i32,
 }
 
@@ -59,12 +59,12 @@ impl<'a> Reader<'a> {
         Reader { input, at: 0, parts: Parts::default(), exact: false, standard: false, extra: 0 }
     }
 
-    /// Returns a reader that takes nothing but what the template has, and all of that.
+    /// Creates a parser for SQL/JSON templates, which match exactly.
     pub(super) fn standard(input: &'a str) -> Reader<'a> {
         Reader { exact: true, standard: true, ..Reader::new(input) }
     }
 
-    /// Reads what the template names, or as much as there is.
+    /// Parses the fields of the template, or as many as the input has.
     pub(super) fn run(mut self, template: &str) -> Result<Parts> {
         if self.standard {
             check_standard(template)?;
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         Ok(self.parts)
     }
 
-    /// Takes a character that has to be there.
+    /// Consumes a required character.
     fn same(&mut self, character: char, what: &str) -> Result<()> {
         if !self.rest().starts_with(character) {
             return Err(unlike(format!("unmatched format {what} \"{character}\"")));
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         self.number(field, digits, open, part).map(drop)
     }
 
-    /// Fields of ISO weeks and others do not go together.
+    /// Checks that fields of ISO weeks and others are not mixed.
     fn check_mode(&mut self, keyword: &str) -> Result<()> {
         match keyword {
             "IDDD" | "ID" | "IW" | "IYYY" | "IYY" | "IY" | "I" => self.parts.iso = true,
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads one of these words, in any case; returns which.
+    /// Parses one of some words, case-insensitively, and returns its index.
     fn word(&mut self, field: &Field, words: &[&str]) -> Result<i32> {
         let rest = self.rest();
         let matches = |word: &&str| {
@@ -327,8 +327,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a number of so many digits, or as many as there are where that is no question.
-    /// Returns the characters that were read.
+    /// Parses a number of the given number of digits, or of all digits if a separator follows.
+    /// Returns the number of characters.
     fn number(
         &mut self,
         field: &Field,
@@ -372,7 +372,7 @@ impl<'a> Reader<'a> {
             })
         };
         let Some(value) = value else {
-            // PostgreSQL shows so many bytes.
+            // PostgreSQL shows this number of bytes.
             let shown = &copy[..copy.floor_char_boundary(digits)];
             let error = invalid_value(shown, &field.name());
             return Err(error.with_detail("Value must be an integer."));
@@ -388,7 +388,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns whether what follows a number cannot be a digit, so that all digits belong to it.
+/// Returns whether the next item of the template cannot be a digit, so that all digits belong to
+/// the number.
 fn next_is_separator(field: &Field, next: Option<&Piece>) -> bool {
     if field.ordinal.is_some() {
         return true;
@@ -438,7 +439,7 @@ fn set(part: &mut i32, value: i32, keyword: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reads a whole number as C's `strtol` does; returns the bytes it takes, too.
+/// Parses an integer as C's `strtol` does; also returns the number of bytes.
 fn whole_number(text: &str) -> Option<(i64, usize)> {
     let trimmed = text.trim_ascii_start();
     let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
@@ -452,7 +453,7 @@ fn whole_number(text: &str) -> Option<(i64, usize)> {
     Some((if negative { -magnitude } else { magnitude }, length))
 }
 
-/// Completes a year of fewer than four digits so that it is nearest to 2020.
+/// Completes a year of fewer than four digits to the one nearest to 2020.
 fn near_2020(year: i32) -> i32 {
     match year {
         ..70 => year + 2000,

@@ -1,4 +1,4 @@
-//! Dates, times and intervals as text by a template: `to_char(at, 'YYYY-MM-DD HH24:MI')`.
+//! Formatting of dates, times and intervals by a template: `to_char(at, 'YYYY-MM-DD HH24:MI')`.
 //!
 //! Source: PostgreSQL's formatting.c (`DCH_to_char`), with English names.
 
@@ -14,7 +14,7 @@ use crate::datetime::{self, CivilTime};
 use crate::datum::Datum;
 use crate::error::Result;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("to_char", &[Timestamp, Text], Text, |a, _| {
         Ok(format(timestamp(&a[0]), text(&a[1]), None))
@@ -65,7 +65,7 @@ fn to_char_zoned(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(format(local, text(&arguments[1]), zone))
 }
 
-/// A timestamp taken apart, with what templates ask for.
+/// The fields of a timestamp for templates.
 struct Moment {
     civil: CivilTime,
     days: i32,
@@ -95,7 +95,7 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
     text_datum(out)
 }
 
-/// Writes the `TH` of a field that begins at `start`.
+/// Writes the ordinal suffix `TH` of a field that begins at `start`.
 pub(super) fn write_ordinal(field: &Field, start: usize, out: &mut String) {
     if let Some(spelling) = field.ordinal.filter(|_| field.is_counted()) {
         let suffix = ordinal(&out[start..]);
@@ -153,7 +153,7 @@ impl Moment {
         }
     }
 
-    /// Returns the value of a numeric keyword and the digits it is padded to.
+    /// Returns the value of a numeric keyword and its padded width.
     fn number(&self, keyword: &str) -> (i64, usize) {
         let civil = &self.civil;
         let of = |value: u32| i64::from(value);
@@ -214,7 +214,7 @@ impl Moment {
         }
     }
 
-    /// Returns the year, those before Christ counted backwards from 1.
+    /// Returns the year in AD and BC numbering, without a sign.
     fn year(&self) -> i64 {
         let year = i64::from(self.civil.year);
         if year > 0 { year } else { 1 - year }
@@ -229,18 +229,18 @@ impl Moment {
         self.civil.month as usize - 1
     }
 
-    /// Returns the day of the week, Sunday being 0.
+    /// Returns the day of the week, 0 for Sunday.
     fn weekday(&self) -> usize {
         datetime::day_of_week(self.days) as usize
     }
 }
 
-/// Returns whether a keyword is a part of a second: FM takes no zeros from it.
+/// Returns whether a keyword is fractional seconds: FM does not strip its zeros.
 pub(super) fn is_fraction(keyword: &str) -> bool {
     keyword == "MS" || keyword == "US" || keyword.starts_with("FF")
 }
 
-/// Writes a number with zeros before it up to a width, which its sign counts for.
+/// Writes a number with leading zeros up to a width, which includes the sign.
 pub(super) fn number_text(value: i64, width: usize, out: &mut String) {
     match (value, width) {
         (0..10, 0 | 1) => out.push(char::from(b'0' + value as u8)),
@@ -270,7 +270,7 @@ fn name(word: &str, spelling: Spelling, filled: bool, width: usize, out: &mut St
     pad_right(&word, if filled { width } else { 0 }, out);
 }
 
-/// Writes `AM` and the like in the case and with the dots of the keyword.
+/// Writes `AM`, `BC` etc. in the case and with the dots of the keyword.
 pub(super) fn era(letters: &str, field: &Field, out: &mut String) {
     for letter in letters.chars() {
         let upper = field.spelling == Spelling::Upper;

@@ -1,7 +1,7 @@
-//! Text as dates and timestamps by a template: `to_date('31.12.2024', 'DD.MM.YYYY')`.
+//! Parsing of dates and timestamps by a template: `to_date('31.12.2024', 'DD.MM.YYYY')`.
 //!
-//! Source: PostgreSQL's formatting.c (`DCH_from_char`, `do_to_timestamp`). What was read of the
-//! input is [`Parts`]; together they make a day and a time.
+//! Source: PostgreSQL's formatting.c (`DCH_from_char`, `do_to_timestamp`). The parsed fields
+//! ([`Parts`]) are combined to a date and a time.
 
 use super::argument::text;
 use super::date_fields::{Parts, Reader};
@@ -15,22 +15,22 @@ use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("to_date", &[Text, Text], Date, to_date).stable(),
     row("to_timestamp", &[Text, Text], Timestamptz, to_timestamp).stable(),
 ];
 
-/// A date and time read, each field as the input has it.
+/// A parsed date and time.
 struct Moment {
     year: i32,
     month: i32,
     day: i32,
     /// Microseconds since midnight.
     time: i64,
-    /// East of UTC, in seconds, if the input says so.
+    /// Seconds east of UTC, if the input has an offset.
     offset: Option<i32>,
-    /// Digits of a second that are kept; 0: all.
+    /// Digits of fractional seconds; 0 for all.
     fraction_digits: i32,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result
     rounded(at, Timestamptz, &moment)
 }
 
-/// Returns the microseconds since 2000 on a clock at the place.
+/// Returns the local time in microseconds since 2000.
 fn local(moment: &Moment) -> Result<i64> {
     let midnight = datetime::civil_from_days(days(moment));
     let civil =
@@ -64,7 +64,7 @@ fn local(moment: &Moment) -> Result<i64> {
     Ok(datetime::timestamp_from_civil(&civil).ok_or_else(out_of_range)? + moment.time)
 }
 
-/// Rounds to the digits that `FF` asks for.
+/// Rounds to the precision of `FF`.
 fn rounded(value: Datum, data_type: DataType, moment: &Moment) -> Result<Datum> {
     match moment.fraction_digits {
         0 => Ok(value),
@@ -72,8 +72,8 @@ fn rounded(value: Datum, data_type: DataType, moment: &Moment) -> Result<Datum> 
     }
 }
 
-/// Reads a string by a template of SQL/JSON; the fields of the template say which type it is of.
-/// Returns the value, and the offset that it is written with, in seconds east.
+/// Parses a string by a template of SQL/JSON, whose fields determine the type. Returns the value,
+/// and its offset in seconds east.
 ///
 /// Source: PostgreSQL's `parse_datetime`.
 pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
@@ -156,12 +156,12 @@ fn time(parts: &Parts, input: &str) -> Result<i64> {
     Ok(seconds * MICROS_PER_SECOND + micros)
 }
 
-/// Returns the astronomical year; 0 if none was read.
+/// Returns the astronomical year, if the input has one.
 fn year(parts: &Parts) -> Option<i32> {
     let century = if parts.bc != 0 { -parts.cc } else { parts.cc };
     if parts.year != 0 {
         if parts.cc != 0 && parts.year_digits <= 2 {
-            // The low digits of a year of that century; the 21st begins in 2001.
+            // The last two digits of a year in that century; the 21st begins in 2001.
             let low = parts.year % 100;
             return Some(match (low, century) {
                 (0, 0..) => century * 100,
@@ -194,7 +194,7 @@ fn date(parts: &Parts, input: &str) -> Result<(i32, i32, i32)> {
     if parts.ww != 0 {
         if parts.iso {
             let monday = iso_start(year) + (i64::from(parts.ww) - 1) * 7;
-            // Sunday is 1 here, and the last day of an ISO week.
+            // Sunday is 1 here, but the last day of an ISO week.
             let weekday = match parts.d {
                 0 => 0,
                 1 => 6,
@@ -244,7 +244,8 @@ fn civil(days: i64) -> (i32, i32, i32) {
     (year, month.cast_signed(), day.cast_signed())
 }
 
-/// Returns the month and the day of the month of a day of the year; beyond its end of month 13.
+/// Returns the month and the day of the month of a day of the year; month 13 if it is beyond the
+/// end.
 fn month_of(year: i32, day_of_year: i32) -> (i32, i32) {
     let mut left = day_of_year;
     for month in 1..=12 {
@@ -257,7 +258,7 @@ fn month_of(year: i32, day_of_year: i32) -> (i32, i32) {
     (13, left)
 }
 
-/// Returns the day on which the first ISO week of a year begins.
+/// Returns the first day of the first ISO week of a year.
 fn iso_start(year: i32) -> i64 {
     let fourth = datetime::days_from_civil(year, 1, 4);
     i64::from(fourth) - (i64::from(datetime::day_of_week(fourth)) + 6) % 7

@@ -1,8 +1,8 @@
-//! Templates of `to_char`, `to_date` and `to_timestamp` for dates and times, such as `YYYY-MM-DD`.
+//! Date and time templates of `to_char`, `to_date` and `to_timestamp`, such as `YYYY-MM-DD`.
 //!
-//! A template is read from left to right; the longest keyword wins, text in double quotes and what
-//! is no keyword stands for itself. `FM` before a keyword drops padding, `TH` after it adds the
-//! ordinal; names are English with `TM`, too, but not padded; `SP` means nothing.
+//! A template is parsed from left to right; the longest keyword matches; text in double quotes
+//! and other text is literal. `FM` before a keyword suppresses padding, `TH` after it adds the
+//! ordinal suffix; with `TM` names are English, too, but not padded; `SP` is ignored.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -12,14 +12,14 @@ use super::number_template::quoted;
 use super::recent::{LONGEST_TEMPLATE, Recent};
 use crate::error::{Error, Result, sqlstate};
 
-/// A piece of a template.
+/// An item of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A keyword.
     Field(Field),
     /// A blank.
     Space(char),
-    /// A character that is no letter, digit or blank.
+    /// A character other than a letter, digit or blank.
     Separator(char),
     /// Any other character, and quoted text.
     Literal(char),
@@ -28,7 +28,7 @@ pub(super) enum Piece {
 /// A keyword with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field {
-    /// In capital letters.
+    /// In upper case.
     pub(super) keyword: &'static str,
     pub(super) spelling: Spelling,
     /// `FM`: without padding.
@@ -37,7 +37,7 @@ pub(super) struct Field {
     pub(super) ordinal: Option<Spelling>,
 }
 
-/// How a keyword is written, which decides the case of what stands for it.
+/// Case of a keyword, which determines the case of its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// `MONTH`
@@ -73,7 +73,7 @@ impl Field {
         )
     }
 
-    /// Returns the keyword as the template has it.
+    /// Returns the keyword as in the template.
     pub(super) fn name(&self) -> String {
         match self.spelling {
             Spelling::Upper => self.keyword.to_owned(),
@@ -83,7 +83,7 @@ impl Field {
     }
 }
 
-/// The keywords; of those that begin alike the longer first.
+/// The keywords; longer ones precede their prefixes.
 const KEYWORDS: &[&str] = &[
     "SSSSS", "SSSS", "SS", "Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "IDDD", "ID",
     "IW", "I", "MONTH", "MON", "MM", "MI", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
@@ -91,10 +91,10 @@ const KEYWORDS: &[&str] = &[
     "DY", "DDD", "DD", "D", "WW", "W", "CC", "J", "Q", "RM", "TZH", "TZM", "TZ", "OF",
 ];
 
-/// Those that may be written with one capital letter.
+/// Keywords that may be capitalised.
 const NAMES: &[&str] = &["MONTH", "MON", "DAY", "DY"];
 
-/// Reads a template, or remembers how it was read.
+/// Parses a template, or returns it from the cache.
 pub(super) fn read(template: &str) -> Rc<[Piece]> {
     thread_local! {
         static READ: RefCell<Recent<(), Rc<[Piece]>>> = const { RefCell::new(Recent::new()) };
@@ -148,7 +148,7 @@ fn parse(template: &str) -> Rc<[Piece]> {
     pieces.into()
 }
 
-/// What a template names fields of.
+/// The kinds of fields in a template.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Named {
     pub(super) date: bool,
@@ -156,7 +156,7 @@ pub(super) struct Named {
     pub(super) zone: bool,
 }
 
-/// Returns what a template names fields of.
+/// Returns the kinds of fields in a template.
 pub(super) fn named(template: &str) -> Named {
     let mut named = Named::default();
     for piece in read(template).iter() {
@@ -172,8 +172,7 @@ pub(super) fn named(template: &str) -> Named {
     named
 }
 
-/// Checks that between its keywords a template has but the separators of SQL/JSON, and text in
-/// double quotes.
+/// Checks that a template has only keywords, separators of SQL/JSON, and text in double quotes.
 pub(super) fn check_standard(template: &str) -> Result<()> {
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
@@ -196,7 +195,7 @@ pub(super) fn check_standard(template: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a character separates fields of the input.
+/// Returns whether a character is a separator of fields.
 pub(super) fn is_separator(character: char) -> bool {
     character.is_ascii_punctuation()
 }

@@ -1,6 +1,6 @@
 //! Dates and times: arithmetic, fields, truncation, construction, time zones, formatting.
 //!
-//! The arithmetic itself is that of [`crate::datetime`]; here it gets names and types.
+//! The computations are in [`crate::datetime`]; this module defines the SQL functions.
 
 use super::argument::{
     date, float8, int4, interval, text as string, time, timestamp, timestamptz, timetz,
@@ -15,7 +15,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::text::{self, TextStyle};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("+", &[Date, Int4], Date, date_plus_days),
     row("+", &[Int4, Date], Date, |a, c| swapped(a, c, date_plus_days)),
@@ -73,7 +73,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("date_trunc", &[Text, Interval], Interval, date_trunc),
     row("age", &[Timestamp, Timestamp], Interval, age),
     row("age", &[Timestamp], Interval, age_today).stable(),
-    // PostgreSQL calls it immutable, and computes it with the session's time zone.
+    // PostgreSQL declares it immutable, although it uses the session's time zone.
     row("age", &[Timestamptz, Timestamptz], Interval, age_zoned).stable(),
     row("age", &[Timestamptz], Interval, age_zoned_today).stable(),
     row("make_date", &[Int4, Int4, Int4], Date, make_date).named(&["year", "month", "day"]),
@@ -231,7 +231,7 @@ fn interval_divided(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     interval(&arguments[0]).checked_div(float8(&arguments[1])).map(Datum::Interval)
 }
 
-/// Returns a field of any date or time as a numeric, or NULL.
+/// Returns a field of any date or time type as a numeric, or NULL.
 fn extract(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let name = string(&arguments[0]);
     let field = |data_type| Field::parse(name, data_type);
@@ -251,7 +251,7 @@ fn extract(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn date_part(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    // Fields of dates are those of timestamps here, unlike in `extract`.
+    // Dates have the fields of timestamps here, unlike in `extract`.
     let extracted = match &arguments[1] {
         Datum::Date(value) => {
             let midnight = Datum::Timestamp(datetime::date_to_timestamp(*value)?);
@@ -330,7 +330,7 @@ fn make_time(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     time_of(arguments).map(Datum::Time)
 }
 
-/// Returns the time of three arguments: hour, minute and second.
+/// Returns the time of hour, minute and second arguments.
 fn time_of(arguments: &[Datum]) -> Result<i64> {
     let (hour, minute) = (int4(&arguments[0]), int4(&arguments[1]));
     let second = float8(&arguments[2]);
@@ -360,8 +360,8 @@ fn make_timestamptz(arguments: &[Datum], context: &EvalContext) -> Result<Datum>
     datetime::local_to_timestamptz(local, &zone).map(Datum::Timestamptz)
 }
 
-/// Returns the zone that a text names: an offset, in which `+` is *east* of Greenwich, or a name.
-/// Source: PostgreSQL's `parse_sane_timezone` and `DecodeTimezone`.
+/// Returns the zone of a text: an offset, in which `+` is *east* of Greenwich, or a name. Source:
+/// PostgreSQL's `parse_sane_timezone` and `DecodeTimezone`.
 fn zone_argument(name: &str) -> Result<TimeZone> {
     let invalid = |message: String| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     if name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -388,7 +388,8 @@ fn zone_argument(name: &str) -> Result<TimeZone> {
     Ok(TimeZone::fixed(if name.starts_with('-') { -seconds } else { seconds }))
 }
 
-/// Takes years, months, weeks, days, hours, minutes, seconds, each 0 if it is not given.
+/// Returns the interval of years, months, weeks, days, hours, minutes and seconds, each 0 by
+/// default.
 fn make_interval(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let part = |index: usize| arguments.get(index).map_or(0, int4);
     let seconds = arguments.get(6).map_or(0.0, float8);
@@ -431,12 +432,12 @@ fn to_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(Datum::Timestamptz(micros as i64))
 }
 
-/// Returns whether a timestamp is infinite, of which nothing else is asked.
+/// Returns whether a timestamp is infinite; other conditions do not apply then.
 fn is_infinite(at: &Datum) -> bool {
     matches!(at, Datum::Timestamp(at) | Datum::Timestamptz(at) if !datetime::is_finite_timestamp(*at))
 }
 
-/// Returns the zone that a name or an interval means.
+/// Returns the zone of a name or an interval.
 pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
     match argument {
         Datum::Interval(offset) if offset.months != 0 || offset.days != 0 => {
@@ -493,7 +494,7 @@ fn is_finite(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }))
 }
 
-/// Returns the start of the bin of a timestamp, bins being `stride` wide from `origin`.
+/// Returns the start of a timestamp's bin; bins are `stride` wide and aligned to `origin`.
 fn date_bin(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let stride = interval(&arguments[0]);
     let instant = |datum: &Datum| match datum {

@@ -1,4 +1,4 @@
-//! Digests of bytes: `md5` and the SHA-2 family.
+//! Hash functions of bytes: `md5` and the SHA-2 family.
 
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
@@ -11,7 +11,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::pieces::pieces;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("md5", &[Text], Text, |a, c| md5(text(&a[0]).as_bytes(), c)),
     row("md5", &[Bytea], Text, |a, c| md5(bytea(&a[0]), c)),

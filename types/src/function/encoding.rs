@@ -1,4 +1,4 @@
-//! Bytes as text and back: `encode` and `decode` in hex, base64 and escape form; `md5`; uuids.
+//! `encode` and `decode` of bytes in hex, base64 and escape format; uuids.
 
 use super::argument::{bytea, bytea_datum, text, text_datum};
 use super::strings::invalid_parameter;
@@ -9,11 +9,11 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::pieces::{Pace, pieces};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("encode", &[Bytea, Text], Text, encode),
     row("decode", &[Text, Text], Bytea, decode),
-    // The database is in UTF8, for which there is no conversion.
+    // The database encoding is UTF8, for which there is no conversion.
     row("gen_random_uuid", &[], Uuid, |_, _| Ok(Datum::Uuid(uuid::Uuid::new_v4().into_bytes())))
         .volatile(),
 ];
@@ -46,7 +46,7 @@ fn decode(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     decoded.map(bytea_datum)
 }
 
-/// Returns a few bytes in hexadecimal digits.
+/// Returns bytes in hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 2);
     put_hex(bytes, &mut out);
@@ -88,7 +88,7 @@ fn from_hex(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     }
 }
 
-/// Lines of 76 characters, as MIME and PostgreSQL write them.
+/// Encodes bytes in lines of 76 characters, as in MIME and PostgreSQL.
 fn base64(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
     const LINE: usize = 76;
     let mut encoded: String = pace.buffer(bytes.len().div_ceil(3) * 4 + bytes.len() / 57)?;

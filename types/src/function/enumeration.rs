@@ -1,4 +1,4 @@
-//! Enums: what is between two of their labels.
+//! Ranges of enum labels.
 
 use super::argument::{array, array_datum};
 use super::{Row, row};
@@ -7,9 +7,9 @@ use crate::datatype::DataType::{AnyArray, AnyEnum};
 use crate::datum::{Array, Datum};
 use crate::error::Result;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    // `enum_range(first, last)`, behind an array of all labels in order.
+    // `enum_range(first, last)`, after an array of all labels in order.
     row("enum range", &[AnyArray, AnyEnum, AnyEnum], AnyArray, range).takes_null(),
 ];
 

@@ -1,4 +1,4 @@
-//! Functions and operators of the geometric types. What they compute is in
+//! SQL functions and operators of the geometric types. The computations are in
 //! [`geometry`](crate::geometry).
 
 mod areas;
@@ -10,7 +10,7 @@ mod value;
 
 use super::Row;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let families = [
         areas::FUNCTIONS,

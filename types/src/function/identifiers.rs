@@ -1,4 +1,4 @@
-//! `parse_ident`: the parts of a qualified name, as SQL reads them; subscripts of names.
+//! `parse_ident`, which splits a qualified name as SQL does; subscripts of names.
 
 use super::argument::{array_datum, bool_of, int4, text};
 use super::strings::invalid_parameter;
@@ -11,18 +11,18 @@ use crate::text::{char_of, unquoted_name};
 const TEXTS: DataType = DataType::Array(&Text);
 const NAMES: &[&str] = &["str", "strict"];
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("parse_ident", &[Text], TEXTS, |a, _| parts(text(&a[0]), true)).named(NAMES),
     row("parse_ident", &[Text, Bool], TEXTS, |a, _| parts(text(&a[0]), bool_of(&a[1])))
         .named(NAMES),
-    // A subscript of a name: `typname[0]`. No statement can name it.
+    // A subscript of a name: `typname[0]`. No statement can call it.
     row("name element", &[Name, Int4], InternalChar, |a, _| {
         Ok(name_element(text(&a[0]).as_bytes(), int4(&a[1])))
     }),
 ];
 
-/// Bytes of a name, its end included, as PostgreSQL keeps it.
+/// Bytes of a name with its terminator, as in PostgreSQL.
 const NAME_BYTES: i32 = 64;
 
 /// Returns a byte of a name, counted from 0; NULL outside of its 64 bytes.
@@ -42,7 +42,7 @@ fn blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
-/// Returns the parts; what stands behind them is an error if `strict`.
+/// Returns the parts; in `strict` mode text after them is an error.
 fn parts(name: &str, strict: bool) -> Result<Datum> {
     let mut parts = Vec::new();
     let mut rest = name.trim_start_matches(blank);

@@ -1,4 +1,4 @@
-//! Intervals as text by a template. Fields that are those of a date are refused.
+//! Formatting of intervals by a template. Fields that only dates have are errors.
 //!
 //! Source: PostgreSQL's formatting.c (`DCH_to_char` with `is_interval`).
 
@@ -9,7 +9,7 @@ use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_S
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
-/// Writes an interval; NULL for an empty template.
+/// Formats an interval; NULL for an empty template.
 pub(super) fn format(interval: Interval, template: &str) -> Result<Datum> {
     if template.is_empty() {
         return Ok(Datum::Null);
@@ -43,7 +43,7 @@ fn write(interval: &Interval, field: &Field, out: &mut String) -> Result<()> {
         "Q" if interval.months % 12 == 0 => {}
         keyword => match number(interval, keyword) {
             Some((value, width)) => {
-                // The sign takes a place of its own.
+                // The sign needs an additional position.
                 let sign = usize::from(value < 0 && keyword != "DD");
                 let unpadded = field.unpadded && !is_fraction(keyword);
                 let width = if unpadded { 0 } else { width + sign };
@@ -59,7 +59,7 @@ fn write(interval: &Interval, field: &Field, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Returns the value of a numeric keyword and the digits it is padded to.
+/// Returns the value of a numeric keyword and its padded width.
 fn number(interval: &Interval, keyword: &str) -> Option<(i64, usize)> {
     let time = interval.microseconds;
     let (hour, minute) = (time / MICROS_PER_HOUR, time / MICROS_PER_MINUTE % 60);
@@ -95,7 +95,7 @@ fn number(interval: &Interval, keyword: &str) -> Option<(i64, usize)> {
     })
 }
 
-/// Takes the parts of an interval for those of a date, as PostgreSQL's `date2j` computes it.
+/// Computes PostgreSQL's `date2j` on the parts of an interval.
 fn julian_day(year: i64, month: i64, day: i64) -> i64 {
     let (month, year) =
         if month > 2 { (month + 1, year + 4800) } else { (month + 13, year + 4799) };

@@ -1,4 +1,4 @@
-//! `json` and `jsonb`: reading values by key, position and path.
+//! `json` and `jsonb` access: by key, position and path; containment and existence.
 
 use ahash::AHashSet;
 
@@ -17,10 +17,10 @@ use crate::text::{JsonParts, check_json_escapes, json_parts, write_json_tree, wr
 
 const TEXTS: DataType = DataType::Array(&Text);
 
-/// Steps of a [`Pace`] that the look-up of a key counts for.
+/// Cost of the look-up of a key in steps of a [`Pace`].
 const KEY_STEPS: usize = 32;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("->", &[JsonType, Text], JsonType, |a, c| raw(member(a, &a[1], c)?, c)),
     row("->", &[JsonType, Int4], JsonType, |a, c| raw(member(a, &a[1], c)?, c)),
@@ -92,7 +92,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
 ];
 
-/// Returns what `jsonb_typeof` says.
+/// Returns the result of `jsonb_typeof`.
 pub(super) fn kind(json: &Json) -> &'static str {
     match json {
         Json::Null => "null",
@@ -108,10 +108,10 @@ fn path(datum: &Datum) -> Vec<Datum> {
     array(datum).elements.clone()
 }
 
-/// Returns the member that a key or a position names, as it was written.
+/// Returns the member with a key or a position, as written.
 fn member_of<'a>(json: &'a str, step: &Datum, pace: &mut Pace<'_>) -> Result<Option<&'a str>> {
     Ok(match (json_parts(json, pace)?, step) {
-        // Of equal keys the last one counts.
+        // Of equal keys the last one wins.
         (JsonParts::Object(pairs), Datum::Text(key)) => {
             pairs.into_iter().rev().find(|(name, _)| **name == **key).map(|(_, value)| value)
         }
@@ -172,12 +172,12 @@ pub(super) fn plain(json: Option<&str>, pace: &mut Pace<'_>) -> Result<Datum> {
     })
 }
 
-/// A part of a `jsonb`, in the form in which the value is there.
+/// A part of a `jsonb`, in its present form.
 #[derive(Clone, Copy)]
 enum Part<'a> {
     Tree(&'a Json),
     Stored(Stored<'a>),
-    /// There is no such part.
+    /// The part does not exist.
     Missing,
 }
 
@@ -228,7 +228,7 @@ impl<'a> Part<'a> {
     fn child(self, step: &Datum) -> Part<'a> {
         match step {
             Datum::Text(key) => self.get(key),
-            // A scalar is its own only element.
+            // A scalar is treated as an array of one element.
             Datum::Int4(0 | -1) if !self.is_container() => self,
             index => self.element(int4(index).into()),
         }
@@ -262,7 +262,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Appends the part as text; returns `false`, and has appended nothing, for NULL.
+    /// Appends the part as text; for NULL returns `false` and appends nothing.
     fn write(self, out: &mut Vec<u8>, pace: &mut Pace<'_>) -> Result<bool> {
         match self {
             Part::Missing | Part::Tree(Json::Null) => return Ok(false),
@@ -282,7 +282,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Appends the text of what `->>`, step by step, finds in a `jsonb`; returns `false` for NULL.
+/// Appends the text of a chain of `->` and a final `->>` on a `jsonb`; returns `false` for NULL.
 pub(crate) fn write_member<'a>(
     value: &Nested,
     steps: impl Iterator<Item = &'a Datum>,
@@ -293,7 +293,7 @@ pub(crate) fn write_member<'a>(
     steps.fold(Part::of_form(jsonb), |part, step| part.child(step)).write(out, pace)
 }
 
-/// Returns what `->`, step by step, finds in a `jsonb`; `None` for NULL.
+/// Returns the result of a chain of `->` on a `jsonb`; `None` for NULL.
 pub(crate) fn member_at<'a>(
     value: &Nested,
     steps: impl Iterator<Item = &'a Datum>,
@@ -307,7 +307,7 @@ pub(crate) fn member_at<'a>(
     })
 }
 
-/// Returns a value as text: a string as it is, `null` as NULL.
+/// Returns a value as text: strings without quotes, `null` as NULL.
 pub(super) fn written(json: Option<&Json>, pace: &mut Pace<'_>) -> Result<Datum> {
     match json {
         None | Some(Json::Null) => Ok(Datum::Null),
@@ -316,12 +316,12 @@ pub(super) fn written(json: Option<&Json>, pace: &mut Pace<'_>) -> Result<Datum>
     }
 }
 
-/// `?|` and `?&`: returns `decisive` once the look-up of a key has this result, and its negation if
-/// none has.
+/// Computes `?|` and `?&`: returns `decisive` if the look-up of any key has this result,
+/// otherwise its negation.
 fn has_keys(arguments: &[Datum], decisive: bool, context: &EvalContext) -> Result<Datum> {
     let (json, mut pace) = (&arguments[0], context.pace());
     let keys = array(&arguments[1]).elements.iter().filter_map(Datum::as_str);
-    // An array is searched once for all keys, an object by its order.
+    // An array is searched once for all keys; an object has sorted keys.
     let strings: Option<AHashSet<&str>> = match Part::of(json) {
         Part::Stored(stored) if stored.is_object() => None,
         _ => match jsonb(json) {
@@ -366,12 +366,12 @@ fn has_key(json: &Datum, key: &str) -> bool {
     }
 }
 
-/// `@>`: an array at the top contains what stands for itself, too.
+/// Computes `@>`: at the top level an array also contains a scalar.
 fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum> {
     let pace = &mut context.pace();
     let found = match (Part::of(outer), jsonb(inner)) {
         (Part::Stored(outer), Json::Object(pairs)) if outer.is_object() => {
-            // Of the members only those are wanted that the other has.
+            // Only the members of the inner object are read.
             let lacks = any(pairs, |(key, value)| match outer.get(key) {
                 Some(found) => Ok(!stored_contains(found, value, pace)?),
                 None => Ok(true),
@@ -388,7 +388,7 @@ fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum
     found.map(Datum::Bool)
 }
 
-/// The same within a value; of what is stored a tree is made only where it is needed.
+/// Computes `@>` within a value; decodes only the parts that it needs as a tree.
 fn stored_contains(outer: Stored<'_>, inner: &Json, pace: &mut Pace<'_>) -> Result<bool> {
     match inner {
         Json::String(text) => Ok(outer.as_text() == Some(text.as_bytes())),
@@ -397,7 +397,7 @@ fn stored_contains(outer: Stored<'_>, inner: &Json, pace: &mut Pace<'_>) -> Resu
     }
 }
 
-/// Returns whether something is true of an item.
+/// Returns whether `test` is true for an item.
 fn any<T>(items: &[T], mut test: impl FnMut(&T) -> Result<bool>) -> Result<bool> {
     for item in items {
         if test(item)? {

@@ -1,6 +1,6 @@
-//! `json` and `jsonb` made of values, and written in other ways.
+//! Construction of `json` and `jsonb` from values, and formatting functions.
 //!
-//! The binder passes the arguments of the `…_build_…` functions, which are of any types, through
+//! The binder converts the arguments of the `…_build_…` functions, which have any type, with
 //! `to_json` or `to_jsonb`.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::text::{self, JsonParts, check_json_escapes, json_parts, write_json_st
 
 const TEXTS: DataType = DataType::Array(&Text);
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("to_json", &[AnyElement], JsonType, |a, c| to_json(&a[0], "", c)).stable(),
     row("to_jsonb", &[AnyElement], Jsonb, |a, c| to_jsonb(&a[0], c).and_then(grown_jsonb)).stable(),
@@ -79,7 +79,7 @@ pub(super) fn jsonb_text(json: &Json, pace: &mut Pace<'_>) -> Result<String> {
     pace.text(out)
 }
 
-/// Returns the text of a value as strings of JSON have it: dates and times as ISO 8601 writes them.
+/// Returns the text of a value in a JSON string: dates and times are in ISO 8601 format.
 fn string_of(value: &Datum, context: &EvalContext) -> Result<String> {
     let mut style = context.style.clone();
     style.formats.style.date = datetime::DateStyle::Iso;
@@ -101,7 +101,7 @@ fn string_of(value: &Datum, context: &EvalContext) -> Result<String> {
     Ok(written)
 }
 
-/// Returns whether a value is a number, `true` or `false` in JSON; the text of it, if so.
+/// Returns the text of a value that is a number or boolean in JSON; `None` for others.
 fn bare(value: &Datum, context: &EvalContext) -> Result<Option<String>> {
     Ok(match value {
         Datum::Bool(value) => Some(value.to_string()),
@@ -118,7 +118,7 @@ fn bare(value: &Datum, context: &EvalContext) -> Result<Option<String>> {
     })
 }
 
-/// Writes values as JSON has them.
+/// Writer of values as JSON.
 struct Writer<'a> {
     context: &'a EvalContext,
     pace: Pace<'a>,
@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
         self.pace.append(&mut self.out, text.as_bytes())
     }
 
-    /// Writes a value; `line` stands between the elements of an array.
+    /// Writes a value; `line` separates the elements of an array.
     fn value(&mut self, value: &Datum, line: &str) -> Result<()> {
         self.pace.step(&mut self.out, 1)?;
         match value {
@@ -206,7 +206,7 @@ fn to_json(value: &Datum, line: &str, context: &EvalContext) -> Result<Datum> {
     writer.text().map(json_datum)
 }
 
-/// Returns a record as the text of a JSON object; `line` stands between its fields.
+/// Returns a record as the text of a JSON object; `line` separates its fields.
 pub(super) fn json_of_record(record: &Record, line: &str, context: &EvalContext) -> Result<String> {
     let mut writer = Writer::new(context);
     writer.record(record, line)?;
@@ -217,14 +217,14 @@ pub(super) fn json_of_record(record: &Record, line: &str, context: &EvalContext)
 ///
 /// # Errors
 ///
-/// `57014` if the flag is set during what takes long.
+/// `57014` if the interrupt flag is set during a long conversion.
 pub(crate) fn json_of(value: &Datum, context: &EvalContext) -> Result<String> {
     let mut writer = Writer::new(context);
     writer.value(value, "")?;
     writer.text()
 }
 
-/// Returns the JSON of a value, as `to_jsonb` makes it.
+/// Returns the `jsonb` of a value, as `to_jsonb` makes it.
 ///
 /// # Errors
 ///
@@ -233,11 +233,11 @@ pub(crate) fn jsonb_of(value: &Datum, context: &EvalContext) -> Result<Json> {
     to_jsonb(value, context)
 }
 
-/// Returns a value as the key of an object, which is text; NULL stays.
+/// Returns a value as the key of an object, which is text; NULL for NULL.
 ///
 /// # Errors
 ///
-/// 22023 for values made of values.
+/// 22023 for arrays, JSON and records.
 pub(crate) fn json_key(value: &Datum, context: &EvalContext) -> Result<Datum> {
     match value {
         Datum::Null => Ok(Datum::Null),
@@ -290,7 +290,7 @@ fn array_jsonb(
     Ok(Json::Array(parts))
 }
 
-/// Returns the text of a part, `null` for NULL.
+/// Returns the JSON text of an argument, `null` for NULL.
 fn part(datum: &Datum) -> &str {
     match datum {
         Datum::Null => "null",
@@ -442,7 +442,7 @@ fn jsonb_object(pairs: &TextPairs<'_>, context: &EvalContext) -> Result<Datum> {
     Json::object_at(members, &mut pace).map(jsonb_datum)
 }
 
-/// Writes a `json` without the fields of objects that are null, and without blanks.
+/// Writes a `json` without null fields of objects and without blanks.
 fn strip_text(json: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     pace.step(out, 1)?;
     match json_parts(json, pace)? {

@@ -1,4 +1,4 @@
-//! `jsonb`: joining, removing, setting and inserting.
+//! Modification of `jsonb`: concatenation, deletion, replacement and insertion.
 
 use ahash::AHashSet;
 
@@ -10,12 +10,12 @@ use crate::datatype::DataType::{self, Bool, Int4, Jsonb, Text};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result, sqlstate};
 
-/// Steps of a [`Pace`](crate::pieces::Pace) that an item of a document counts for.
+/// Cost of an item of a document in steps of a [`Pace`](crate::pieces::Pace).
 const ITEM_STEPS: usize = 32;
 
 const TEXTS: DataType = DataType::Array(&Text);
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("||", &[Jsonb, Jsonb], Jsonb, |a, _| grown_jsonb(joined(jsonb(&a[0]), jsonb(&a[1])))),
     row("-", &[Jsonb, Text], Jsonb, |a, c| without_keys(jsonb(&a[0]), &[text(&a[1])], c)),
@@ -47,8 +47,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .named(&["jsonb_in", "path", "replacement", "insert_after"]),
 ];
 
-/// Joins two objects, of whose equal keys the second one's count, or two arrays. What is no array
-/// beside one is taken for its only element.
+/// Concatenates two objects, where the second one's keys win, or two arrays. A value that is not
+/// an array is treated as an array of one element.
 fn joined(left: &Json, right: &Json) -> Json {
     if let (Json::Object(left), Json::Object(right)) = (left, right) {
         return Json::object(left.iter().chain(right).cloned().collect());
@@ -105,13 +105,13 @@ fn without_element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }
 }
 
-/// Returns the place of an index that may count from the end.
+/// Returns the position of an index that may count from the end.
 fn place(index: i64, length: usize) -> Option<usize> {
     let index = if index < 0 { index + length as i64 } else { index };
     usize::try_from(index).ok().filter(|index| *index < length)
 }
 
-/// Refuses arrays of several dimensions.
+/// Rejects arrays of several dimensions.
 fn check_list(datum: &Datum) -> Result<()> {
     match array(datum).dimensions.len() {
         0 | 1 => Ok(()),
@@ -119,7 +119,7 @@ fn check_list(datum: &Datum) -> Result<()> {
     }
 }
 
-/// Returns the steps of a path; one that is NULL may not be reached.
+/// Returns the steps of a path; NULL steps are an error only if they are reached.
 fn steps(datum: &Datum) -> Vec<Option<&str>> {
     array(datum).elements.iter().map(Datum::as_str).collect()
 }
@@ -137,28 +137,28 @@ fn without_path(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     change(json, &steps, 0, &mut |_| Ok(Change::Remove)).map(jsonb_datum)
 }
 
-/// What becomes of the place that a path names.
+/// The change at the end of a path.
 enum Change {
     Remove,
     Put(Json),
-    /// Beside what is there, in an array.
+    /// Inserts next to the existing element of an array.
     Before(Json),
     After(Json),
     Keep,
 }
 
-/// What there is at the place.
+/// The target at the end of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// A value, in an array or in an object.
+    /// An existing value, in an array or in an object.
     Element,
     Field,
-    /// Nothing: a new field, or an element before or behind all others.
+    /// A new field, or an element before or after all others.
     NewField,
     NewElement,
 }
 
-/// Returns a value with a change at the end of a path; unchanged if it leads nowhere.
+/// Returns a value with a change at the end of a path; unchanged if the path does not exist.
 fn change(
     json: &Json,
     steps: &[Option<&str>],
@@ -254,7 +254,7 @@ fn set(arguments: &[Datum], create: bool) -> Result<Datum> {
     change(json, &steps, 0, decide).and_then(grown_jsonb)
 }
 
-/// As `jsonb_set`, but for what becomes of a NULL.
+/// As `jsonb_set`, with the treatment of NULL as an argument.
 fn set_lax(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let create = arguments.get(3).map_or(Some(true), Datum::as_bool);
     let (false, false, Some(create)) = (arguments[0].is_null(), arguments[1].is_null(), create)

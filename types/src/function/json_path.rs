@@ -1,4 +1,4 @@
-//! The functions and operators of `jsonpath`: what they make of what a search finds.
+//! SQL functions and operators of `jsonpath`.
 
 use super::argument::{bool_of, json_path, jsonb, jsonb_datum};
 use super::json_path_search::{Executor, Status};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The names of the parameters.
 pub(super) const NAMES: &[&str] = &["target", "path", "vars", "silent"];
 
-/// The functions of a name: without variables, with them, and with `silent`.
+/// The overloads of a name: without variables, with variables, and with `silent`.
 macro_rules! family {
     ($name:literal, $result:expr, $implementation:expr) => {
         [
@@ -43,7 +43,7 @@ macro_rules! family {
     };
 }
 
-/// Returns the rows of this family.
+/// Returns the function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let families = [
         family!("jsonb_path_exists", Bool, exists),
@@ -67,7 +67,7 @@ pub(super) fn functions() -> Vec<Row> {
     rows
 }
 
-/// Returns the arguments of an operator as those of a function that is silent.
+/// Returns the arguments of an operator as those of a function call with `silent`.
 fn silent(arguments: &[Datum]) -> Vec<Datum> {
     vec![arguments[0].clone(), arguments[1].clone(), Datum::Null, Datum::Bool(true)]
 }
@@ -100,7 +100,7 @@ fn query_first(arguments: &[Datum], context: &EvalContext, zoned: bool) -> Resul
     Ok(found.into_iter().next().map_or(Datum::Null, jsonb_datum))
 }
 
-/// Returns all values that a path finds: `jsonb_path_query`.
+/// Returns all values that match a path: `jsonb_path_query`.
 pub(super) fn query(arguments: &[Datum], context: &EvalContext, zoned: bool) -> Result<Vec<Json>> {
     run(arguments, context, zoned, true).map(|(_, found)| found)
 }
@@ -109,7 +109,7 @@ fn is_silent(arguments: &[Datum]) -> bool {
     arguments.get(3).is_some_and(bool_of)
 }
 
-/// Computes a path; the values only if they are `wanted`.
+/// Evaluates a path; collects the values only if they are `wanted`.
 fn run(
     arguments: &[Datum],
     context: &EvalContext,

@@ -1,10 +1,10 @@
-//! `jsonpath` computed over a `jsonb`.
+//! Evaluation of `jsonpath` over a `jsonb`.
 //!
-//! What an item finds goes on to the next one of its chain, value by value, so that a search that
-//! needs one value ends with it: errors behind it do not show. Predicates catch the errors of what
-//! they compare and are unknown then ([`predicate`]).
+//! Each value that an item finds is passed to the next item of its chain before the next value is
+//! searched, so that a search that needs one value stops at the first, and later errors are not
+//! raised. Predicates catch the errors of their operands and are then unknown ([`predicate`]).
 //!
-//! The `id` of `.keyvalue()` is the number of the object among those of the document, from 0.
+//! The `id` of `.keyvalue()` is the index of the object among those of the document, from 0.
 //!
 //! Source: PostgreSQL's `jsonpath_exec.c`.
 
@@ -22,16 +22,16 @@ use crate::numeric::Numeric;
 use crate::pieces::Pace;
 use crate::text;
 
-/// How a search ended.
+/// Outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Found,
     Nothing,
-    /// With an error that is passed over.
+    /// With a suppressed error.
     Error,
 }
 
-/// What a predicate is; `None` is unknown.
+/// The value of a predicate; `None` is unknown.
 type Truth = Option<bool>;
 
 type Found<'f, 'a> = Option<&'f mut Vec<Value<'a>>>;
@@ -39,24 +39,24 @@ type Found<'f, 'a> = Option<&'f mut Vec<Value<'a>>>;
 pub(super) struct Executor<'a> {
     pub(super) path: &'a JsonPath,
     pub(super) root: &'a Json,
-    /// `None` for operators, which take none.
+    /// `None` for operators, which have no variables.
     pub(super) variables: Option<&'a Json>,
     /// `@`
     pub(super) current: Value<'a>,
-    /// The size of the array whose subscripts are computed, for `last`.
+    /// The size of the array whose subscripts are being evaluated, for `last`.
     pub(super) array_size: Option<usize>,
-    /// Whether structural errors are passed over.
+    /// Structural errors are suppressed.
     pub(super) passes_structure: bool,
-    /// Whether errors are raised, not noted.
+    /// Errors are raised, not returned as [`Status::Error`].
     pub(super) throws: bool,
-    /// Whether the session's time zone may be used.
+    /// The session's time zone may be used.
     pub(super) zoned: bool,
     pub(super) context: &'a EvalContext,
-    /// Counts items; a cancellation ends the search, also where errors are passed over.
+    /// Interrupt check per item; a cancellation ends the search even if errors are suppressed.
     pub(super) pace: Pace<'a>,
 }
 
-/// Steps of a [`Pace`] that an item with a value counts for.
+/// Cost of an item with a value in steps of a [`Pace`].
 const ITEM_STEPS: usize = 1_024;
 
 fn structure(code: &'static str, message: impl Into<String>) -> Error {
@@ -64,17 +64,17 @@ fn structure(code: &'static str, message: impl Into<String>) -> Error {
 }
 
 impl<'a> Executor<'a> {
-    /// Raises an error, or notes it.
+    /// Raises an error, or returns it as a status.
     fn fail(&self, error: Error) -> Result<Status> {
         if self.throws { Err(error) } else { Ok(Status::Error) }
     }
 
-    /// Raises an error of structure, which lax paths pass over.
+    /// Raises a structural error, which lax mode suppresses.
     fn misfit(&self, error: Error) -> Result<Status> {
         if self.passes_structure { Ok(Status::Nothing) } else { self.fail(error) }
     }
 
-    /// Computes an item and what follows it; arrays are unwrapped where the path is lax.
+    /// Evaluates an item and the rest of its chain; lax mode unwraps arrays.
     pub(super) fn item(
         &mut self,
         item: &'a Item,
@@ -84,7 +84,8 @@ impl<'a> Executor<'a> {
         self.target(item, value, self.path.lax, found)
     }
 
-    /// Goes on to the next item with a value, which is found if there is none.
+    /// Evaluates the next item of a chain for a value; at the end of the chain the value is a
+    /// result.
     fn next(&mut self, item: &'a Item, value: &Value<'a>, found: Found<'_, 'a>) -> Result<Status> {
         match (&item.next, found) {
             (Some(next), found) => self.item(next, value, found),
@@ -96,7 +97,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Does the same with each element of an array.
+    /// Evaluates `each` for the elements of an array.
     fn elements(
         &mut self,
         value: &Value<'a>,
@@ -138,7 +139,7 @@ impl<'a> Executor<'a> {
             Kind::String(text) => self.constant(item, || Json::String(text.clone().into()), found),
             Kind::Variable(name) => {
                 let variable = match self.variables {
-                    // An operator has none.
+                    // An operator has no variables.
                     None => &Json::Null,
                     Some(variables) => variables.get(name).ok_or_else(|| {
                         let message = format!("could not find jsonpath variable \"{name}\"");
@@ -347,7 +348,7 @@ impl<'a> Executor<'a> {
         Ok(status)
     }
 
-    /// Returns the value of a subscript; `None` for an error that is noted.
+    /// Returns the value of a subscript; `None` for a suppressed error.
     fn subscript(&mut self, item: &'a Item, value: &Value<'a>) -> Result<Option<i64>> {
         let mut values = Vec::new();
         if self.item(item, value, Some(&mut values))? == Status::Error {
@@ -389,7 +390,7 @@ impl<'a> Executor<'a> {
         Ok(status)
     }
 
-    /// Does something with errors of structure passed over.
+    /// Runs `work` with structural errors suppressed.
     fn passing<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.passes_structure, true);
         let done = work(self);
@@ -499,8 +500,7 @@ impl<'a> Executor<'a> {
         Ok(status)
     }
 
-    /// Computes an item; arrays among what it finds are replaced by their elements if the path is
-    /// lax.
+    /// Evaluates an item; in lax mode arrays among its results are replaced by their elements.
     fn unwrapped(
         &mut self,
         item: &'a Item,

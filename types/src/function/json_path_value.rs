@@ -1,4 +1,4 @@
-//! The values that a `jsonpath` finds: parts of the document, values made on the way, and moments.
+//! Values of `jsonpath` evaluation: parts of the document, computed values, and datetimes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,16 +15,16 @@ use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
 
-/// See the module.
+/// A value during the evaluation of a path.
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
     /// JSON; borrowed if it is part of the document or of a variable.
     Json(Cow<'a, Json>),
-    /// What `.datetime()` makes.
+    /// A result of `.datetime()`.
     Moment {
         /// A date, time or timestamp.
         datum: Datum,
-        /// Of a `timestamptz`, the offset that it was written with, in seconds east.
+        /// For `timestamptz`, the offset in its text, in seconds east.
         offset: i32,
     },
 }
@@ -71,7 +71,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns parts of this value, borrowed from where it is borrowed from.
+    /// Returns parts of this value, borrowed if this value is borrowed.
     fn parts(&self, of: fn(&Json) -> Vec<&Json>) -> Vec<Value<'a>> {
         match self {
             Value::Json(Cow::Borrowed(json)) => of(json).into_iter().map(Value::of).collect(),
@@ -99,12 +99,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns what an array or an object holds.
+    /// Returns the elements of an array or the values of an object.
     pub(super) fn children(&self) -> Vec<Value<'a>> {
         self.members().unwrap_or_else(|| self.elements())
     }
 
-    /// Returns the values of an object; `None` if this is none.
+    /// Returns the values of an object; `None` if this is not an object.
     pub(super) fn members(&self) -> Option<Vec<Value<'a>>> {
         matches!(self.json(), Some(Json::Object(_))).then(|| {
             self.parts(|json| match json {
@@ -114,7 +114,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the value of a key, if it is there; `None` if this is no object.
+    /// Returns the value of a key, if it exists; `None` if this is not an object.
     pub(super) fn member(&self, key: &str) -> Option<Option<Value<'a>>> {
         match self {
             Value::Json(Cow::Borrowed(json @ Json::Object(_))) => {
@@ -135,7 +135,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number of an object among all of the document, from 0; -1 if it is not of it.
+    /// Returns the index of an object among all objects of the document, from 0; -1 if it is not
+    /// part of it.
     pub(super) fn id_in(&self, root: &Json) -> i64 {
         fn look(json: &Json, wanted: &Json, seen: &mut i64) -> bool {
             match json {
@@ -157,7 +158,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns what `.type()` says.
+    /// Returns the result of `.type()`.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Value::Json(json) => match json.as_ref() {
@@ -180,7 +181,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Returns the ISO 8601 text of a moment.
+/// Returns the ISO 8601 text of a datetime.
 fn written(datum: &Datum, offset: i32) -> String {
     let style = TextStyle { time_zone: TimeZone::fixed(offset), ..TextStyle::default() };
     let mut out = Vec::new();
@@ -213,12 +214,12 @@ pub(super) fn compare_strings(left: &str, right: &str) -> Ordering {
     left.encode_utf16().cmp(right.encode_utf16())
 }
 
-/// Compares moments; unknown if they are a time and a date. Where one has a zone and the other has
-/// none, the session's zone is used if there is a context.
+/// Compares datetimes; unknown for a time and a date. If only one has a time zone, the session's
+/// zone is used, if there is a context.
 ///
 /// # Errors
 ///
-/// 0A000 if a zone is needed and may not be used.
+/// 0A000 if a time zone is needed and may not be used.
 pub(super) fn compare_moments(
     left: &Datum,
     right: &Datum,
@@ -253,7 +254,7 @@ pub(super) fn compare_moments(
         let cast = |datum: &Datum| cast::cast(datum, type_of(datum), common.into(), true, context);
         return Ok(Some(cast(left)?.compare(&cast(right)?)));
     }
-    // Moments beyond the range of the other type are before or behind all of its values.
+    // Values beyond the range of the other type sort before or after all of its values.
     compare_across(left, right, context).map(Some)
 }
 
@@ -261,11 +262,11 @@ fn not_recognized(what: &str, string: &str) -> Error {
     Error::new("22031", format!("{what} format is not recognized: \"{string}\""))
 }
 
-/// Reads the moment that a string holds, by a template or in ISO's form.
+/// Parses the datetime in a string, by a template or in ISO format.
 ///
 /// # Errors
 ///
-/// 22031 if the value is no string or holds none.
+/// 22031 if the value is not a string or not a datetime.
 pub(super) fn moment<'a>(value: &Value<'_>, template: Option<&str>) -> Result<Value<'a>> {
     let Some(string) = value.string() else {
         let message = "jsonpath item method .datetime() can only be applied to a string";
@@ -280,13 +281,13 @@ pub(super) fn moment<'a>(value: &Value<'_>, template: Option<&str>) -> Result<Va
     }
 }
 
-/// Reads a string by a template; the fields of the template say which type it is of.
+/// Parses a string by a template, whose fields determine the type.
 fn by_template<'a>(string: &str, template: &str) -> Result<Value<'a>> {
     let (datum, offset) = standard(string, template)?;
     Ok(Value::Moment { datum, offset })
 }
 
-/// Reads `yyyy-mm-dd`, `hh:mm:ss[.ffffff]`, or both, with an offset behind a time.
+/// Parses `yyyy-mm-dd`, `hh:mm:ss[.ffffff]`, or both, with an offset after a time.
 fn iso<'a>(string: &str) -> Option<Value<'a>> {
     let (date, clock) = match string.find(['T', ' ']) {
         Some(at) if string[..at].contains('-') => (Some(&string[..at]), Some(&string[at + 1..])),

@@ -1,10 +1,9 @@
-//! Rows from JSON: `json_populate_record`, `json_to_record` and their kin.
+//! Rows from JSON: `json_populate_record`, `json_to_record` and related functions.
 //!
-//! The binder calls ` populate` with a record in front that describes the fields, the row that
-//! gives what the JSON does not have, and the JSON; ` populate all` likewise makes an array of the
-//! rows of a JSON array.
+//! The binder calls ` populate` with a record that describes the fields, the row with the default
+//! values, and the JSON; ` populate all` makes an array of the rows of a JSON array.
 //!
-//! Source: PostgreSQL's `populate_record_field` and what is around it (jsonfuncs.c).
+//! Source: PostgreSQL's `populate_record_field` and related functions (jsonfuncs.c).
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::text::{self, JsonParts, TextStyle, check_json_escapes, json_parts};
 
 const RECORDS: DataType = DataType::Array(&RecordType);
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
         match Source::of(&a[2]) {
@@ -42,14 +41,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
         .stable(),
 ];
 
-/// A JSON value of either type.
+/// A `json` or `jsonb` value.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Json(&'a str),
     Jsonb(&'a Json),
 }
 
-/// What a JSON value is.
+/// Kind of a JSON value.
 enum Kind<'a> {
     Null,
     String,
@@ -94,7 +93,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the values of an object by key; of several of one key the last.
+    /// Returns the values of an object by key; of equal keys the last one wins.
     fn members(self, keys: &[&str], style: &TextStyle) -> Result<Vec<Option<Source<'a>>>> {
         match self {
             Source::Json(text) => {
@@ -115,7 +114,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the text of the value, a string without its quotes.
+    /// Returns the text of the value, strings without quotes.
     fn plain(self, style: &TextStyle) -> Result<Datum> {
         let mut pace = Pace::new(&style.interrupt);
         match self {
@@ -134,7 +133,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where a value is, for hints.
+/// Location of a value, for hints.
 struct Place<'a> {
     key: &'a str,
     subscripts: Vec<usize>,
@@ -147,7 +146,7 @@ fn described(datum: &Datum) -> Result<&Record> {
     }
 }
 
-/// Returns the row that an object describes.
+/// Returns the row of a JSON object.
 fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle) -> Result<Datum> {
     let description = described(description)?;
     let call = |what: &str| invalid_parameter(format!("cannot call populate_composite on {what}"));
@@ -189,7 +188,8 @@ fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle
     Ok(Datum::Nested(Nested::Record(Arc::new(made))))
 }
 
-/// Returns what JSON describes; of a row, fields that the JSON lacks are those of the row `before`.
+/// Converts a JSON value to a type; fields of a row that the JSON lacks come from the row
+/// `before`.
 fn value(
     json: Source<'_>,
     to: SqlType,
@@ -219,13 +219,13 @@ fn value(
     if to.modifier < 0 { Ok(value) } else { modifier::apply(value, to, false) }
 }
 
-/// The elements of an array that is read.
+/// The elements of an array during conversion.
 #[derive(Default)]
 struct Elements {
     values: Vec<Datum>,
-    /// Lengths of the levels, as the first of each says.
+    /// Length of each dimension, from its first array.
     lengths: Vec<usize>,
-    /// The level that values stand on, once it is known.
+    /// The nesting level of the elements, once it is known.
     deepest: Option<usize>,
 }
 
@@ -289,8 +289,7 @@ fn ragged() -> Error {
         .with_detail("Multidimensional arrays must have sub-arrays with matching dimensions.")
 }
 
-/// Returns the rows that an array of objects describes; the last argument is the name of the
-/// function that was called.
+/// Returns the rows of an array of objects; the last argument is the name of the called function.
 fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Some(json) = Source::of(&arguments[2]) else { return Ok(Datum::Null) };
     let function = arguments[3].as_str().unwrap_or_default();

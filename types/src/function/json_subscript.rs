@@ -1,9 +1,8 @@
-//! `jsonb` with what subscripts name replaced: `SET j['a'][1] = …`.
+//! Assignment to `jsonb` subscripts: `SET j['a'][1] = …`.
 //!
-//! The binder makes the calls; their name has blanks, so that no statement can name it. A
-//! replaced place is made where there is none, and so is all that leads to it. Source:
-//! PostgreSQL's `jsonbsubs.c`, and `setPath` with `JB_PATH_FILL_GAPS`. Reading is
-//! `jsonb_extract_path`.
+//! The binder makes the calls; their name has blanks, so that no statement can call it. A missing
+//! target is created, with all missing parents. Source: PostgreSQL's `jsonbsubs.c`, and `setPath`
+//! with `JB_PATH_FILL_GAPS`. Reading is `jsonb_extract_path`.
 
 use std::sync::Arc;
 
@@ -15,13 +14,13 @@ use crate::datatype::DataType::{Bool, Jsonb, Text};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result, sqlstate};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] =
     &[row("jsonb with element", &[Jsonb, Jsonb, Bool, Text], Jsonb, with_element)
         .variadic()
         .takes_null()];
 
-/// `(value, new, whether the first subscript is a number, subscripts…)`
+/// Arguments: `(value, new, whether the first subscript is a number, subscripts…)`
 fn with_element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if arguments[3..].iter().any(Datum::is_null) {
         let message = "jsonb subscript in assignment must not be null";
@@ -40,7 +39,7 @@ fn with_element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     grown_jsonb(replaced(old, &steps, 0, new)?)
 }
 
-/// Returns a value with another at the end of a path.
+/// Returns a value with `new` at the end of a path.
 fn replaced(json: Json, steps: &[&str], depth: usize, new: Json) -> Result<Json> {
     let (step, last) = (steps[depth], depth + 1 == steps.len());
     let inner = |old: Option<Json>, new: Json| match old {
@@ -76,7 +75,7 @@ fn replaced(json: Json, steps: &[&str], depth: usize, new: Json) -> Result<Json>
     }
 }
 
-/// The longest array that a subscript makes; PostgreSQL's limit of elements.
+/// Maximum length of an array created by a subscript; PostgreSQL's limit of elements.
 const MOST_ELEMENTS: usize = 0x0fff_ffff;
 
 fn array_place(step: &str, depth: usize, length: usize) -> Result<usize> {
@@ -98,7 +97,7 @@ fn array_place(step: &str, depth: usize, length: usize) -> Result<usize> {
     Ok(place)
 }
 
-/// Returns the value that has another at the end of a path, and nothing else.
+/// Returns a value that contains only `new` at the end of a path.
 fn path_to(steps: &[&str], new: Json) -> Json {
     steps.iter().rev().fold(new, |value, step| match step.parse::<i32>() {
         Ok(index) => {

@@ -1,8 +1,8 @@
 //! `LIKE` and `ILIKE`.
 //!
-//! A pattern is analysed once ([`LikePattern`]); most are a prefix, a suffix, a piece or the whole
-//! of the string, and need no matching of single characters. The others are matched by going back
-//! to the last `%` only, which is linear in practice.
+//! A pattern is analysed once ([`LikePattern`]); most patterns are a prefix, a suffix, a
+//! substring or the whole string, and need no matching of single characters. The others are
+//! matched with backtracking to the last `%` only, which is linear in practice.
 
 use memchr::memmem::Finder;
 
@@ -20,7 +20,7 @@ const fn shape(negated: bool, ignore_case: bool) -> Shape {
     Shape::Like { negated, ignore_case }
 }
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("~~", &[Text, Text], Bool, like).shaped(shape(false, false)),
     row("~~", &[Name, Text], Bool, like).shaped(shape(false, false)),
@@ -65,7 +65,7 @@ fn ilike(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     matches_bytes(string, pattern, Unit::Character, &mut pace).map(Datum::Bool)
 }
 
-/// Returns a string, however long, in lower case.
+/// Returns a string of any length in lower case.
 fn lowered(string: &str, pace: &mut Pace<'_>) -> Result<String> {
     match string.len() < PIECE {
         true => Ok(lower(string)),
@@ -84,14 +84,14 @@ fn negate(found: Datum) -> Datum {
     }
 }
 
-/// A pattern made ready for many strings.
+/// A pattern that was analysed for matching many strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LikePattern {
     form: Form,
     ignore_case: bool,
 }
 
-/// What a pattern asks for.
+/// Form of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     /// No wildcard.
@@ -102,7 +102,7 @@ enum Form {
     Suffix(Vec<u8>),
     /// `%abc%`
     Piece(Vec<u8>),
-    /// The pattern itself.
+    /// Other patterns.
     General(Vec<u8>),
 }
 
@@ -117,7 +117,7 @@ impl LikePattern {
     ///
     /// # Errors
     ///
-    /// `22025` if matching comes to an escape character with nothing after it; `57014` at a look.
+    /// `22025` if matching reaches an escape character at the end of the pattern; `57014`.
     pub fn matches(&self, string: &[u8], pace: &mut Pace<'_>) -> Result<bool> {
         if !self.ignore_case {
             return self.form.matches(string, pace);
@@ -130,8 +130,8 @@ impl LikePattern {
         self.form.matches(lowered.as_bytes(), pace)
     }
 
-    /// Returns which of some strings match, if all it takes is to compare their bytes and these are
-    /// not so many that the flag must be looked at.
+    /// Returns for each string whether it matches, if that only needs byte comparisons and the
+    /// strings are short enough to omit interrupt checks.
     pub fn match_all(&self, strings: &BytesVector) -> Option<Vec<bool>> {
         if self.ignore_case || strings.bytes.len() > 8 * PIECE {
             return None;
@@ -153,8 +153,8 @@ fn compare_all(strings: &BytesVector, matches: impl Fn(&[u8]) -> bool) -> Vec<bo
     strings.iter().map(matches).collect()
 }
 
-/// Returns in which of some strings a piece is found, by one search through all of them: both are
-/// UTF-8, so that bytes that are found are characters.
+/// Returns for each string whether it contains a substring, with one search through all of them.
+/// Both are UTF-8, so matching bytes are matching characters.
 fn find_in_all(strings: &BytesVector, piece: &[u8]) -> Vec<bool> {
     let finder = Finder::new(piece);
     let mut found = vec![false; strings.len()];
@@ -167,7 +167,7 @@ fn find_in_all(strings: &BytesVector, piece: &[u8]) -> Vec<bool> {
             found[row] = true;
             from = row_end;
         } else {
-            // It goes on in the next string.
+            // The match extends into the next string.
             from = start + 1;
         }
     }
@@ -203,7 +203,7 @@ impl Head {
     }
 }
 
-/// Returns the first eight bytes as a number, zeros where there are not so many.
+/// Returns the first eight bytes as a number, zero-padded.
 fn first_bytes(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
         Some(first) => u64::from_le_bytes(*first),
@@ -243,14 +243,14 @@ impl Form {
     }
 }
 
-/// What `_` stands for.
+/// Unit matched by `_`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,
     Character,
 }
 
-/// Returns the bytes of the character that begins at `at`.
+/// Returns the length of the character that begins at `at`.
 fn width(string: &[u8], at: usize, unit: Unit) -> usize {
     match (unit, string[at]) {
         (Unit::Byte, _) | (_, 0..0xc0) => 1,
@@ -263,7 +263,8 @@ fn width(string: &[u8], at: usize, unit: Unit) -> usize {
 /// Matches a string against a pattern with `%`, `_` and `\`.
 fn matches_bytes(string: &[u8], pattern: &[u8], unit: Unit, pace: &mut Pace<'_>) -> Result<bool> {
     let (mut s, mut p) = (0, 0);
-    // Where to go on after a mismatch: behind the last `%`, with one more character under it.
+    // Restart position after a mismatch: after the last `%`, with one more character matched by
+    // it.
     let mut retry: Option<(usize, usize)> = None;
     while s < string.len() {
         pace.spend(1)?;
@@ -311,7 +312,7 @@ fn dangling_escape() -> Error {
     Error::new("22025", "LIKE pattern must not end with escape character")
 }
 
-/// Rewrites a pattern with another escape character, or none, into one that uses the backslash.
+/// Rewrites a pattern with another escape character, or none, to one with the backslash.
 fn like_escape(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let (pattern, escape) = (text(&arguments[0]), text(&arguments[1]));
     let mut characters = escape.chars();
@@ -374,7 +375,7 @@ mod tests {
         let strings = ["", "a", "ab", "abc", "abcdefg", "abcdefgh", "abcdefghi", "é", "aé", "b"];
         let mut values = BytesVector::default();
         strings.iter().for_each(|string| values.push(string.as_bytes()));
-        // Some pieces begin in one string and end in the next.
+        // Some substrings begin in one string and end in the next.
         for pattern in [
             "",
             "a",

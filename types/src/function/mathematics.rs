@@ -13,7 +13,7 @@ use crate::numeric as decimal;
 use crate::pieces::Pace;
 use crate::text;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("ceil", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).ceil()))),
     row("ceil", &[Numeric], Numeric, |a, _| Ok(Datum::Numeric(numeric(&a[0]).ceil()))),
@@ -102,7 +102,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("width_bucket", &[Numeric, Numeric, Numeric, Int4], Int4, width_bucket_numeric),
 ];
 
-/// Returns a number of digits; NULL for what has none.
+/// Returns a number of digits; NULL for infinities and NaN.
 fn finite_scale(arguments: &[Datum], scale: fn(&decimal::Numeric) -> u32) -> Datum {
     match numeric(&arguments[0]) {
         value if value.is_finite() => Datum::Int4(scale(value).cast_signed()),
@@ -223,7 +223,7 @@ fn numeric_lcm(
     Ok(shares.checked_mul(right, pace)?.abs().with_scale(scale))
 }
 
-/// `n!`. The largest that fits a numeric is that of 32177.
+/// Computes `n!`. The maximum n that fits a numeric is 32177.
 fn factorial(n: i64, pace: &mut Pace<'_>) -> Result<decimal::Numeric> {
     let out_of_range = |message: &str| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
     if n < 0 {
@@ -265,7 +265,7 @@ fn width_bucket_numeric(arguments: &[Datum], context: &EvalContext) -> Result<Da
     Ok(Datum::Int4(bucket.min(count - 1) + 1))
 }
 
-/// Returns how many of some thresholds, which ascend, a value has reached.
+/// Returns the number of ascending thresholds that a value has reached.
 fn bucket_of(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     let thresholds = array(&arguments[1]);
     if thresholds.dimensions.len() > 1 {
@@ -318,7 +318,7 @@ fn width_bucket(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if beyond {
         return count.checked_add(1).map(Datum::Int4).ok_or_else(int4_range);
     }
-    // In PostgreSQL's order, so that rounding agrees.
+    // In PostgreSQL's order of operations, so that rounding agrees.
     let bucket = f64::from(count) * (operand - low) / (high - low) + 1.0;
     Ok(Datum::Int4(bucket as i32))
 }

@@ -1,14 +1,14 @@
-//! Functions and operators: what there is, which types they take, and how to call one.
+//! Functions and operators: their signatures and implementations.
 //!
-//! Operators are functions with a symbol for a name. The binder resolves a name and argument types
-//! to one [`FunctionId`] by PostgreSQL's rules, which need nothing but the [`Signature`]s of that
-//! name; evaluation calls the implementation behind the id.
+//! Operators are functions with a symbol as their name. The binder resolves a name and argument
+//! types to one [`FunctionId`] by PostgreSQL's rules, which depend only on the [`Signature`]s of
+//! that name; evaluation calls the implementation of the id.
 //!
 //! The overloads are those of PostgreSQL's `pg_proc` and `pg_operator` for the types that bennu
-//! has. One module for each family; each lists its functions in a table with the implementations
-//! beside it. The families' tables become one, sorted by name, at the first use.
+//! has. There is one module for each family of functions, with a table of its functions and their
+//! implementations. The tables are merged into one, sorted by name, at the first use.
 //!
-//! Polymorphic and keyword-shaped functions are spelled for the binder like this:
+//! The binder calls polymorphic and keyword-like functions as follows:
 //!
 //! * `concat`, `concat_ws`, `format`: variadic over `text`; the binder casts the arguments.
 //! * `greatest`, `least`: one overload for each type, variadic, NULLs skipped.
@@ -16,8 +16,8 @@
 //!   `position(a in b)` is `position(b, a)`; `trim(…)` is `btrim`, `ltrim` or `rtrim`.
 //! * The keywords `current_date`, `current_timestamp`, `localtime` and `localtimestamp` are
 //!   functions of that name, with the precision as optional argument.
-//! * `x like y escape e` is `x ~~ like_escape(y, e)`; `x similar to y` is `x ~
-//!   similar_to_escape(y)`.
+//! * `x like y escape e` is `x ~~ like_escape(y, e)`; `x similar to y` is
+//!   `x ~ similar_to_escape(y)`.
 
 mod argument;
 mod arithmetic;
@@ -95,19 +95,19 @@ pub(crate) use json_build::{json_key, json_of, jsonb_of};
 pub use like::LikePattern;
 pub use quoting::quote_ident;
 
-/// One implementation: its index in the table of all functions. Not stable across versions, so it
+/// Index of an implementation in the table of all functions. It differs between versions, so it
 /// is never stored: the catalog stores SQL text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionId(pub u16);
 
-/// When the result may change for the same arguments.
+/// Volatility of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Volatility {
-    /// Never.
+    /// The result never changes for the same arguments.
     Immutable,
-    /// Not within a statement (`now()`, what depends on the time zone).
+    /// It does not change within a statement (`now()`, functions that use the time zone).
     Stable,
-    /// At any call (`random()`).
+    /// It may change with each call (`random()`).
     Volatile,
 }
 
@@ -120,31 +120,31 @@ pub struct Signature {
     pub name: &'static str,
     /// Types of the arguments.
     pub arguments: &'static [DataType],
-    /// The last argument may be repeated any number of times, also none.
+    /// The last argument may be repeated any number of times, including zero.
     pub variadic: bool,
     /// Type of the result.
     pub result: DataType,
-    /// When the result may change.
+    /// Volatility.
     pub volatility: Volatility,
-    /// NULL in, NULL out, without a call.
+    /// If an argument is NULL the result is NULL, without a call.
     pub strict: bool,
-    /// Names of the arguments, for calls that use them; empty if they have none.
+    /// Names of the arguments, for named notation; empty if they have none.
     pub names: &'static [&'static str],
 }
 
-/// Computes one value. Arguments of strict functions are never NULL, and all are of the types that
-/// the signature names.
+/// Implementation of a function. Arguments of strict functions are never NULL, and all have the
+/// types of the signature.
 type Implementation = fn(&[Datum], &EvalContext) -> Result<Datum>;
 
-/// As [`Implementation`], told the type of the first argument, which values do not say: elements of
-/// `char(n)[]` are compared as `char(n)` is.
+/// As [`Implementation`], with the type of the first argument, which values do not contain: for
+/// example, elements of `char(n)[]` are compared as `char(n)`.
 type TypedImplementation = fn(&[Datum], DataType, &EvalContext) -> Result<Datum>;
 
-/// As [`Implementation`], of a function whose value is its first argument, changed in place by the
-/// others. If it fails, the value is as it was.
+/// As [`Implementation`], for a function that modifies its first argument in place. If it fails,
+/// the value is unchanged.
 type ChangeImplementation = fn(&mut Datum, &[Datum], &EvalContext) -> Result<()>;
 
-/// How a function is computed.
+/// Implementation of a function, in one of three forms.
 #[derive(Clone, Copy)]
 enum Body {
     Plain(Implementation),
@@ -152,32 +152,32 @@ enum Body {
     Change(ChangeImplementation),
 }
 
-/// What a function computes, as far as batch evaluation knows a faster way than one call a row.
+/// Kind of a function for which batch evaluation has a vectorized kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A comparison of two values.
     Compare(CompareOp),
     /// Arithmetic on two numbers.
     Arithmetic(ArithmeticOp),
-    /// `LIKE` and its kin on text.
+    /// `LIKE` and related operators on text.
     Like {
         /// `NOT LIKE`
         negated: bool,
         /// `ILIKE`
         ignore_case: bool,
     },
-    /// Texts or bytes behind each other.
+    /// Concatenation of texts or bytes.
     Join,
-    /// The member of a `jsonb` that a key or a position names.
+    /// Access to a member of a `jsonb` by key or position.
     Member {
-        /// As text, not as `jsonb`.
+        /// The result is text, not `jsonb`.
         as_text: bool,
     },
     /// Anything else.
     Other,
 }
 
-/// One row of a family's table.
+/// One row of a function table.
 #[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
@@ -211,7 +211,7 @@ const fn row(
     }
 }
 
-/// Returns the row of an immutable, strict function that compares what it is given.
+/// Returns the row of an immutable, strict function that needs the type of its first argument.
 const fn typed_row(
     name: &'static str,
     arguments: &'static [DataType],
@@ -222,8 +222,7 @@ const fn typed_row(
     Row { body: Body::Typed(implementation), ..row(name, arguments, result, nothing) }
 }
 
-/// Returns the row of an immutable function whose value is its first argument, changed; it takes
-/// NULLs.
+/// Returns the row of an immutable function that modifies its first argument and accepts NULLs.
 const fn change_row(
     name: &'static str,
     arguments: &'static [DataType],
@@ -267,7 +266,7 @@ struct Table {
     rows: Vec<Row>,
 }
 
-/// Other names of functions, for the first overload that takes the type.
+/// Aliases of functions: the first overload with this first argument type.
 const ALIASES: &[(&str, &str, DataType)] = &[
     ("dexp", "exp", DataType::Float8),
     ("dlog1", "ln", DataType::Float8),
@@ -377,7 +376,7 @@ pub fn overloads(name: &str) -> &'static [Signature] {
     &all[start..end]
 }
 
-/// Returns an operator that takes so many arguments, by its symbol.
+/// Returns the name of an operator with this symbol and number of arguments.
 pub fn operator(symbol: &str, argument_count: usize) -> Option<&'static str> {
     let takes = |one: &&Signature| one.arguments.len() == argument_count;
     let found = overloads(symbol).iter().find(takes)?;
@@ -394,7 +393,7 @@ pub fn all() -> &'static [Signature] {
     &TABLE.signatures
 }
 
-/// Returns the overload of `name` that takes exactly these types.
+/// Returns the overload of `name` with exactly these types.
 pub fn find(name: &str, arguments: &[DataType]) -> Option<FunctionId> {
     overloads(name)
         .iter()
@@ -402,17 +401,17 @@ pub fn find(name: &str, arguments: &[DataType]) -> Option<FunctionId> {
         .map(|signature| signature.id)
 }
 
-/// Returns what a function computes.
+/// Returns the kind of a function.
 pub fn shape(id: FunctionId) -> Shape {
     TABLE.rows[usize::from(id.0)].shape
 }
 
-/// Calls a function, whose first argument is of type `first`. NULL arguments of a strict function
-/// give NULL.
+/// Calls a function with a first argument of type `first`. A strict function with a NULL argument
+/// returns NULL.
 ///
 /// # Errors
 ///
-/// What PostgreSQL raises for the same arguments.
+/// As PostgreSQL for the same arguments.
 pub fn call(
     id: FunctionId,
     arguments: &[Datum],
@@ -434,13 +433,13 @@ pub fn call(
     }
 }
 
-/// Returns whether the value of a function is its first argument, changed: see [`change`].
+/// Returns whether a function modifies its first argument: see [`change`].
 pub fn is_change(id: FunctionId) -> bool {
     matches!(TABLE.rows[usize::from(id.0)].body, Body::Change(_))
 }
 
-/// Replaces a value by that of a function of it and of other arguments, in place if it is not
-/// shared. The value stays as it is if the function fails, or is no change.
+/// Replaces a value by the result of a function of it and other arguments, in place if it is not
+/// shared. The value is unchanged if the function fails or does not support this.
 ///
 /// # Errors
 ///
@@ -457,13 +456,12 @@ pub fn change(
     }
 }
 
-/// Returns whether only the binder calls a function, for a form of the grammar.
+/// Returns whether a function is only called by the binder, for special syntax.
 pub fn is_internal(name: &str) -> bool {
     name.contains(' ')
 }
 
-/// Returns whether a name is made of operator characters, so that it is written between its
-/// arguments.
+/// Returns whether a name is made of operator characters.
 pub fn is_operator(name: &str) -> bool {
     name.bytes().all(|byte| b"+-*/<>=~!@#%^&|?".contains(&byte))
 }

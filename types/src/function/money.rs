@@ -9,7 +9,7 @@ use crate::geometry;
 
 const MONEY: DataType = DataType::MONEY;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("+", &[MONEY, MONEY], MONEY, |a, _| whole(int8(&a[0]).checked_add(int8(&a[1])))),
     row("-", &[MONEY, MONEY], MONEY, |a, _| whole(int8(&a[0]).checked_sub(int8(&a[1])))),

@@ -1,7 +1,7 @@
-//! Numbers as text by a template: `to_char(number, 'FM999,990.00')`.
+//! Formatting of numbers by a template: `to_char(number, 'FM999,990.00')`.
 //!
-//! Source: PostgreSQL's formatting.c (`NUM_processor`, `NUM_numpart_to_char`), in the C locale: the
-//! point is `.`, groups are separated by `,`, the currency symbol is a blank.
+//! Source: PostgreSQL's formatting.c (`NUM_processor`, `NUM_numpart_to_char`), in the C locale:
+//! the decimal point is `.`, the group separator `,`, the currency symbol a blank.
 
 use super::argument::{float4, float8, int4, int8, numeric, text, text_datum};
 use super::arithmetic::int4_range;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("to_char", &[Int4, Text], Text, |a, context| {
         formatted(
@@ -45,10 +45,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .stable(),
 ];
 
-/// What a piece of a template takes, in bytes that are copied meanwhile.
+/// Cost of an item of a template in bytes, for the interrupt check.
 const STEPS_OF_PIECE: usize = 16;
 
-/// A number in digits, ready to be laid out.
+/// The digits of a number for formatting.
 struct Number {
     digits: String,
     negative: bool,
@@ -90,7 +90,7 @@ fn formatted_float(
     let template = read(template, pace)?;
     let (pieces, mut layout) = (&template.pieces, template.layout);
     if layout.roman {
-        // What is no small number at all has no Roman form either.
+        // NaN and infinities have no Roman numeral either.
         return Ok(write_roman(pieces, &layout, value.round_ties_even() as i32));
     }
     if layout.scientific {
@@ -115,7 +115,7 @@ fn formatted_float(
     lay_out(pieces, layout, (&written, pace))
 }
 
-/// Writes a float with so many digits after the point, as C's `%.*f` does.
+/// Formats a float with a number of decimals, as C's `%.*f` does.
 fn float_text(value: f64, decimals: usize) -> String {
     if value.is_nan() {
         "NaN".to_owned()
@@ -126,7 +126,7 @@ fn float_text(value: f64, decimals: usize) -> String {
     }
 }
 
-/// Returns what stands for a number that has no exponent.
+/// Returns the output for a number without an exponent.
 fn no_exponent(layout: &Layout) -> String {
     let mut hashes: Vec<u8> = vec![b'#'; layout.pre + layout.post + 6];
     hashes[0] = b' ';
@@ -146,9 +146,9 @@ fn scientific(value: &decimal::Numeric, layout: &Layout) -> String {
         Some(first) => point - 1 - first as i64,
         None => 0,
     };
-    // The mantissa is rounded as a numeric; one that is rounded up to 10 stays so.
+    // The mantissa is rounded as a numeric; one that is rounded up to 10 is not normalised.
     let mut shifted = shifted_text(&plain, point - exponent);
-    // The digit behind those that are shown decides; those behind it may be too many for a number.
+    // Rounding needs only a few more digits; all of them could exceed the limit of numeric.
     const BEHIND: usize = 8;
     shifted
         .truncate(shifted.find('.').unwrap_or(shifted.len()).saturating_add(layout.post + BEHIND));
@@ -158,7 +158,7 @@ fn scientific(value: &decimal::Numeric, layout: &Layout) -> String {
     with_exponent(&format!("{mantissa}e{exponent}"), negative)
 }
 
-/// Returns digits with the point at a place, which may lie before or behind them.
+/// Returns digits with the decimal point at a position, which may be outside of them.
 fn shifted_text(digits: &str, point: i64) -> String {
     if point <= 0 {
         let zeros = "0".repeat(point.unsigned_abs() as usize);
@@ -170,7 +170,7 @@ fn shifted_text(digits: &str, point: i64) -> String {
     if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") }
 }
 
-/// Turns `1.5e7` into `1.5e+07`, with a blank for the sign of what is not negative.
+/// Converts `1.5e7` to `1.5e+07`, with a leading blank unless negative.
 fn with_exponent(written: &str, negative: bool) -> String {
     let written = written.trim_start_matches('-');
     let (mantissa, exponent) = written.split_once('e').unwrap_or((written, "0"));
@@ -231,7 +231,7 @@ fn roman(mut value: i32) -> String {
     letters
 }
 
-/// Lays out what `write` of a number gave, rounded to the digits of the layout.
+/// Formats the text of a number, which was rounded to the digits of the layout.
 fn lay_out(
     pieces: &[Piece],
     layout: Layout,
@@ -253,20 +253,20 @@ fn lay_out(
     Layouter::new(layout, number, spaces).run(pieces, pace).map(text_datum)
 }
 
-/// The state of laying out a number.
+/// Formatting state of a number.
 struct Layouter {
     layout: Layout,
     number: Number,
     spaces: usize,
     sign_written: bool,
-    /// The last digit that counts where trailing zeros are dropped.
+    /// The last significant digit where trailing zeros are dropped.
     last_relevant: Option<usize>,
     digit_count: usize,
-    /// Digits of the template so far.
+    /// Number of template digits processed.
     current: usize,
-    /// Digits of the number so far.
+    /// Number of digits written.
     at: usize,
-    /// The last piece of the template wrote a digit.
+    /// The last item of the template wrote a digit.
     in_number: bool,
     out: String,
 }
@@ -325,7 +325,7 @@ impl Layouter {
                 Piece::Roman { .. } | Piece::Mark => {}
             }
         }
-        // What is behind the digits that there are is nothing at all.
+        // A NUL ends the output.
         Ok(match self.out.find('\0') {
             Some(end) => self.out[..end].to_owned(),
             None => self.out,
@@ -358,7 +358,7 @@ impl Layouter {
         self.number.digits.as_bytes().get(self.at).copied()
     }
 
-    /// Whether the zero before the point is left out: `0.5` as `9.9` is ` .5`.
+    /// Returns whether the zero before the point is omitted: `0.5` as `9.9` is ` .5`.
     fn skips_zero(&self) -> bool {
         !self.layout.zero()
             && self.at == 0
@@ -370,7 +370,7 @@ impl Layouter {
         self.last_relevant.is_some_and(|at| self.number.digits.as_bytes()[at] == b'.')
     }
 
-    /// Writes the digit, or the point, that a `9`, `0`, `.` or `D` stands for.
+    /// Writes the digit or point for a `9`, `0`, `.` or `D`.
     fn digit(&mut self, zero: bool) {
         self.in_number = false;
         let within_zeros = self.layout.zero_start.is_some_and(|start| start <= self.current);
@@ -437,7 +437,7 @@ impl Layouter {
                 self.out.push('.');
             }
         } else if self.last_relevant.is_some_and(|last| self.at > last) && !zero {
-            // A trailing zero that is dropped.
+            // A dropped trailing zero.
         } else if self.skips_zero() {
             if !self.layout.fill {
                 self.out.push(' ');
@@ -451,7 +451,7 @@ impl Layouter {
     }
 }
 
-/// Returns the place of the last digit after the point that is not a zero, or must be shown.
+/// Returns the position of the last digit after the point that is not zero or must be shown.
 fn last_relevant(digits: &str, layout: &Layout, spaces: usize) -> Option<usize> {
     let point = digits.find('.')?;
     let last = digits.rfind(|digit| digit != '0').unwrap_or(point).max(point);

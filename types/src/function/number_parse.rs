@@ -1,4 +1,4 @@
-//! Text as numbers by a template: `to_number('1,234.50-', '9G999D99S')`.
+//! Parsing of numbers by a template: `to_number('1,234.50-', '9G999D99S')`.
 //!
 //! Source: PostgreSQL's formatting.c (`NUM_numpart_from_char`), in the C locale.
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] =
     &[row("to_number", &[Text, Text], Numeric, to_number).stable()];
 
@@ -51,14 +51,14 @@ fn to_number(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     value.checked_mul(&factor, &mut Pace::never()).map(Datum::Numeric)
 }
 
-/// What is left of the input, and what was read of it.
+/// Parser state.
 struct Reader<'a> {
     rest: &'a str,
     layout: Layout,
-    /// A blank until a sign was read.
+    /// A blank if no sign was read.
     sign: char,
     digits: String,
-    /// The digits before the point, once it was read.
+    /// The number of digits before the point, once it was read.
     point: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
                     self.number(matches!(piece, Piece::Point));
                     self.skip(1);
                 }
-                // Separators are skipped where they are, but not waited for.
+                // Separators are optional in the input.
                 Piece::Comma | Piece::Group => {
                     if !self.layout.fill && self.rest.starts_with(',') {
                         self.skip(1);
@@ -129,8 +129,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a digit or the point, with a sign before or behind it. The last character that belongs
-    /// to it is left to the caller, who skips one in any case.
+    /// Reads a digit or the point, with a sign before or after it. The caller skips the last
+    /// character of it.
     fn number(&mut self, point: bool) {
         if self.next() == Some(' ') {
             self.skip(1);

@@ -1,7 +1,7 @@
-//! Templates of `to_char` and `to_number` for numbers, such as `FM999,990.00`.
+//! Number templates of `to_char` and `to_number`, such as `FM999,990.00`.
 //!
-//! A template is read into pieces, and what the pieces say together into a [`Layout`]. Source:
-//! PostgreSQL's formatting.c (`NUMDesc_prepare`).
+//! A template is parsed into items, and their combination into a [`Layout`]. Source: PostgreSQL's
+//! formatting.c (`NUMDesc_prepare`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::recent::{LONGEST_TEMPLATE, Recent};
 use crate::error::{Error, Result};
 use crate::pieces::Pace;
 
-/// A piece of a template.
+/// An item of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     /// `9`
@@ -41,13 +41,13 @@ pub(super) enum Piece {
         /// Capital letters.
         upper: bool,
     },
-    /// What has its effect on the layout only: `B`, `C`, `EEEE`, `FM`, `PR`, `S`, `SP`, `V`.
+    /// A keyword that affects only the layout: `B`, `C`, `EEEE`, `FM`, `PR`, `S`, `SP`, `V`.
     Mark,
-    /// A character that stands for itself.
+    /// A literal character.
     Literal(char),
 }
 
-/// Where `S` puts the sign.
+/// Position of the sign for `S`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SignPlace {
     #[default]
@@ -56,7 +56,7 @@ pub(super) enum SignPlace {
     After,
 }
 
-/// What all pieces say together.
+/// The layout that a template defines.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a keyword that is there or not")]
 pub(super) struct Layout {
@@ -69,9 +69,9 @@ pub(super) struct Layout {
     pub(super) sign: SignPlace,
     /// Digits before `S`.
     pub(super) digits_before_sign: usize,
-    /// The first digit that is a `0`, from 0.
+    /// The index of the first `0` among the digits, from 0.
     pub(super) zero_start: Option<usize>,
-    /// Digits up to the last `0`.
+    /// The number of digits up to the last `0`.
     pub(super) zero_end: usize,
     pub(super) point: bool,
     pub(super) fill: bool,
@@ -85,19 +85,19 @@ pub(super) struct Layout {
     blank: bool,
 }
 
-/// The keywords, longer ones first. They are in one case throughout.
+/// The keywords, longer ones first. Mixed case is not recognized.
 const KEYWORDS: &[&str] = &[
     "EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH", ",", ".", "0", "9", "B", "C", "D", "G",
     "L", "S", "V",
 ];
 
-/// A template that was read.
+/// A parsed template.
 pub(super) struct Template {
     pub(super) pieces: Vec<Piece>,
     pub(super) layout: Layout,
 }
 
-/// Reads a template, or remembers how it was read.
+/// Parses a template, or returns it from the cache.
 pub(super) fn read(template: &str, pace: &mut Pace<'_>) -> Result<Rc<Template>> {
     thread_local! {
         static READ: RefCell<Recent<(), Rc<Template>>> = const { RefCell::new(Recent::new()) };
@@ -143,7 +143,7 @@ fn keyword(rest: &str) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Hands on the characters up to the closing quote; returns what comes after it.
+/// Passes the characters up to the closing quote to `take`; returns the text after it.
 pub(super) fn quoted(template: &str, mut take: impl FnMut(char)) -> &str {
     let mut characters = template.chars();
     while let Some(character) = characters.next() {
@@ -164,7 +164,7 @@ fn wrong(message: &str) -> Error {
 }
 
 impl Layout {
-    /// Whether any digit is a `0`.
+    /// Returns whether any digit is a `0`.
     pub(super) fn zero(&self) -> bool {
         self.zero_start.is_some()
     }

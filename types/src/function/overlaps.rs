@@ -1,7 +1,8 @@
-//! `(start, end) OVERLAPS (start, end)`: whether two spans of time have an instant in common.
+//! `(start, end) OVERLAPS (start, end)`: returns whether two time spans have an instant in
+//! common.
 //!
-//! The four points may come in any order within a pair; a NULL is an unknown end. A length may
-//! stand in the place of an end.
+//! The two points of a pair may be in any order; NULL is an unknown end. A length may replace an
+//! end.
 
 use super::argument::interval;
 use super::{Row, row};
@@ -11,7 +12,8 @@ use crate::datetime;
 use crate::datum::{Datum, Nested, utc_order};
 use crate::error::Result;
 
-/// The rows of this family: for each type both ends, or lengths in the place of either.
+/// The function table of this family: for each type with ends, or with lengths for either of
+/// them.
 pub(super) const FUNCTIONS: &[Row] = &[
     overlapping(&[Time, Time, Time, Time]),
     overlapping(&[Time, Interval, Time, Time]),
@@ -36,10 +38,10 @@ fn overlaps(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let first = span(&arguments[0], &arguments[1], context)?;
     let second = span(&arguments[2], &arguments[3], context)?;
     let (Some(first), Some(second)) = (first, second) else { return Ok(Datum::Null) };
-    // The one that begins first must not end before the other begins.
+    // The span that begins first must not end before the other begins.
     let (early, late) = if first.0 > second.0 { (second, first) } else { (first, second) };
     if early.0 == late.0 {
-        // One instant in common, unless an end is not known.
+        // They share an instant, unless an end is unknown.
         let known = early.1.is_some() && late.1.is_some();
         return Ok(if known { Datum::Bool(true) } else { Datum::Null });
     }
@@ -50,7 +52,7 @@ fn overlaps(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     })
 }
 
-/// Returns start and end in their order, an end that is NULL as `None`; `None` if both are NULL.
+/// Returns start and end in order, with `None` for a NULL end; `None` if both are NULL.
 fn span(start: &Datum, end: &Datum, context: &EvalContext) -> Result<Option<(i64, Option<i64>)>> {
     let end = match (start, end) {
         (Datum::Null, Datum::Interval(_)) => Datum::Null,

@@ -1,4 +1,4 @@
-//! Text for SQL statements: quoted identifiers and literals, and `format`.
+//! Quoting for SQL statements: identifiers and literals, and `format`.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::key_words;
 use crate::pieces::{MAX_BYTES, Pace, pieces};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("quote_ident", &[Text], Text, |a, c| {
         quoted_ident(text(&a[0]), &mut c.pace()).map(text_datum)
@@ -29,7 +29,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("format", &[Text, Text], Text, format_text).variadic().takes_null().stable(),
 ];
 
-/// Returns an identifier, in quotes if it needs them.
+/// Returns an identifier, quoted if necessary.
 pub fn quote_ident(name: &str) -> String {
     quoted_ident(name, &mut Pace::never()).expect("there is no flag to be set")
 }
@@ -41,7 +41,7 @@ fn quoted_ident(name: &str, pace: &mut Pace<'_>) -> Result<String> {
     if plain { pace.copy(name) } else { quoted("\"", name, &['"'], pace) }
 }
 
-/// Returns a text in quotes, the last character of `opening`, with some characters doubled.
+/// Returns a text in quotes (the last character of `opening`), with some characters doubled.
 fn quoted(opening: &str, text: &str, doubled: &[char], pace: &mut Pace<'_>) -> Result<String> {
     let mut out: String = pace.buffer(text.len() + opening.len() + 1)?;
     out.push_str(opening);
@@ -50,7 +50,7 @@ fn quoted(opening: &str, text: &str, doubled: &[char], pace: &mut Pace<'_>) -> R
         for part in piece.split_inclusive(doubled) {
             out.push_str(part);
             out.extend(part.chars().next_back().filter(|last| doubled.contains(last)));
-            // A short part takes longer than its bytes.
+            // A short part costs more than its bytes.
             pace.spend(part.len() + 32)?;
         }
     }
@@ -73,9 +73,9 @@ fn quote_nullable(value: &Datum, pace: &mut Pace<'_>) -> Result<String> {
     }
 }
 
-/// One `%` of a template.
+/// One format specifier of a template.
 struct Specifier {
-    /// The argument written out, from 1 as the template numbers them; `None`: the next one.
+    /// The explicit argument number, from 1; `None` for the next argument.
     position: Option<usize>,
     left: bool,
     width: Width,
@@ -84,11 +84,11 @@ struct Specifier {
 
 enum Width {
     Fixed(i64),
-    /// That of an argument, from 1; `None`: the next one.
+    /// The value of an argument, by number from 1; `None` for the next argument.
     Argument(Option<usize>),
 }
 
-/// Fills the `%s`, `%I` and `%L` of a template with texts.
+/// Replaces the `%s`, `%I` and `%L` of a template with texts.
 pub(super) fn format_text(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Some((Datum::Text(template), arguments)) = arguments.split_first() else {
         return Ok(Datum::Null);
@@ -161,7 +161,7 @@ fn width_of<'a>(
     }
 }
 
-/// Reads what follows a `%`; returns the rest, too.
+/// Parses the specifier after a `%`; also returns the remaining text.
 fn specifier(template: &str) -> Result<(Specifier, &str)> {
     let mut specifier =
         Specifier { position: None, left: false, width: Width::Fixed(0), conversion: 's' };
@@ -221,7 +221,7 @@ fn argument_number(number: i64) -> Result<usize> {
     }
 }
 
-/// Reads a number; returns the rest, too.
+/// Parses a number; also returns the remaining text.
 fn digits(text: &str) -> Result<(Option<i64>, &str)> {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     if end == 0 {

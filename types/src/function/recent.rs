@@ -1,27 +1,27 @@
-//! What was made of texts last: compiled patterns, templates that were read.
+//! Cache of the results of parsing texts: compiled patterns and templates.
 //!
-//! Nearly always the same few stand in all rows of a statement. Each thread keeps its own.
+//! The rows of a statement nearly always use the same few texts. Each thread has its own cache.
 
-/// How many are kept.
+/// Capacity of the cache.
 const KEPT: usize = 32;
 
-/// Longer templates are read each time rather than kept.
+/// Longer templates are not cached.
 pub(super) const LONGEST_TEMPLATE: usize = 1000;
 
-/// What was made last, the last one first, by its text and whatever else it was made with.
+/// The most recent results, by text and other parameters; the last one is first.
 pub(super) struct Recent<K, T>(Vec<(String, K, T)>);
 
 impl<K: PartialEq, T> Recent<K, T> {
-    /// Returns one that holds nothing.
+    /// Creates an empty cache.
     pub(super) const fn new() -> Recent<K, T> {
         Recent(Vec::new())
     }
 
-    /// Returns what `make` makes of a text, or has made before.
+    /// Returns the cached result of a text, or the result of `make`.
     ///
     /// # Errors
     ///
-    /// Those of `make`; what fails is not kept.
+    /// Those of `make`, which are not cached.
     pub(super) fn get<E>(
         &mut self,
         text: &str,

@@ -1,8 +1,9 @@
-//! `*=` and its kin: records compared by the bytes that their values are kept as in PostgreSQL.
+//! Record image comparison, `*=` and related operators: compares records by the binary images
+//! that values have in PostgreSQL.
 //!
-//! Of what PostgreSQL passes by value the image is the word that it passes; of strings their bytes;
-//! of `numeric` sign, scale, weight and digits. Arrays, rows and `jsonb` are compared by their
-//! binary form: equal where PostgreSQL finds them equal, though in another order.
+//! The image of a pass-by-value type is its word; of strings their bytes; of `numeric` sign,
+//! scale, weight and digits. Arrays, rows and `jsonb` are compared by their binary form: equality
+//! agrees with PostgreSQL, though the order differs.
 //!
 //! Source: PostgreSQL's `record_image_cmp` (rowtypes.c).
 
@@ -17,7 +18,7 @@ use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let all: [(&'static str, super::Implementation); 6] = [
         ("*=", |a, _| compared(CompareOp::Eq, a)),
@@ -72,7 +73,7 @@ fn image(value: &Datum, data_type: DataType) -> Vec<u8> {
             | DataType::Timestamptz
     );
     match data_type {
-        // A word with the sign before it, compared as if it had none.
+        // A sign-extended word, compared as unsigned.
         _ if is_word => {
             let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) { 0xff } else { 0 };
             let mut word = vec![sign; 8 - bytes.len().min(8)];
@@ -84,8 +85,7 @@ fn image(value: &Datum, data_type: DataType) -> Vec<u8> {
     }
 }
 
-/// Returns the image of a number with a short header, from its binary form: words with the low
-/// byte first.
+/// Returns the image of a numeric with a short header, from its binary form: little-endian words.
 fn numeric_image(binary: &[u8]) -> Option<Vec<u8>> {
     let words: Vec<u16> =
         binary.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
@@ -114,7 +114,7 @@ mod tests {
         };
         assert_ne!(of("1.0", DataType::Numeric), of("1.00", DataType::Numeric));
         assert_eq!(of("1.0", DataType::Numeric), of("1.0", DataType::Numeric));
-        // A negative number is a large one.
+        // A negative number compares as a large one.
         assert!(of("-1", DataType::Int4) > of("1", DataType::Int4));
         assert!(of("a", DataType::Text) < of("ab", DataType::Text));
     }

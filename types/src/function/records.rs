@@ -1,8 +1,8 @@
-//! Records: made of values, compared, and written as JSON.
+//! Records: construction, comparison, and conversion to JSON.
 //!
-//! The binder calls ` row` for rows as values, with a record that describes the fields in front,
-//! ` field` and ` with field` for one of the fields of a row that is there,
-//! and ` path` and its kin for the columns that SEARCH and CYCLE add.
+//! The binder calls ` row` for row constructors, with a record that describes the fields as the
+//! first argument, ` field` and ` with field` for access to a field, and ` path` and related
+//! functions for the columns of SEARCH and CYCLE.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ use crate::text;
 /// `record[]`
 const RECORDS: DataType = DataType::Array(&RecordType);
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) fn functions() -> Vec<Row> {
     let comparison = |symbol, op: CompareOp| {
         let implementation: super::Implementation = match op {
@@ -92,7 +92,7 @@ fn field_index(index: &Datum) -> usize {
     index.as_i64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
 }
 
-/// Returns a row, which the first argument describes, with another value in one of its fields.
+/// Returns a row, described by the first argument, with a replaced field.
 fn with_field(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let mut row = match &arguments[1] {
         Datum::Null => {
@@ -107,19 +107,19 @@ fn with_field(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(datum(row))
 }
 
-/// `row IS NULL`: it is none, or all of its fields are NULL.
+/// Computes `row IS NULL`: the row is NULL, or all of its fields are.
 fn all_null(row: &Datum) -> Result<Datum> {
     Ok(Datum::Bool(row.is_null() || record(row)?.values.iter().all(Datum::is_null)))
 }
 
-/// `row IS NOT NULL`: there is one, and none of its fields is NULL.
+/// Computes `row IS NOT NULL`: the row and all of its fields are not NULL.
 fn none_null(row: &Datum) -> Result<Datum> {
     Ok(Datum::Bool(!row.is_null() && !record(row)?.values.iter().any(Datum::is_null)))
 }
 
 fn compared(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
     let (left, right) = (record(&arguments[0])?, record(&arguments[1])?);
-    // What is behind the first fields that differ is not looked at.
+    // Fields after the first difference are not compared.
     for (index, (a, b)) in left.values.iter().zip(&right.values).enumerate() {
         let of = alike_field(left, right, index)?;
         check_comparable(op, of)?;
@@ -145,7 +145,7 @@ fn check_comparable(op: CompareOp, of: DataType) -> Result<()> {
     Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(of.oid(), of.sql_name()))
 }
 
-/// Checks that two records have the same types of fields.
+/// Checks that two records have the same field types.
 pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
     for index in 0..left.fields.len().min(right.fields.len()) {
         alike_field(left, right, index)?;
@@ -153,7 +153,7 @@ pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
     check_count(left, right)
 }
 
-/// Returns the type of a field, which is the same in two records.
+/// Returns the type of a field, which must be equal in both records.
 fn alike_field(left: &Record, right: &Record, index: usize) -> Result<DataType> {
     let (a, b) = (left.fields[index].1, right.fields[index].1);
     if a == b {
@@ -194,13 +194,13 @@ pub(super) fn jsonb_of_record(
     pairs.collect::<Result<Vec<_>>>().map(crate::datum::Json::object)
 }
 
-/// Returns whether values are written in JSON as strings, whatever they are held as.
+/// Returns whether the text form of values is used in JSON, as a string.
 fn is_labelled(data_type: DataType) -> bool {
     data_type.is_oid() || data_type.is_written_number()
 }
 
-/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs
-/// and words.
+/// Returns a value for JSON conversion: values of enums, OID types and word types are replaced by
+/// their text.
 pub(super) fn labelled<'a>(
     value: &'a Datum,
     data_type: DataType,

@@ -1,9 +1,8 @@
-//! POSIX-style regular expressions: patterns, and the operators `~` and `SIMILAR TO`. The functions
-//! on them are in `regular_expression_functions`.
+//! POSIX regular expressions: pattern cache, and the operators `~` and `SIMILAR TO`. The
+//! functions are in `regular_expression_functions`.
 //!
-//! Patterns are PostgreSQL's advanced regular expressions ([`crate::regex`]).
-//!
-//! Compiled patterns are kept per thread, most recent first, as PostgreSQL keeps them per backend.
+//! Patterns are PostgreSQL's advanced regular expressions ([`crate::regex`]). Compiled patterns
+//! are cached per thread, most recent first, as PostgreSQL caches them per backend.
 
 use std::cell::RefCell;
 
@@ -18,7 +17,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::regex::{Options, Pattern, Search};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("~", &[Text, Text], Bool, |a, c| found(a, false, c)),
     row("~", &[Name, Text], Bool, |a, c| found(a, false, c)),
@@ -50,11 +49,11 @@ fn similar_escape(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }
 }
 
-/// How a pattern is to be read, and how often it is to be found.
+/// Compile options of a pattern, and the option `g`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Flags {
     options: Options,
-    /// All matches, not the first only.
+    /// All matches, not only the first.
     pub(super) global: bool,
 }
 
@@ -92,11 +91,11 @@ impl Flags {
 }
 
 thread_local! {
-    /// The patterns compiled last.
+    /// The cache of compiled patterns.
     static PATTERNS: RefCell<Recent<Flags, Pattern>> = const { RefCell::new(Recent::new()) };
 }
 
-/// A compiled pattern, and the statement that uses it.
+/// A compiled pattern with the context of the statement.
 pub(super) struct Regex<'p> {
     pattern: &'p Pattern,
     context: &'p EvalContext,
@@ -108,12 +107,12 @@ impl<'p> Regex<'p> {
         self.pattern.is_match(text, &self.context.style.interrupt)
     }
 
-    /// Begins a search.
+    /// Starts a search.
     pub(super) fn search(&self, text: &'p str) -> Search<'p> {
         self.pattern.search(text, &self.context.style.interrupt)
     }
 
-    /// Returns how many groups there are.
+    /// Returns the number of capture groups.
     pub(super) fn group_count(&self) -> usize {
         self.pattern.group_count()
     }
@@ -147,9 +146,9 @@ fn not(found: Datum) -> Datum {
     }
 }
 
-/// Rewrites a `SIMILAR TO` pattern into a regular expression. Two separators (an escape before a
-/// double quote) cut it into three parts, of which the first matches as little as it can and the
-/// second is what `substring` returns.
+/// Translates a `SIMILAR TO` pattern to a regular expression. Two separators (an escape before a
+/// double quote) divide it into three parts, of which the first is non-greedy and the second is
+/// the result of `substring`.
 pub(super) fn similar(pattern: &str, escape: Option<char>) -> Result<Datum> {
     let mut parts = vec![String::with_capacity(pattern.len() + 8)];
     let mut escaped = false;

@@ -1,7 +1,7 @@
 //! The `regexp_…` functions, and `substring` by pattern.
 //!
-//! After a match the search goes on at its end; after an empty one a character further. So an empty
-//! match may follow a longer one at once, as in PostgreSQL.
+//! After a match the search continues at its end; after an empty one, a character later. So an
+//! empty match may directly follow a longer one, as in PostgreSQL.
 
 use super::argument::{array_datum, int4, text, text_datum};
 use super::like::invalid_escape;
@@ -14,7 +14,7 @@ use crate::datum::{Array, Datum};
 use crate::error::Result;
 use crate::regex::Match;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("regexp_like", &[Text, Text], Bool, regexp_like),
     row("regexp_like", &[Text, Text, Text], Bool, regexp_like),
@@ -73,7 +73,7 @@ pub(super) fn for_each_match(
     Ok(())
 }
 
-/// Returns the text of all groups of a match; all of it, if the pattern has none.
+/// Returns the text of all groups of a match, or of the whole match if the pattern has no groups.
 pub(super) fn groups_of(found: &Match, string: &str) -> Datum {
     let part = |range: Option<std::ops::Range<usize>>| {
         range.map_or(Datum::Null, |range| text_datum(&string[range]))
@@ -85,7 +85,7 @@ pub(super) fn groups_of(found: &Match, string: &str) -> Datum {
     array_datum(Array::from_elements(groups))
 }
 
-/// Refuses the flag `g`.
+/// Rejects the flag `g`.
 pub(super) fn no_global(flags: Flags, function: &str) -> Result<Flags> {
     if flags.global {
         let message = format!("{function} does not support the \"global\" option");
@@ -94,7 +94,7 @@ pub(super) fn no_global(flags: Flags, function: &str) -> Result<Flags> {
     Ok(flags)
 }
 
-/// Returns a whole-number argument, which must be at least `least`.
+/// Returns an integer argument, which must be at least `least`.
 fn number(arguments: &[Datum], index: usize, name: &str, least: i32) -> Result<Option<usize>> {
     let Some(value) = arguments.get(index).map(int4) else { return Ok(None) };
     if value < least {
@@ -104,7 +104,7 @@ fn number(arguments: &[Datum], index: usize, name: &str, least: i32) -> Result<O
     Ok(Some(value.unsigned_abs() as usize))
 }
 
-/// Returns the byte at which the search begins. `None`: behind the end.
+/// Returns the byte at which the search begins; `None` if it is beyond the end.
 fn start(arguments: &[Datum], index: usize) -> Result<Option<usize>> {
     let string = text(&arguments[0]);
     let skipped = number(arguments, index, "start", 1)?.unwrap_or(1) - 1;
@@ -136,7 +136,7 @@ fn regexp_count(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     count(found)
 }
 
-/// Returns the bytes of a group of the nth match.
+/// Returns the byte range of a group of the nth match.
 fn nth_group(
     arguments: &[Datum],
     from: Option<usize>,
@@ -214,7 +214,8 @@ fn regexp_replace_from(arguments: &[Datum], context: &EvalContext) -> Result<Dat
     }
 }
 
-/// Replaces the nth match from a byte on; 0: all of them. `None`: as the flag `g` says.
+/// Replaces the nth match from a byte on; 0 for all; `None` for the first or all, according to
+/// the flag `g`.
 fn replace(
     arguments: &[Datum],
     (mut from, n): (usize, Option<usize>),
@@ -242,7 +243,7 @@ fn replace(
     Ok(text_datum(replaced))
 }
 
-/// Fills `\1` … `\9`, `\&` and `\\` of a replacement.
+/// Expands `\1` … `\9`, `\&` and `\\` of a replacement.
 fn expand(replacement: &str, (found, string): (&Match, &str), expanded: &mut String) {
     let mut characters = replacement.chars();
     let capture = |index: usize, expanded: &mut String| {
@@ -265,7 +266,7 @@ fn expand(replacement: &str, (found, string): (&Match, &str), expanded: &mut Str
     }
 }
 
-/// Returns the first group of the match, or all of it if the pattern has none.
+/// Returns the first group of the match, or the whole match if the pattern has no groups.
 fn substring(string: &str, pattern: &str, context: &EvalContext) -> Result<Datum> {
     with_regex(pattern, Flags::default(), context, |regex| {
         let group = regex.group_count().min(1);

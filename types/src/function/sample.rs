@@ -1,8 +1,8 @@
-//! TABLESAMPLE: which rows are in a sample, told by their keys.
+//! TABLESAMPLE: selection of sample rows by key.
 //!
-//! A row is in it if the hash of its key and a seed lies below the percentage. So a sample of the
-//! same rows with the same seed is the same, whatever plan reads them, and regions and look-ups can
-//! decide it by themselves.
+//! A row is in the sample if the hash of its key and a seed is below the percentage. So samples
+//! of the same rows with the same seed are equal for all plans, and regions and look-ups can
+//! evaluate the condition independently.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -13,8 +13,8 @@ use crate::datatype::DataType::{Bool, Float4, Float8, Int4, Record};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
-/// The rows of this family; the binder alone calls them. The arguments: the percentage, the seed or
-/// which sample of its statement it is, and the key.
+/// The function table of this family; only the binder calls them. Arguments: the percentage, the
+/// seed or the number of the sample in its statement, and the key.
 pub(super) const FUNCTIONS: &[Row] = &[
     row(" sample", &[Float4, Float8, Record], Bool, repeatable).takes_null(),
     row(" sample of now", &[Float4, Int4, Record], Bool, |a, context| {
@@ -50,7 +50,7 @@ fn is_in(arguments: &[Datum], seed: u64) -> Result<Datum> {
     let mut hasher = DefaultHasher::new();
     hasher.write_u64(seed);
     arguments[2].hash_typed(Record, &mut hasher);
-    // 53 bits, so that none is rounded up to 1.
+    // 53 bits, so that the fraction is never rounded up to 1.
     let fraction = (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64;
     Ok(Datum::Bool(fraction < percentage / 100.0))
 }

@@ -1,4 +1,5 @@
-//! Sequences: `nextval()` and its kin. What they do, the session gives ([`SequenceSource`]).
+//! Sequence functions: `nextval()` and related ones. The session implements them
+//! ([`SequenceSource`]).
 //!
 //! [`SequenceSource`]: crate::context::SequenceSource
 
@@ -14,7 +15,7 @@ use crate::error::Result;
 
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("nextval", &[Text], Int8, |arguments, context| {
         Ok(Datum::Int8(context.sequences.source()?.next(text(&arguments[0]))?))
@@ -48,7 +49,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .volatile(),
 ];
 
-/// Returns the text that names a sequence, which may be given by its OID.
+/// Returns the name of a sequence, which may be given by its OID.
 fn name<'a>(argument: &'a Datum, context: &EvalContext) -> Result<Cow<'a, str>> {
     let Datum::Int8(oid) = argument else { return Ok(Cow::Borrowed(text(argument))) };
     let mut name = Vec::new();

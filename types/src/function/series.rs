@@ -1,4 +1,4 @@
-//! `generate_series`: values made one by one, as they are asked for.
+//! `generate_series`, which computes its values on demand.
 
 use std::cmp::Ordering;
 
@@ -11,24 +11,24 @@ use crate::datum::Datum;
 use crate::error::{Result, sqlstate};
 use crate::numeric::Numeric;
 
-/// The rest of a series.
+/// State of a series.
 pub struct Series {
     /// The next value; `None` at the end.
     next: Option<Datum>,
     stop: Datum,
     step: Datum,
-    /// The sum of value and step; `None` for integers.
+    /// The function that adds value and step; `None` for integers.
     add: Option<FunctionId>,
     down: bool,
 }
 
 impl Series {
-    /// Returns the series from a start to a stop, by a step or one. All are of the types of the
-    /// function's signature; if one of them is NULL, there are no values.
+    /// Creates the series from a start to a stop, by a step or one. All values have the types of
+    /// the function's signature; if one of them is NULL, the series is empty.
     ///
     /// # Errors
     ///
-    /// 22023 for a step of zero, and for bounds that are no numbers.
+    /// 22023 for a step of zero, and for bounds that are NaN or infinite.
     pub(super) fn new(arguments: &[Datum]) -> Result<Series> {
         let none =
             Series { next: None, stop: Datum::Null, step: Datum::Null, add: None, down: false };
@@ -65,7 +65,7 @@ impl Series {
     ///
     /// # Errors
     ///
-    /// Where a value is out of the range of its type.
+    /// That of a value that is out of the range of its type.
     pub fn next(&mut self, context: &EvalContext) -> Result<Option<Datum>> {
         let Some(value) = self.next.take() else { return Ok(None) };
         let order = value.compare(&self.stop);
@@ -88,7 +88,7 @@ impl Series {
                 (_, sum) => sum.map(Some),
             };
         }
-        // A series of numbers ends where its type does.
+        // A series of integers ends at the limit of its type.
         let sum = value.as_i64().zip(self.step.as_i64());
         let sum = sum.and_then(|(value, step)| value.checked_add(step));
         Ok(sum.and_then(|sum| match value {
@@ -98,7 +98,7 @@ impl Series {
     }
 }
 
-/// A numeric must be a number, and a finite one.
+/// Returns an error if a numeric is NaN or infinite.
 fn check_number(value: &Datum, name: &str) -> Result<()> {
     let Datum::Numeric(number) = value else { return Ok(()) };
     let what = match (number.is_nan(), number.is_finite()) {

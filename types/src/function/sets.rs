@@ -1,7 +1,7 @@
-//! Functions that return sets of rows, for FROM.
+//! Set-returning functions for FROM.
 //!
-//! They are resolved as all functions are, among themselves. Their rows are made some at a time: of
-//! each call its arguments are kept, and the place in them that comes next.
+//! They are resolved like other functions, in a separate table. Their rows are produced in
+//! batches from the arguments of a call and a position in them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -37,40 +37,40 @@ type Column = (&'static str, DataType);
 /// A row; most have one column.
 pub type SetRow = SmallVec<[Datum; 1]>;
 
-/// Computes the next rows, some at a time; none at the end. Arguments of strict functions are never
+/// Computes the next batch of rows; empty at the end. Arguments of strict functions are never
 /// NULL.
 type MakeRows = fn(&[Datum], &mut Place, &EvalContext) -> Result<Vec<SetRow>>;
 
-/// How far the arguments of a call have become rows.
+/// Progress of a call through its arguments.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// An element, or a byte of a text; 0 at first.
+    /// Index of an element, or byte of a text; initially 0.
     at: usize,
-    /// Of a text that is split.
+    /// Progress of splitting a text.
     split: Split,
 }
 
-/// Rows that are made at once.
+/// Maximum number of rows in a batch.
 const ROWS: usize = 1024;
 
-/// How the rows come about.
+/// Implementation of a set-returning function.
 enum Implementation {
-    /// Some at a time.
+    /// Batches of rows.
     Rows(MakeRows),
-    /// One by one.
+    /// A series, value by value.
     Series,
     /// The elements of an array.
     Elements,
 }
 
-/// One row of the table.
+/// One row of the function table.
 struct Row {
     name: &'static str,
     arguments: &'static [DataType],
     columns: &'static [Column],
     strict: bool,
     implementation: Implementation,
-    /// The names of the parameters, where calls may use them.
+    /// The parameter names, for named notation.
     names: &'static [&'static str],
 }
 
@@ -131,7 +131,7 @@ const KEYWORD: &[Column] = &[
 const FOUND: &[Column] = &[("jsonb_path_query", Jsonb)];
 const FOUND_ZONED: &[Column] = &[("jsonb_path_query_tz", Jsonb)];
 
-/// All of them, sorted by name.
+/// All functions, sorted by name.
 const FUNCTIONS: &[Row] = &[
     row("aclexplode", &[DataType::Array(&DataType::AclItem)], PRIVILEGE, privileges),
     series(&[Int4, Int4], &[("generate_series", Int4)]),
@@ -241,7 +241,7 @@ const FUNCTIONS: &[Row] = &[
     },
 ];
 
-/// Makes rows of the next items.
+/// Makes rows of the next batch of items.
 fn some<T>(
     items: &[T],
     place: &mut Place,
@@ -254,7 +254,7 @@ fn some<T>(
     items.iter().map(|item| row(item, &mut pace)).collect()
 }
 
-/// Makes all rows when it is called first.
+/// Returns all rows at the first call.
 fn once(place: &mut Place, rows: impl FnOnce() -> Result<Vec<SetRow>>) -> Result<Vec<SetRow>> {
     match std::mem::replace(&mut place.at, 1) {
         0 => rows(),
@@ -276,7 +276,7 @@ static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
     FUNCTIONS.iter().enumerate().map(signature).collect()
 });
 
-/// Returns the overloads of a name; empty if there is none. The result is the type of the first
+/// Returns the overloads of a name; empty if there are none. The result type is that of the first
 /// column.
 pub fn overloads(name: &str) -> &'static [Signature] {
     let start = SIGNATURES.partition_point(|signature| signature.name < name);
@@ -294,24 +294,24 @@ pub fn columns(id: FunctionId) -> &'static [(&'static str, DataType)] {
     FUNCTIONS[usize::from(id.0)].columns
 }
 
-/// Rows to come.
+/// The remaining rows of a call.
 pub enum SetRows {
-    /// Some at a time.
+    /// Batches of rows.
     Made {
-        /// Rows that are made.
+        /// The rest of the present batch.
         rows: std::vec::IntoIter<SetRow>,
-        /// What makes more of them.
+        /// The producer of further batches.
         rest: Rest,
     },
-    /// Of one column each.
+    /// A series in one column.
     Series(Series),
     /// The elements of an array from a position on.
     Elements(Arc<Array>, usize),
-    /// There are none.
+    /// There are no more rows.
     Ended,
 }
 
-/// What rows are made of.
+/// The producer of the remaining batches.
 pub struct Rest {
     make: MakeRows,
     arguments: Vec<Datum>,
@@ -319,11 +319,11 @@ pub struct Rest {
 }
 
 impl SetRows {
-    /// Appends the next rows to columns, as many as there are or `limit`, and returns how many.
+    /// Appends up to `limit` rows to columns and returns their number.
     ///
     /// # Errors
     ///
-    /// What PostgreSQL raises for them.
+    /// As PostgreSQL for the same rows.
     pub fn append(
         &mut self,
         columns: &mut [Vector],
@@ -377,7 +377,7 @@ impl Rest {
 ///
 /// # Errors
 ///
-/// What PostgreSQL raises for the same arguments.
+/// As PostgreSQL for the same arguments.
 pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<SetRows> {
     let row = &FUNCTIONS[usize::from(id.0)];
     if row.strict && arguments.iter().any(Datum::is_null) {
@@ -476,7 +476,7 @@ fn keywords() -> Vec<SetRow> {
     key_words::key_words().map(row).collect()
 }
 
-/// Returns the rows of `pg_options_to_table`: `name=value`, of which the value may be missing.
+/// Returns the rows of `pg_options_to_table`: `name=value`, with an optional value.
 fn options(written: &Array) -> Vec<SetRow> {
     let texts = written.elements.iter().filter_map(Datum::as_str);
     let row = |text: &str| match text.split_once('=') {
@@ -494,7 +494,7 @@ fn no_pairs(function: &str) -> Error {
     invalid_parameter(format!("cannot call {function} on a non-object"))
 }
 
-/// Makes rows of the next members of a `json`: of the key, NULL in an array, and the value.
+/// Makes rows of the next members of a `json`: key (NULL in an array) and value.
 fn members(
     arguments: &[Datum],
     place: &mut Place,
@@ -556,7 +556,7 @@ fn jsonb_elements(json: &Json) -> Result<&[Json]> {
     }
 }
 
-/// One row a match: its groups, or all of it if there are none.
+/// Returns one row per match: its groups, or the whole match if there are none.
 fn matches(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let string = text(&arguments[0]);

@@ -1,4 +1,4 @@
-//! Sizes in bytes for people: `pg_size_pretty` and `pg_size_bytes`.
+//! Human-readable sizes: `pg_size_pretty` and `pg_size_bytes`.
 
 use super::argument::{int8, numeric, text, text_datum};
 use super::strings::invalid_parameter;
@@ -10,25 +10,25 @@ use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("pg_size_pretty", &[Int8], Text, |a, _| Ok(text_datum(pretty(int8(&a[0]).into())))),
     row("pg_size_pretty", &[Numeric], Text, pretty_numeric),
     row("pg_size_bytes", &[Text], Int8, size_bytes),
 ];
 
-/// Units, and the power of two that each is.
+/// Units and their powers of two.
 const UNITS: [(&str, u32); 6] =
     [("bytes", 0), ("kB", 10), ("MB", 20), ("GB", 30), ("TB", 40), ("PB", 50)];
 
-/// A unit is used for up to ten thousand (but for its rounding) of the one before.
+/// Formats a size. A unit is used up to about ten thousand of the previous one.
 fn pretty(size: i128) -> String {
     const LIMIT: i128 = 10 * 1024;
     if size.abs() < LIMIT {
         return format!("{size} bytes");
     }
     let mut unit = 1;
-    // Halves of the unit, so that the last step can round.
+    // Half units, so that the last step can round.
     let mut halves = size >> 9;
     while halves.abs() >= LIMIT * 2 - 1 && unit + 1 < UNITS.len() {
         halves /= 1 << 10;

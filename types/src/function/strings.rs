@@ -1,7 +1,7 @@
-//! Whole strings: joining, case, padding, trimming, counting.
+//! Functions of whole strings: concatenation, case, padding, trimming, counting.
 //!
-//! Lengths and positions count characters, not bytes. Case follows Unicode's one-to-one mappings,
-//! as PostgreSQL's C.UTF-8 and libc locales do.
+//! Lengths and positions count characters, not bytes. Case conversion uses Unicode's one-to-one
+//! mappings, as PostgreSQL's C.UTF-8 and libc locales do.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::pieces::{Buffer, MAX_BYTES, PIECE, Pace, Part, pieces, pieces_from_end};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("||", &[Text, Text], Text, join).shaped(Shape::Join),
     row("textcat", &[Text, Text], Text, join).shaped(Shape::Join),
@@ -70,7 +70,7 @@ fn join(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     joined::<String>(&[text(&arguments[0]), text(&arguments[1])], context).map(text_datum)
 }
 
-/// Returns parts, one behind the other.
+/// Returns the concatenation of parts.
 pub(super) fn joined<B: Buffer>(parts: &[&B::Part], context: &EvalContext) -> Result<B> {
     let length: usize = parts.iter().map(|part| part.length()).sum();
     if length > MAX_BYTES - 4 {
@@ -148,7 +148,7 @@ fn upper_char(character: char) -> char {
     }
 }
 
-/// Changes characters one by one; a short text of ASCII, which has no others after it, at once.
+/// Converts characters one by one; a short ASCII text at once.
 fn changed(
     arguments: &[Datum],
     change: impl Fn(char) -> char,
@@ -184,7 +184,7 @@ fn reverse(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(text_datum(reversed))
 }
 
-/// Where something is trimmed.
+/// Sides that are trimmed.
 #[derive(Clone, Copy)]
 struct Sides {
     left: bool,
@@ -196,7 +196,8 @@ impl Sides {
     const RIGHT: Sides = Sides { left: false, right: true };
     const BOTH: Sides = Sides { left: true, right: true };
 
-    /// Returns what is left of a text or of bytes, given what either end of a piece has to lose.
+    /// Returns a trimmed text or bytes. The functions return the number of bytes to trim at the
+    /// start or end of a chunk.
     fn trim<'p, P: Part + ?Sized>(
         self,
         part: &'p P,
@@ -227,7 +228,7 @@ impl Sides {
     }
 }
 
-/// Set of characters with a look-up that does not depend on their number.
+/// Set of characters with a constant look-up time.
 struct CharacterSet {
     ascii: [bool; 128],
     others: AHashSet<char>,
@@ -292,7 +293,7 @@ fn pad(arguments: &[Datum], left: bool, context: &EvalContext) -> Result<Datum> 
         let kept = pace.byte_position(string, length)?;
         return pace.copy::<String>(&string[..kept]).map(text_datum);
     }
-    // As PostgreSQL does, each character counts as the longest there is.
+    // As in PostgreSQL, each character counts with the maximum length.
     if length.saturating_mul(4) > MAX_BYTES {
         return Err(too_long());
     }
@@ -311,7 +312,7 @@ fn pad(arguments: &[Datum], left: bool, context: &EvalContext) -> Result<Datum> 
     Ok(text_datum(padded))
 }
 
-/// Appends a text so many times.
+/// Appends a text a number of times.
 pub(super) fn append_repeated(
     out: &mut String,
     unit: &str,
@@ -370,7 +371,7 @@ fn chr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }
 }
 
-/// Returns the error of a parameter that makes no sense.
+/// Returns the error of an invalid parameter.
 pub(super) fn invalid_parameter(message: impl Into<String>) -> Error {
     Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }

@@ -1,4 +1,4 @@
-//! Parts of strings: cutting out, finding, replacing.
+//! Functions of parts of strings: extraction, search, replacement.
 //!
 //! Positions count characters from 1.
 
@@ -16,7 +16,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::pieces::Pace;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("substr", &[Text, Int4], Text, substring),
     row("substr", &[Text, Int4, Int4], Text, substring),
@@ -37,7 +37,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let wanted = int4(&a[1]);
         let skipped = match usize::try_from(wanted) {
             Ok(wanted) => pace.count(string)?.saturating_sub(wanted),
-            // The smallest has no opposite: PostgreSQL then leaves nothing out.
+            // The minimum integer cannot be negated: PostgreSQL then skips nothing.
             Err(_) => wanted.checked_neg().map_or(0, |skipped| skipped as usize),
         };
         let start = pace.byte_position(string, skipped)?;
@@ -56,8 +56,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("overlay", &[Text, Text, Int4, Int4], Text, overlay),
 ];
 
-/// Returns the half-open range of zero-based positions that `substring(… from start for length)`
-/// names.
+/// Returns the half-open range of zero-based positions of `substring(… from start for length)`.
 fn span(arguments: &[Datum]) -> Result<std::ops::Range<usize>> {
     let start = i64::from(int4(&arguments[1])) - 1;
     let end = match arguments.get(2) {
@@ -85,7 +84,7 @@ fn substring_bytes(arguments: &[Datum], context: &EvalContext) -> Result<Datum> 
     context.pace().copy::<Vec<u8>>(&bytes[start..end]).map(bytea_datum)
 }
 
-/// Returns the characters that `left(string, wanted)` keeps.
+/// Returns the number of characters in `left(string, wanted)`.
 fn head_length(string: &str, wanted: i32, pace: &mut Pace<'_>) -> Result<usize> {
     match usize::try_from(wanted) {
         Ok(wanted) => Ok(wanted),
@@ -120,7 +119,7 @@ fn replace(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(text_datum(out))
 }
 
-/// Longer lists of characters are looked up by hash.
+/// Number of characters above which a hash table is used.
 const FEW: usize = 16;
 
 fn translate(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -183,7 +182,7 @@ fn split_part(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     }
 }
 
-/// Checks that the end of what is replaced is a number that PostgreSQL can hold.
+/// Checks that the end position of a replacement is an `integer`.
 pub(super) fn check_end(start: i64, length: i64) -> Result<()> {
     i32::try_from(start + length).map(drop).map_err(|_| int4_range())
 }

@@ -1,5 +1,5 @@
-//! System information and administration (PostgreSQL's chapters 9.26 and 9.27): what needs a
-//! catalog or a session. The [`SystemSource`](crate::system::SystemSource) computes them.
+//! System information and administration functions (PostgreSQL's chapters 9.26 and 9.27), which
+//! need a catalog or a session. A [`SystemSource`](crate::system::SystemSource) implements them.
 
 use super::{Row, row};
 use crate::datatype::DataType::{
@@ -8,11 +8,11 @@ use crate::datatype::DataType::{
 use crate::datatype::RegKind;
 
 const NAMES: DataType = DataType::Array(&Name);
-/// Numbers of sessions.
+/// Process ids of sessions.
 const PIDS: DataType = DataType::Array(&Int4);
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
-/// A function that the source computes.
+/// A stable function that the source implements.
 macro_rules! ask {
     ($name:literal, $arguments:expr, $result:expr) => {
         row($name, $arguments, $result, |arguments, context| {
@@ -22,15 +22,15 @@ macro_rules! ask {
     };
 }
 
-/// One that does something, or whose answer changes by itself.
+/// A volatile function that the source implements.
 macro_rules! act {
     ($name:literal, $arguments:expr, $result:expr) => {
         ask!($name, $arguments, $result).volatile()
     };
 }
 
-/// Tables with the privileges on one kind of object: by name or OID of the role, or for the current
-/// one; by name or OID of the object.
+/// Privilege inquiry functions of one kind of object: for a role by name or OID, or the current
+/// one; for an object by name or OID.
 macro_rules! privileges {
     ($($name:literal),*) => {
         &[$(
@@ -44,21 +44,21 @@ macro_rules! privileges {
     };
 }
 
-/// Functions that take the OID of an object and tell whether its name alone finds it.
+/// Visibility inquiry functions of the OID of an object.
 macro_rules! visible {
     ($($name:literal),*) => {
         &[$(ask!($name, &[Oid], Bool)),*]
     };
 }
 
-/// Functions that name what an OID stands for.
+/// Functions that convert a name to an OID.
 macro_rules! found {
     ($($name:literal, $kind:ident);*) => {
         &[$(ask!($name, &[Text], DataType::Reg(RegKind::$kind))),*]
     };
 }
 
-/// Advisory locks, by one number or by two.
+/// Advisory lock functions of one or two keys.
 macro_rules! locks {
     ($($name:literal, $result:expr);*) => {
         &[$(
@@ -68,7 +68,7 @@ macro_rules! locks {
     };
 }
 
-/// The privileges of roles on objects.
+/// Privilege inquiry functions.
 pub(super) const PRIVILEGES: &[Row] = privileges![
     "has_any_column_privilege",
     "has_database_privilege",
@@ -82,7 +82,7 @@ pub(super) const PRIVILEGES: &[Row] = privileges![
     "pg_has_role"
 ];
 
-/// Whether objects are found by name.
+/// Visibility inquiry functions.
 pub(super) const VISIBLE: &[Row] = visible![
     "pg_collation_is_visible",
     "pg_conversion_is_visible",
@@ -99,7 +99,7 @@ pub(super) const VISIBLE: &[Row] = visible![
     "pg_type_is_visible"
 ];
 
-/// Objects by name; NULL where a cast would raise an error.
+/// Object look-ups by name; NULL where a cast would raise an error.
 pub(super) const FOUND: &[Row] = found![
     "to_regclass", Class;
     "to_regcollation", Collation;
@@ -112,7 +112,7 @@ pub(super) const FOUND: &[Row] = found![
     "to_regtype", Type
 ];
 
-/// Locks that mean what the clients agree on.
+/// Advisory lock functions.
 pub(super) const LOCKS: &[Row] = locks![
     "pg_advisory_lock", Void;
     "pg_advisory_lock_shared", Void;
@@ -126,7 +126,7 @@ pub(super) const LOCKS: &[Row] = locks![
     "pg_try_advisory_xact_lock_shared", Bool
 ];
 
-/// All others.
+/// All other functions.
 pub(super) const FUNCTIONS: &[Row] = &[
     ask!("has_column_privilege", &[Name, Text, Text, Text], Bool),
     ask!("has_column_privilege", &[Name, Oid, Text, Text], Bool),

@@ -1,4 +1,4 @@
-//! Times with time zone. Their comparisons are with the others', reading and writing in
+//! Functions of times with time zone. Comparisons are in `comparison`, input and output in
 //! [`crate::datetime`].
 
 use super::argument::{date, int4, interval, text as string, time, timetz};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::modifier::round_second;
 use crate::numeric;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("+", &[Timetz, Interval], Timetz, |a, _| plus(&a[0], &a[1], 1)),
     row("+", &[Interval, Timetz], Timetz, |a, _| plus(&a[1], &a[0], 1)),
@@ -46,7 +46,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let west = -zone_of(&a[0])?.offset_at(c.transaction_timestamp());
         Ok(datum(datetime::timetz_in(timetz(&a[1]), west)))
     }),
-    // For frames by RANGE.
+    // For window frames in RANGE mode.
     row("clock part", &[Interval], Interval, |a, _| {
         Ok(Datum::Interval(clock_part(interval(&a[0]))))
     }),
@@ -54,23 +54,22 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("clock steps", &[Interval], Numeric, |a, _| Ok(number(clock_steps(interval(&a[0]))))),
 ];
 
-/// How many zones there may be at one instant, in the number that stands for a `timetz` among
-/// others.
+/// Number of zone offsets per instant in the sort number of a `timetz`.
 const ZONE_STEPS: i128 = 1 << 17;
 
-/// Returns a number that orders as times with zones do: by the instant, then by the zone. Adding
-/// [`clock_steps`] to it does not end at midnight.
+/// Returns a number with the order of times with zones: by instant, then by zone. Adding
+/// [`clock_steps`] to it does not wrap at midnight.
 fn clock_place((time, west): TimeWest) -> i128 {
     let instant = i128::from(time) + i128::from(west) * i128::from(MICROS_PER_SECOND);
     instant * ZONE_STEPS + i128::from(west)
 }
 
-/// Returns the time of an interval, without its days and months.
+/// Returns the time part of an interval.
 fn clock_part(of: datetime::Interval) -> datetime::Interval {
     datetime::Interval::new(0, 0, of.microseconds)
 }
 
-/// Returns what the time of an interval adds to the place of a `timetz`.
+/// Returns the distance that the time part of an interval adds to a [`clock_place`].
 fn clock_steps(of: datetime::Interval) -> i128 {
     i128::from(of.microseconds) * ZONE_STEPS
 }
@@ -89,7 +88,7 @@ fn now(context: &EvalContext) -> Result<Datum> {
     Ok(time.map_or(Datum::Null, datum))
 }
 
-/// Adds the time of an interval, or takes it off; its days do not count.
+/// Adds or subtracts the time part of an interval.
 fn plus(value: &Datum, length: &Datum, sign: i64) -> Result<Datum> {
     let (time, west) = timetz(value);
     let within_day = interval(length).microseconds % datetime::MICROS_PER_DAY;

@@ -1,8 +1,8 @@
-//! `to_ascii`: text of an encoding of one byte a character, without its accents.
+//! `to_ascii`: removes accents from text in a single-byte encoding.
 //!
-//! PostgreSQL takes the bytes of the text for characters of the encoding that is named, whatever
-//! encoding the text is in; so do we, whose text is UTF-8. Bytes that UTF-8 does not have are
-//! blanks in the tables.
+//! PostgreSQL interprets the bytes of the text in the named encoding, regardless of the database
+//! encoding; so does this module with UTF-8 text. Bytes that do not occur in UTF-8 are blanks in
+//! the tables.
 
 use super::argument::{int4, text, text_datum};
 use super::{Row, row};
@@ -11,14 +11,14 @@ use crate::datatype::DataType::{Int4, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("to_ascii", &[Text], Text, |_, _| Err(unsupported("UTF8"))),
     row("to_ascii", &[Text, Int4], Text, by_code),
     row("to_ascii", &[Text, Name], Text, by_name),
 ];
 
-/// What PostgreSQL's encodings are called, by code.
+/// Names of PostgreSQL's encodings, by number.
 const ENCODINGS: [&str; 42] = [
     "SQL_ASCII",
     "EUC_JP",
@@ -69,7 +69,7 @@ const LATIN2: usize = 9;
 const LATIN9: usize = 16;
 const WIN1250: usize = 29;
 
-/// What bytes from 0x80 on become.
+/// Returns the replacements of the bytes from 0x80 on.
 #[rustfmt::skip]
 fn table(code: usize) -> Option<&'static [u8; 128]> {
     Some(match code {
@@ -100,7 +100,7 @@ fn by_code(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 
 fn by_name(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let name = text(&arguments[1]);
-    // Only letters and digits of a name count.
+    // Only letters and digits of a name are compared.
     let plain = |name: &str| -> String {
         let kept = name.chars().filter(char::is_ascii_alphanumeric);
         kept.map(|c| c.to_ascii_lowercase()).collect()

@@ -1,7 +1,7 @@
-//! Angles: circular functions of radians and of degrees, hyperbolic functions.
+//! Trigonometric functions of radians and degrees, and hyperbolic functions.
 //!
-//! Those of degrees are exact where the answer is (`sind(30)` is 0.5), in PostgreSQL's way: results
-//! of the library are scaled by its own results at 30, 45 and 60 degrees.
+//! Functions of degrees return exact results where these exist (`sind(30)` is 0.5), as in
+//! PostgreSQL: library results are scaled by those at 30, 45 and 60 degrees.
 
 use super::argument::float8;
 use super::arithmetic::{overflow, underflow};
@@ -10,7 +10,7 @@ use crate::datatype::DataType::Float8;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("degrees", &[Float8], Float8, |a, _| scaled(&a[0], |x| x / RADIANS_PER_DEGREE)),
     row("radians", &[Float8], Float8, |a, _| scaled(&a[0], |x| x * RADIANS_PER_DEGREE)),
@@ -46,7 +46,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 const RADIANS_PER_DEGREE: f64 = std::f64::consts::PI / 180.0;
 
-/// Above it the square of a number may be too large, and 1 beside it does not show.
+/// Limit above which the square of a number may overflow, and adding 1 to it has no effect.
 const LARGE: f64 = 1e150;
 
 fn area_sine(value: f64) -> f64 {
@@ -60,7 +60,7 @@ fn area_cosine(value: f64) -> f64 {
     if value > LARGE { value.ln() + std::f64::consts::LN_2 } else { value.acosh() }
 }
 
-/// Converts an angle; an infinite one stays so.
+/// Converts an angle; infinity is unchanged.
 fn scaled(angle: &Datum, convert: fn(f64) -> f64) -> Result<Datum> {
     let angle = float8(angle);
     let value = convert(angle);
@@ -80,7 +80,7 @@ fn circular(value: f64, compute: fn(f64) -> f64) -> Result<Datum> {
     Ok(Datum::Float8(compute(value)))
 }
 
-/// Computes what is defined within bounds only.
+/// Computes a function that is defined on an interval.
 fn bounded(
     value: f64,
     bounds: std::ops::RangeInclusive<f64>,
@@ -96,28 +96,28 @@ fn input_out_of_range() -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
 }
 
-/// The sine of 0 to 30 degrees.
+/// Returns the sine of 0 to 30 degrees.
 fn low_sine(degrees: f64) -> f64 {
     (degrees * RADIANS_PER_DEGREE).sin() / (30.0 * RADIANS_PER_DEGREE).sin() / 2.0
 }
 
-/// The cosine of 0 to 60 degrees.
+/// Returns the cosine of 0 to 60 degrees.
 fn low_cosine(degrees: f64) -> f64 {
     let missing = |degrees: f64| 1.0 - (degrees * RADIANS_PER_DEGREE).cos();
     1.0 - missing(degrees) / missing(60.0) / 2.0
 }
 
-/// The sine of 0 to 90 degrees.
+/// Returns the sine of 0 to 90 degrees.
 fn first_sine(degrees: f64) -> f64 {
     if degrees <= 30.0 { low_sine(degrees) } else { low_cosine(90.0 - degrees) }
 }
 
-/// The cosine of 0 to 90 degrees.
+/// Returns the cosine of 0 to 90 degrees.
 fn first_cosine(degrees: f64) -> f64 {
     if degrees <= 60.0 { low_cosine(degrees) } else { low_sine(90.0 - degrees) }
 }
 
-/// An angle mirrored into the first quadrant, and how often at each of the axes.
+/// An angle reflected into the first quadrant, with the reflections.
 struct Folded {
     degrees: f64,
     was_negative: bool,
@@ -128,7 +128,7 @@ struct Folded {
 fn folded(degrees: f64) -> Folded {
     let mut degrees = degrees % 360.0;
     let was_negative = degrees < 0.0;
-    // Minus zero stays so.
+    // Minus zero is unchanged.
     if was_negative {
         degrees = -degrees;
     }
@@ -167,7 +167,7 @@ fn cotangent(degrees: f64) -> f64 {
     quotient(degrees, of)
 }
 
-/// A tangent or cotangent; minus zero becomes zero.
+/// Returns a tangent or cotangent; minus zero becomes zero.
 fn quotient(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
     let angle = folded(degrees);
     let negative = angle.was_negative ^ angle.beyond_half_turn ^ angle.beyond_right_angle;
@@ -175,7 +175,7 @@ fn quotient(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
     if result == 0.0 { 0.0 } else { result }
 }
 
-/// The arc sine of 0 to 1, in degrees.
+/// Returns the arc sine of 0 to 1, in degrees.
 fn first_arc_sine(value: f64) -> f64 {
     if value <= 0.5 {
         value.asin() / 0.5_f64.asin() * 30.0
@@ -184,7 +184,7 @@ fn first_arc_sine(value: f64) -> f64 {
     }
 }
 
-/// The arc cosine of 0 to 1, in degrees.
+/// Returns the arc cosine of 0 to 1, in degrees.
 fn first_arc_cosine(value: f64) -> f64 {
     if value <= 0.5 {
         90.0 - value.asin() / 0.5_f64.asin() * 30.0
@@ -201,7 +201,7 @@ fn arc_cosine(value: f64) -> f64 {
     if value >= 0.0 { first_arc_cosine(value) } else { 90.0 + first_arc_sine(-value) }
 }
 
-/// Radians of an arc tangent as degrees.
+/// Converts an arc tangent from radians to degrees.
 fn turned(radians: f64) -> f64 {
     radians / 1.0_f64.atan() * 45.0
 }

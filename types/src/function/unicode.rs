@@ -1,4 +1,4 @@
-//! Unicode: normal forms, and text with escaped code points.
+//! Unicode: normalization, and text with escaped code points.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -10,7 +10,7 @@ use crate::datatype::DataType::{Bool, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("normalize", &[Text], Text, |a, c| normalized(a, c).map(text_datum)),
     row("normalize", &[Text, Text], Text, |a, c| normalized(a, c).map(text_datum)),
@@ -79,7 +79,7 @@ fn unistr(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(text_datum(out))
 }
 
-/// Reads what follows a backslash: the code point and the rest.
+/// Parses the code point after a backslash; also returns the remaining text.
 fn escaped(rest: &str) -> Option<(u32, &str)> {
     let (digits, rest) = match rest.chars().next()? {
         '+' => (6, &rest[1..]),

@@ -1,6 +1,6 @@
-//! Functions of any number of arguments, called with `VARIADIC array`: the elements are the
-//! arguments. The binder calls them for these calls; PostgreSQL's others are functions of arrays
-//! already (`concat(VARIADIC a)` is `array_to_string(a, '')`).
+//! Functions called with `VARIADIC array`, whose elements are the arguments. The binder makes
+//! these calls; other variadic functions of PostgreSQL are replaced by functions of arrays
+//! (`concat(VARIADIC a)` by `array_to_string(a, '')`).
 
 use super::argument::array;
 use super::array_text::element_text;
@@ -13,7 +13,7 @@ use crate::datatype::DataType::{AnyArray, Int4, Json as JsonType, Jsonb, Text};
 use crate::datum::{Datum, Nested};
 use crate::error::Result;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("format variadic", &[Text, AnyArray], Text, format_array).takes_null().stable(),
     row("json_build_array variadic", &[AnyArray], JsonType, |a, c| json(a, c, build_array))
@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("num_nonnulls variadic", &[AnyArray], Int4, |a, _| Ok(count(&a[0], false))),
 ];
 
-/// An array that is NULL is no arguments.
+/// Formats with the elements of an array; a NULL array means no arguments.
 fn format_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut texts = vec![arguments[0].clone()];
     if !arguments[1].is_null() {

@@ -1,5 +1,5 @@
-//! Functions and operators of [words](crate::datatype::WordKind) but `money`, and of `aclitem`:
-//! addresses of network cards, places in the log, transactions.
+//! Functions and operators of [word types](crate::datatype::WordKind) except `money`, and of
+//! `aclitem`: MAC addresses, log positions, transaction ids.
 
 use super::argument::{array, bool_of, int4, int8, numeric, text};
 use super::strings::invalid_parameter;
@@ -18,12 +18,12 @@ const LSN: DataType = DataType::PG_LSN;
 const XID: DataType = DataType::XID;
 const ACL: DataType = DataType::Array(&AclItem);
 
-/// The bytes of the maker in a `macaddr`, and in a `macaddr8`.
+/// Masks of the manufacturer's bytes in a `macaddr` and a `macaddr8`.
 const MAKER: [u64; 2] = [0xffff_ff00_0000, 0xffff_ff00_0000_0000];
-/// The bit that says that an address is no maker's.
+/// The bit of locally administered addresses.
 const LOCAL_BIT: u64 = 1 << 57;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("~", &[MAC], MAC, |a, _| of_mac(!mac(&a[0]) & 0xffff_ffff_ffff)),
     row("&", &[MAC, MAC], MAC, |a, _| of_mac(mac(&a[0]) & mac(&a[1]))),
@@ -76,7 +76,7 @@ fn difference(one: &Datum, other: &Datum) -> Datum {
     Datum::Numeric(Numeric::from_i128(lsn(one) - lsn(other)))
 }
 
-/// Returns a place so many bytes further.
+/// Returns a log position advanced by a number of bytes.
 fn moved(place: &Datum, by: &Numeric, what: &str) -> Result<Datum> {
     if by.is_nan() {
         let message = format!("cannot {what} pg_lsn");
@@ -121,7 +121,7 @@ fn made_item(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 ///
 /// # Errors
 ///
-/// 22023 if it has not one dimension, 22004 if an item is NULL.
+/// 22023 if it does not have one dimension, 22004 if an item is NULL.
 pub(super) fn access_list(list: &Array) -> Result<&[Datum]> {
     if list.dimensions.len() != 1 {
         return Err(invalid_parameter("ACL arrays must be one-dimensional"));

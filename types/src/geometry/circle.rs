@@ -9,7 +9,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::geometry::is_zero;
 use crate::pieces::Pace;
 
-/// The most points of a polygon, as many as a value has room for.
+/// Maximum number of points of a polygon, by the size limit of values.
 const MAX_POINTS: i32 = 67_108_860;
 
 /// A circle.
@@ -25,30 +25,30 @@ impl Circle {
         multiply(multiply(self.radius, self.radius)?, std::f64::consts::PI)
     }
 
-    /// Returns the span from left to right.
+    /// Returns the horizontal extent.
     pub(crate) fn span_across(self) -> Result<[f64; 2]> {
         Ok([subtract(self.center.x, self.radius)?, add(self.center.x, self.radius)?])
     }
 
-    /// Returns the span from below to above.
+    /// Returns the vertical extent.
     pub(crate) fn span_up(self) -> Result<[f64; 2]> {
         Ok([subtract(self.center.y, self.radius)?, add(self.center.y, self.radius)?])
     }
 
-    /// Returns the square whose corners are on the circle.
+    /// Returns the inscribed square.
     pub(crate) fn inner_box(self) -> Result<Corners> {
         let delta = divide(self.radius, 2.0_f64.sqrt())?;
         let Point { x, y } = self.center;
         Ok([at(add(x, delta)?, add(y, delta)?), at(subtract(x, delta)?, subtract(y, delta)?)])
     }
 
-    /// Returns the distance to a polygon, 0 if they have a point in common.
+    /// Returns the distance to a polygon, 0 if they intersect.
     pub(crate) fn distance_to(self, polygon: &[Point]) -> Result<f64> {
         let between = subtract(distance_to_polygon(polygon, self.center)?, self.radius)?;
         Ok(if between < 0.0 { 0.0 } else { between })
     }
 
-    /// Returns a polygon of so many points on the circle.
+    /// Returns a polygon of `count` points on the circle.
     pub(crate) fn polygon(self, count: i32, pace: &mut Pace<'_>) -> Result<Vec<Point>> {
         if is_zero(self.radius) {
             let message = "cannot convert circle with radius zero to polygon";

@@ -1,14 +1,14 @@
-//! Lines without end, by the coefficients of `Ax + By + C = 0`.
+//! Infinite lines, by the coefficients of `Ax + By + C = 0`.
 
 use super::number::{add, divide, hypotenuse, is_zero, multiply, same, subtract};
 use super::point::{at, distance, slope};
 use crate::datum::{Point, compare_floats};
 use crate::error::Result;
 
-/// A, B and C.
+/// The coefficients A, B and C.
 pub(crate) type Line = [f64; 3];
 
-/// Returns the line of a slope through a point.
+/// Returns the line through a point with a slope.
 pub(crate) fn line_at(point: Point, slope: f64) -> Result<Line> {
     if slope.is_infinite() {
         return Ok([-1.0, 0.0, point.x]);
@@ -20,12 +20,12 @@ pub(crate) fn line_at(point: Point, slope: f64) -> Result<Line> {
     Ok([slope, -1.0, if c == 0.0 { 0.0 } else { c }])
 }
 
-/// Returns the line through points.
+/// Returns the line through two points.
 pub(crate) fn line_through(a: Point, b: Point) -> Result<Line> {
     line_at(a, slope(a, b)?)
 }
 
-/// Returns where lines cross; `None` if they are parallel.
+/// Returns the intersection of lines; `None` if they are parallel.
 pub(crate) fn crossing(first: &Line, second: &Line) -> Result<Option<Point>> {
     let ([a1, b1, c1], [a2, b2, c2]) = (*first, *second);
     let (x, y) = if !is_zero(b1) {
@@ -71,7 +71,7 @@ pub(crate) fn are_perpendicular(first: &Line, second: &Line) -> Result<bool> {
     Ok(same(divide(multiply(a1, a2)?, multiply(b1, b2)?)?, -1.0))
 }
 
-/// Returns whether lines are the same, whatever their coefficients are multiples of.
+/// Returns whether lines are equal; their coefficients may be multiples.
 pub(crate) fn same_line(first: &Line, second: &Line) -> Result<bool> {
     if first.iter().chain(second).any(|number| number.is_nan()) {
         return Ok(first.iter().zip(second).all(|(a, b)| compare_floats(*a, *b).is_eq()));
@@ -110,7 +110,7 @@ fn inverse_slope_of_line(line: &Line) -> Result<f64> {
     divide(b, a)
 }
 
-/// Returns the distance of lines, which is 0 if they cross.
+/// Returns the distance of lines, 0 if they intersect.
 pub(crate) fn distance_of_lines(first: &Line, second: &Line) -> Result<f64> {
     if crossing(first, second)?.is_some() {
         return Ok(0.0);
@@ -127,7 +127,7 @@ pub(crate) fn distance_of_lines(first: &Line, second: &Line) -> Result<f64> {
     divide(subtract(c1, multiply(ratio, c2)?)?.abs(), hypotenuse(a1, b1)?)
 }
 
-/// Returns the point of a line that is closest to another, and its distance.
+/// Returns the point of a line that is closest to another point, and its distance.
 pub(crate) fn closest_on_line(line: &Line, point: Point) -> Result<(Point, f64)> {
     let perpendicular = line_at(point, inverse_slope_of_line(line)?)?;
     match crossing(&perpendicular, line)? {

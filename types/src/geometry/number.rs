@@ -1,9 +1,9 @@
-//! Numbers of geometry: checked arithmetic, and comparison with tolerance.
+//! Checked arithmetic and comparison with tolerance.
 
 use crate::datum::compare_floats;
 use crate::error::{Error, Result, sqlstate};
 
-/// What differs by no more is the same.
+/// Tolerance of comparisons.
 const EPSILON: f64 = 1.0e-6;
 
 #[cold]
@@ -71,43 +71,43 @@ pub(crate) fn hypotenuse(x: f64, y: f64) -> Result<f64> {
     Ok(length)
 }
 
-/// Returns whether a number is 0, about.
+/// Returns whether a number is 0 within the tolerance.
 pub(crate) fn is_zero(a: f64) -> bool {
     a.abs() <= EPSILON
 }
 
-/// Returns whether numbers are equal, about.
+/// Returns whether numbers are equal within the tolerance.
 pub(crate) fn same(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= EPSILON
 }
 
-/// Returns whether numbers differ by more than nothing; NaN differs from none.
+/// Returns whether numbers differ by more than the tolerance; false for NaN.
 #[must_use]
 pub(crate) fn differ(a: f64, b: f64) -> bool {
     (a - b).abs() > EPSILON
 }
 
-/// Returns whether a is less than b by more than nothing.
+/// Returns whether a is less than b by more than the tolerance.
 pub(crate) fn less(a: f64, b: f64) -> bool {
     a + EPSILON < b
 }
 
-/// Returns whether a is less than b, or equal, about.
+/// Returns whether a is at most b within the tolerance.
 pub(crate) fn at_most(a: f64, b: f64) -> bool {
     a <= b + EPSILON
 }
 
-/// Returns whether a is greater than b by more than nothing.
+/// Returns whether a is greater than b by more than the tolerance.
 pub(crate) fn greater(a: f64, b: f64) -> bool {
     a > b + EPSILON
 }
 
-/// Returns whether a is greater than b, or equal, about.
+/// Returns whether a is at least b within the tolerance.
 pub(crate) fn at_least(a: f64, b: f64) -> bool {
     a + EPSILON >= b
 }
 
-/// Returns whether a sorts before b, NaN being greatest.
+/// Returns whether a sorts before b; NaN is greatest.
 pub(crate) fn sorts_before(a: f64, b: f64) -> bool {
     compare_floats(a, b).is_lt()
 }

@@ -1,4 +1,4 @@
-//! Paths: points that segments connect, the last with the first if they are closed.
+//! Paths: points connected by segments; closed paths also connect the last point with the first.
 
 use super::number::{add, divide, multiply, same, sorts_before, subtract};
 use super::point::distance;
@@ -8,7 +8,7 @@ use crate::datum::Point;
 use crate::error::Result;
 use crate::pieces::Pace;
 
-/// Steps of a [`Pace`] that a pair of segments counts for.
+/// Cost of a pair of segments in steps of a [`Pace`].
 pub(super) const SEGMENT_STEPS: usize = 128;
 
 /// The points of a path.
@@ -19,7 +19,7 @@ pub(crate) struct PathPoints<'a> {
 }
 
 impl<'a> PathPoints<'a> {
-    /// Returns the segments; that which closes the path comes first.
+    /// Returns the segments; the closing segment is first.
     pub(crate) fn segments(self) -> impl Iterator<Item = Segment> + 'a {
         let last = self.points.last().copied().filter(|_| self.is_closed);
         let closing = last.into_iter().zip(self.points.first()).map(|(from, to)| [from, *to]);
@@ -31,7 +31,7 @@ impl<'a> PathPoints<'a> {
         self.segments().try_fold(0.0, |sum, [from, to]| add(sum, distance(from, to)?))
     }
 
-    /// Returns the area within; `None` if the path is open.
+    /// Returns the enclosed area; `None` if the path is open.
     pub(crate) fn area(self) -> Result<Option<f64>> {
         if !self.is_closed {
             return Ok(None);
@@ -45,7 +45,7 @@ impl<'a> PathPoints<'a> {
         divide(area.abs(), 2.0).map(Some)
     }
 
-    /// Returns whether paths meet.
+    /// Returns whether paths intersect.
     pub(crate) fn meets(self, other: PathPoints<'_>, pace: &mut Pace<'_>) -> Result<bool> {
         if !overlap(&bounds(self.points), &bounds(other.points)) {
             return Ok(false);
@@ -61,7 +61,7 @@ impl<'a> PathPoints<'a> {
         Ok(false)
     }
 
-    /// Returns the least distance of segments; `None` if a path has none.
+    /// Returns the minimum distance of segments; `None` if a path has none.
     pub(crate) fn distance(
         self,
         other: PathPoints<'_>,
@@ -80,7 +80,7 @@ impl<'a> PathPoints<'a> {
         Ok(least)
     }
 
-    /// Returns the distance of a point to the nearest segment; 0 if there is none.
+    /// Returns the distance of a point to the nearest segment; 0 if there are no segments.
     pub(crate) fn distance_to(self, point: Point) -> Result<f64> {
         let mut least: Option<f64> = None;
         for segment in self.segments() {

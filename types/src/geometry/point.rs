@@ -1,15 +1,15 @@
-//! Points: as places, and as complex numbers by which others are moved, turned and scaled.
+//! Points, and their arithmetic as complex numbers for translation, rotation and scaling.
 
 use super::number::{add, divide, hypotenuse, multiply, same, subtract};
 use crate::datum::{Point, compare_floats};
 use crate::error::Result;
 
-/// Returns the point at these coordinates.
+/// Creates a point.
 pub(crate) fn at(x: f64, y: f64) -> Point {
     Point { x, y }
 }
 
-/// Returns whether points are the same, about; NaN is only itself.
+/// Returns whether points are equal within the tolerance; NaN equals only NaN.
 pub(crate) fn same_point(a: Point, b: Point) -> bool {
     if [a.x, a.y, b.x, b.y].iter().any(|number| number.is_nan()) {
         return compare_floats(a.x, b.x).is_eq() && compare_floats(a.y, b.y).is_eq();
@@ -33,7 +33,7 @@ pub(crate) fn slope(a: Point, b: Point) -> Result<f64> {
     divide(subtract(a.y, b.y)?, subtract(a.x, b.x)?)
 }
 
-/// Returns the slope of a line that is perpendicular to that through points.
+/// Returns the slope of the perpendicular of the line through points.
 pub(crate) fn inverse_slope(a: Point, b: Point) -> Result<f64> {
     if same(a.x, b.x) {
         return Ok(0.0);
@@ -54,7 +54,7 @@ pub(crate) fn subtract_points(a: Point, b: Point) -> Result<Point> {
     Ok(at(subtract(a.x, b.x)?, subtract(a.y, b.y)?))
 }
 
-/// Returns the product of complex numbers.
+/// Returns the complex product.
 pub(crate) fn multiply_points(a: Point, b: Point) -> Result<Point> {
     Ok(at(
         subtract(multiply(a.x, b.x)?, multiply(a.y, b.y)?)?,
@@ -62,7 +62,7 @@ pub(crate) fn multiply_points(a: Point, b: Point) -> Result<Point> {
     ))
 }
 
-/// Returns the quotient of complex numbers.
+/// Returns the complex quotient.
 pub(crate) fn divide_points(a: Point, b: Point) -> Result<Point> {
     let square = add(multiply(b.x, b.x)?, multiply(b.y, b.y)?)?;
     Ok(at(
@@ -71,7 +71,7 @@ pub(crate) fn divide_points(a: Point, b: Point) -> Result<Point> {
     ))
 }
 
-/// Returns the point in the middle.
+/// Returns the midpoint.
 pub(crate) fn middle(a: Point, b: Point) -> Result<Point> {
     Ok(at(divide(add(a.x, b.x)?, 2.0)?, divide(add(a.y, b.y)?, 2.0)?))
 }

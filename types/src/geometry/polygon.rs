@@ -1,4 +1,4 @@
-//! Polygons: what is within closed paths.
+//! Polygons: the areas of closed paths.
 
 use super::number::sorts_before;
 use super::number::{add, at_least, at_most, divide, greater, is_zero, less, multiply, subtract};
@@ -10,23 +10,23 @@ use crate::datum::Point;
 use crate::error::{Error, Result};
 use crate::pieces::Pace;
 
-/// Segments within segments that are looked at before a polygon counts as too complex.
+/// Maximum recursion depth of the containment test.
 const MAX_DEPTH: usize = 1_000;
 
-/// Returns the closed path around a polygon.
+/// Returns the outline of a polygon.
 fn outline(points: &[Point]) -> PathPoints<'_> {
     PathPoints { is_closed: true, points }
 }
 
-/// How a segment crosses the axis to the right of the origin: twice its direction, once if it
-/// ends there.
+/// Crossing of a segment with the positive x axis: plus or minus 2 by its direction, 1 if an end
+/// is on the axis.
 enum Crossing {
     Count(i32),
     /// The origin is on the segment.
     OnSegment,
 }
 
-/// Returns how the segment to a point from the one before crosses the axis.
+/// Returns the crossing of the segment between two points.
 fn axis_crossing(to: Point, from: Point) -> Result<Crossing> {
     let count = |count| Ok(Crossing::Count(count));
     let on_axis =
@@ -71,7 +71,7 @@ fn axis_crossing(to: Point, from: Point) -> Result<Crossing> {
     count(if is_left { 0 } else { 2 * sign })
 }
 
-/// Returns whether a point is within a polygon or on its outline.
+/// Returns whether a point is inside a polygon or on its outline.
 pub(crate) fn polygon_contains(points: &[Point], point: Point) -> Result<bool> {
     let relative = |other: &Point| -> Result<Point> {
         Ok(at(subtract(other.x, point.x)?, subtract(other.y, point.y)?))
@@ -90,7 +90,7 @@ pub(crate) fn polygon_contains(points: &[Point], point: Point) -> Result<bool> {
     Ok(total != 0)
 }
 
-/// Returns whether polygons are the same, wherever they begin and whichever way they go.
+/// Returns whether polygons are equal, with any first point and orientation.
 pub(crate) fn same_polygon(first: &[Point], second: &[Point]) -> bool {
     let count = first.len();
     if count != second.len() {
@@ -104,7 +104,7 @@ pub(crate) fn same_polygon(first: &[Point], second: &[Point]) -> bool {
     })
 }
 
-/// Returns whether polygons have a point in common.
+/// Returns whether polygons intersect.
 pub(crate) fn polygons_overlap(
     first: &[Point],
     second: &[Point],
@@ -136,7 +136,7 @@ pub(crate) fn distance_of_polygons(
     outline(first).distance(outline(second), pace)
 }
 
-/// Returns the distance of a point to a polygon, 0 if it is within.
+/// Returns the distance of a point to a polygon, 0 if it is inside.
 pub(crate) fn distance_to_polygon(points: &[Point], point: Point) -> Result<f64> {
     if polygon_contains(points, point)? {
         return Ok(0.0);
@@ -153,7 +153,7 @@ pub(crate) fn distance_to_polygon(points: &[Point], point: Point) -> Result<f64>
     Ok(least.unwrap_or(0.0))
 }
 
-/// Returns whether the first polygon has the whole other one in it.
+/// Returns whether the first polygon contains the second.
 pub(crate) fn polygon_contains_polygon(
     outer: &[Point],
     inner: &[Point],
@@ -171,7 +171,7 @@ pub(crate) fn polygon_contains_polygon(
     Ok(true)
 }
 
-/// Looks whether segments are within a polygon.
+/// Test of segments for containment in a polygon.
 struct Inside<'a, 'p> {
     polygon: &'a [Point],
     pace: &'a mut Pace<'p>,
@@ -179,7 +179,7 @@ struct Inside<'a, 'p> {
 }
 
 impl Inside<'_, '_> {
-    /// Returns whether a segment is within, as far as the edges from `start` on tell.
+    /// Returns whether a segment is inside, considering the edges from `start` on.
     fn segment(&mut self, from: Point, to: Point, start: usize) -> Result<bool> {
         if self.depth == MAX_DEPTH {
             return Err(Error::new("54001", "polygon is too complex"));
@@ -221,7 +221,7 @@ impl Inside<'_, '_> {
         polygon_contains(self.polygon, middle(from, to)?)
     }
 
-    /// As [`Inside::segment`] of a segment whose first end is on an edge.
+    /// As [`Inside::segment`], for a segment whose first end is on an edge.
     fn touching(&mut self, on: Point, off: Point, edge: &Segment, start: usize) -> Result<bool> {
         let segment = [on, off];
         let [first, second] = *edge;
@@ -239,7 +239,7 @@ impl Inside<'_, '_> {
     }
 }
 
-/// Returns the middle of the points, and their mean distance to it.
+/// Returns the centroid of the points, and their mean distance to it.
 pub(crate) fn circle_of_polygon(points: &[Point]) -> Result<(Point, f64)> {
     let count = points.len() as f64;
     let (mut x, mut y) = (0.0, 0.0);

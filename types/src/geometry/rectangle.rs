@@ -14,28 +14,28 @@ use crate::error::Result;
 /// The upper right corner, then the lower left one.
 pub(crate) type Corners = [Point; 2];
 
-/// Returns the box that has these two corners.
+/// Returns the box with two opposite corners.
 pub(crate) fn ordered_corners([a, b]: [Point; 2]) -> Corners {
     let order = |a: f64, b: f64| if compare_floats(a, b).is_gt() { (a, b) } else { (b, a) };
     let ((right, left), (top, bottom)) = (order(a.x, b.x), order(a.y, b.y));
     [at(right, top), at(left, bottom)]
 }
 
-/// How one thing lies to another along an axis, by where both end and begin.
+/// Relative position of two extents along an axis.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
-    /// Before it.
+    /// Entirely before the other.
     Before,
-    /// Not beyond it.
+    /// Not extending beyond the other.
     NotBeyond,
-    /// Behind it.
+    /// Entirely after the other.
     Behind,
-    /// Not before it.
+    /// Not extending before the other.
     NotBefore,
 }
 
 impl Side {
-    /// Returns whether a span, from the low to the high end, lies so to another.
+    /// Returns whether an extent, from low to high, has this position relative to another.
     pub(crate) fn holds(self, one: [f64; 2], other: [f64; 2]) -> bool {
         match self {
             Side::Before => less(one[1], other[0]),
@@ -46,17 +46,17 @@ impl Side {
     }
 }
 
-/// Returns the span from left to right.
+/// Returns the horizontal extent.
 pub(crate) fn span_across([high, low]: &Corners) -> [f64; 2] {
     [low.x, high.x]
 }
 
-/// Returns the span from below to above.
+/// Returns the vertical extent.
 pub(crate) fn span_up([high, low]: &Corners) -> [f64; 2] {
     [low.y, high.y]
 }
 
-/// Returns whether boxes have a point in common.
+/// Returns whether boxes intersect.
 pub(crate) fn overlap([high, low]: &Corners, [other_high, other_low]: &Corners) -> bool {
     at_most(low.x, other_high.x)
         && at_most(other_low.x, high.x)
@@ -64,7 +64,7 @@ pub(crate) fn overlap([high, low]: &Corners, [other_high, other_low]: &Corners) 
         && at_most(other_low.y, high.y)
 }
 
-/// Returns whether the first box has the whole other one in it.
+/// Returns whether the first box contains the second.
 pub(crate) fn box_contains_box([high, low]: &Corners, [inner, inner_low]: &Corners) -> bool {
     at_least(high.x, inner.x)
         && at_most(low.x, inner_low.x)
@@ -72,17 +72,17 @@ pub(crate) fn box_contains_box([high, low]: &Corners, [inner, inner_low]: &Corne
         && at_most(low.y, inner_low.y)
 }
 
-/// Returns whether a box has a point in it.
+/// Returns whether a box contains a point.
 pub(crate) fn box_contains([high, low]: &Corners, point: Point) -> bool {
     high.x >= point.x && low.x <= point.x && high.y >= point.y && low.y <= point.y
 }
 
-/// Returns from left to right.
+/// Returns the width.
 pub(crate) fn width([high, low]: &Corners) -> Result<f64> {
     subtract(high.x, low.x)
 }
 
-/// Returns from below to above.
+/// Returns the height.
 pub(crate) fn height([high, low]: &Corners) -> Result<f64> {
     subtract(high.y, low.y)
 }
@@ -92,12 +92,12 @@ pub(crate) fn area_of_box(corners: &Corners) -> Result<f64> {
     multiply(width(corners)?, height(corners)?)
 }
 
-/// Returns the middle of a box.
+/// Returns the center of a box.
 pub(crate) fn center_of_box([high, low]: &Corners) -> Result<Point> {
     middle(*high, *low)
 }
 
-/// Returns what two boxes have in common.
+/// Returns the intersection of boxes.
 pub(crate) fn intersection(first: &Corners, second: &Corners) -> Option<Corners> {
     let ([high, low], [other_high, other_low]) = (first, second);
     overlap(first, second).then(|| {
@@ -108,7 +108,7 @@ pub(crate) fn intersection(first: &Corners, second: &Corners) -> Option<Corners>
     })
 }
 
-/// Returns the least box that has points in it.
+/// Returns the bounding box of points.
 pub(crate) fn bounds(points: &[Point]) -> Corners {
     let first = points.first().copied().unwrap_or_default();
     let (mut high, mut low) = (first, first);
@@ -119,13 +119,13 @@ pub(crate) fn bounds(points: &[Point]) -> Corners {
     [high, low]
 }
 
-/// Returns the sides, in the order in which PostgreSQL looks at them.
+/// Returns the sides, in PostgreSQL's order.
 pub(crate) fn sides([high, low]: &Corners) -> [Segment; 4] {
     let (top_left, bottom_right) = (at(low.x, high.y), at(high.x, low.y));
     [[*low, top_left], [*high, top_left], [*low, bottom_right], [*high, bottom_right]]
 }
 
-/// Returns whether a segment has a point in a box.
+/// Returns whether a segment intersects a box.
 pub(crate) fn box_meets_segment(corners: &Corners, segment: &Segment) -> Result<bool> {
     let [from, to] = *segment;
     let around = [
@@ -146,7 +146,7 @@ pub(crate) fn box_meets_segment(corners: &Corners, segment: &Segment) -> Result<
     Ok(false)
 }
 
-/// Returns whether a line goes through a box.
+/// Returns whether a line intersects a box.
 pub(crate) fn box_meets_line([high, low]: &Corners, line: &Line) -> Result<bool> {
     let (top_left, bottom_right) = (at(low.x, high.y), at(high.x, low.y));
     let ring = [*low, top_left, *high, bottom_right, *low];
@@ -158,7 +158,7 @@ pub(crate) fn box_meets_line([high, low]: &Corners, line: &Line) -> Result<bool>
     Ok(false)
 }
 
-/// Returns the best of what all sides yield.
+/// Returns the closest of the points that `closest` returns for the sides.
 fn best_of_sides(
     corners: &Corners,
     closest: impl Fn(&Segment) -> Result<(Point, f64)>,
@@ -174,7 +174,7 @@ fn best_of_sides(
     Ok(best)
 }
 
-/// Returns the point of a box that is closest to another, and its distance.
+/// Returns the point of a box that is closest to another point, and its distance.
 pub(crate) fn closest_in_box(corners: &Corners, point: Point) -> Result<(Point, f64)> {
     if box_contains(corners, point) {
         return Ok((point, 0.0));

@@ -1,4 +1,4 @@
-//! Segments of lines, by their ends.
+//! Line segments, by their end points.
 
 use super::line::{Line, closest_on_line, crossing, line_at};
 use super::number::{same, sorts_before};
@@ -6,7 +6,7 @@ use super::point::{distance, inverse_slope, same_point, slope};
 use crate::datum::Point;
 use crate::error::Result;
 
-/// The ends.
+/// The end points.
 pub(crate) type Segment = [Point; 2];
 
 /// Returns whether a point is on a segment.
@@ -15,7 +15,7 @@ pub(crate) fn segment_contains(segment: &Segment, point: Point) -> Result<bool> 
     Ok(same(distance(point, from)? + distance(point, to)?, distance(from, to)?))
 }
 
-/// Returns where a segment meets a line.
+/// Returns the intersection of a segment and a line.
 pub(crate) fn crossing_of_line(segment: &Segment, line: &Line) -> Result<Option<Point>> {
     let [from, to] = *segment;
     let own = line_at(from, slope(from, to)?)?;
@@ -27,7 +27,7 @@ pub(crate) fn crossing_of_line(segment: &Segment, line: &Line) -> Result<Option<
     Ok(Some(end.unwrap_or(point)))
 }
 
-/// Returns where segments meet.
+/// Returns the intersection of segments.
 pub(crate) fn crossing_of_segments(first: &Segment, second: &Segment) -> Result<Option<Point>> {
     let line = line_at(second[0], slope(second[0], second[1])?)?;
     let Some(point) = crossing_of_line(first, &line)? else { return Ok(None) };
@@ -44,7 +44,7 @@ pub(crate) fn closest_to_line(segment: &Segment, line: &Line) -> Result<(Point, 
     Ok(if first < second { (segment[0], first) } else { (segment[1], second) })
 }
 
-/// Returns the point of a segment that is closest to another, and its distance.
+/// Returns the point of a segment that is closest to another point, and its distance.
 pub(crate) fn closest_to_point(segment: &Segment, point: Point) -> Result<(Point, f64)> {
     let perpendicular = line_at(point, inverse_slope(segment[0], segment[1])?)?;
     let (closest, _) = closest_to_line(segment, &perpendicular)?;

@@ -1,12 +1,13 @@
-//! Arrays in keys: each element behind a byte, then a byte that ends them, then the shape.
+//! Key encoding of arrays: each element after a marker byte, then an end byte, then the
+//! dimensions.
 //!
 //! ```text
 //! (0x02 element | 0x03)* 0x01  number of dimensions u8, lengths u32, lower bounds i32 (biased)
 //! ```
 //!
-//! So arrays sort by their elements, NULL last, shorter ones first, then by shape, as
-//! PostgreSQL's do. Only elements of which a key forgets nothing are possible: there is no room
-//! for residues.
+//! So arrays sort by their elements, NULL last, shorter ones first, then by dimensions, as in
+//! PostgreSQL. Element types that lose information in keys are not supported, since residues of
+//! elements are not stored.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The key form of `numeric`: class, exponent to the base 100, digits to the base 100.
+//! Key encoding of `numeric`: class, exponent and digits to the base 100.
 //!
-//! The digits are those of the value `0.d1 d2 d3 … × 100^exponent` with neither a leading nor a
-//! trailing zero digit, so a value has one form whatever its scale.
+//! The digits are those of `0.d1 d2 d3 … × 100^exponent` without leading and trailing zero
+//! digits, so that the encoding does not depend on the scale.
 
 use smallvec::SmallVec;
 
@@ -17,18 +17,18 @@ const POSITIVE: u8 = 0x40;
 const INFINITY: u8 = 0x50;
 const NAN: u8 = 0x60;
 
-/// Exponents whose one byte is the exponent plus [`EXPONENT_BIAS`].
+/// Exponents that are encoded in one byte, biased by [`EXPONENT_BIAS`].
 const SHORT_EXPONENTS: std::ops::RangeInclusive<i32> = -126..=125;
 const EXPONENT_BIAS: i32 = 0x80;
-/// Announces three bytes of an exponent below the short ones.
+/// Prefix of a three-byte exponent below the short ones.
 const LONG_LOW: u8 = 0x01;
-/// Announces three bytes of an exponent above the short ones.
+/// Prefix of a three-byte exponent above the short ones.
 const LONG_HIGH: u8 = 0xFE;
 const LONG_BIAS: i32 = 1 << 23;
-/// Ends the digits, which are written plus one.
+/// End of the digits, which are stored plus one.
 const END: u8 = 0x00;
 
-/// Appends the key form of a number.
+/// Appends the key encoding of a number.
 pub(super) fn encode(number: &Numeric, out: &mut Vec<u8>) {
     match number.parts() {
         Parts::NegativeInfinity => out.push(NEGATIVE_INFINITY),
@@ -56,7 +56,7 @@ fn encode_small(mantissa: i64, scale: u32, out: &mut Vec<u8>) {
     }
     let mut pairs = [0u8; 12];
     let mut at = pairs.len();
-    // More than 64 bits only for the largest mantissas.
+    // Above 64 bits only for the largest mantissas.
     while rest > u128::from(u64::MAX) {
         at -= 1;
         pairs[at] = (rest % 100) as u8;
@@ -91,8 +91,8 @@ fn put(negative: bool, exponent: i32, pairs: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the number at the start of `bytes`, each of which is to be taken xor `mask`, and the
-/// bytes it took. It is shown with as many digits as it needs.
+/// Returns the number at the start of `bytes`, after xor with `mask`, and its length. Its scale
+/// is the minimum.
 pub(super) fn decode(bytes: &[u8], mask: u8) -> Result<(Numeric, usize)> {
     let class = *bytes.first().ok_or_else(|| corrupt("a numeric is cut off"))? ^ mask;
     let negative = match class {

@@ -1,7 +1,7 @@
-//! The key form of `jsonb`: a byte for what it is, in PostgreSQL's order, then what that needs.
+//! Key encoding of `jsonb`: a type byte in PostgreSQL's order, then the value.
 //!
 //! ```text
-//! 0x10  an empty array that is in no other value
+//! 0x10  an empty array at the top level
 //! 0x20  null
 //! 0x30  string   as text
 //! 0x40  number   as numeric
@@ -10,8 +10,8 @@
 //! 0x70  object   number of pairs u32, of each the key as text and the value
 //! ```
 //!
-//! Numbers are big-endian. So arrays and objects sort by their sizes first, and what is equal is
-//! one key, however numbers are written: that is kept by [`rowcode`](crate::rowcode).
+//! Numbers are big-endian. So arrays and objects sort by size first. Equal values have the same
+//! key; [`rowcode`](crate::rowcode) stores the scales of their numbers.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ impl Reader<'_> {
         text.ok_or_else(|| corrupt("a text is missing"))
     }
 
-    /// Reads a number of values; each takes a byte at least.
+    /// Reads a number of values, each of which takes at least one byte.
     fn count(&mut self) -> Result<usize> {
         let count = u32::from_be_bytes(self.take()?) as usize;
         match count <= self.rest().len() {

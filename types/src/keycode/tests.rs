@@ -1,4 +1,4 @@
-//! Order equals comparison, round trips, composition, and no panic on any bytes.
+//! Tests of the key encoding: order, round trips, concatenation, and malformed bytes.
 
 use std::cmp::Ordering;
 
@@ -95,7 +95,7 @@ fn any_json() -> impl Strategy<Value = Json> {
     })
 }
 
-/// Any value of a type, NULL included.
+/// Returns a strategy for values of a type, including NULL.
 pub(crate) fn any_value(data_type: DataType) -> BoxedStrategy<Datum> {
     let small = -2i64..3;
     let value = match data_type {
@@ -144,7 +144,7 @@ fn key(value: &Datum, data_type: DataType, descending: bool, nulls_first: bool) 
     out
 }
 
-/// The order that the key is to have.
+/// Returns the expected order of keys.
 fn wanted(a: &Datum, b: &Datum, kind: DataType, descending: bool, nulls_first: bool) -> Ordering {
     match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,

@@ -1,4 +1,4 @@
-//! The four operations, and which scale a result has: as `numeric.c` has it.
+//! The four arithmetic operations, with the result scales of `numeric.c`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl Numeric {
         if self.is_nan() { Numeric::NAN } else { Numeric::from(i64::from(self.sign())) }
     }
 
-    /// Returns the value with the other sign.
+    /// Returns the negated value.
     #[must_use]
     pub fn neg(&self) -> Numeric {
         match &self.0 {
@@ -41,7 +41,7 @@ impl Numeric {
     ///
     /// # Errors
     ///
-    /// `22003` if the result is outside of the format; the same for the other operations.
+    /// `22003` if the result exceeds the range of the format; likewise for the other operations.
     pub fn checked_add(&self, other: &Numeric) -> Result<Numeric> {
         if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
             if a_scale == b_scale
@@ -70,21 +70,21 @@ impl Numeric {
         }
     }
 
-    /// Returns the sum of small values, if it is one and easily found.
+    /// Returns the sum of small values, if it is small and computed without a conversion.
     #[inline]
     pub(crate) fn quick_add(&self, other: &Numeric) -> Option<Numeric> {
         let (a, b, scale) = self.alike(other)?;
         Some(Numeric(Repr::Small { scale, mantissa: a.checked_add(b)? }))
     }
 
-    /// Returns the difference of small values, if it is one and easily found.
+    /// Returns the difference of small values, if it is small and computed without a conversion.
     #[inline]
     pub(crate) fn quick_sub(&self, other: &Numeric) -> Option<Numeric> {
         let (a, b, scale) = self.alike(other)?;
         Some(Numeric(Repr::Small { scale, mantissa: a.checked_sub(b)? }))
     }
 
-    /// Returns the product of small values, if it is one and easily found.
+    /// Returns the product of small values, if it is small and computed without a conversion.
     #[inline]
     pub(crate) fn quick_mul(&self, other: &Numeric) -> Option<Numeric> {
         let ((a, a_scale), (b, b_scale)) = self.small_pair(other)?;
@@ -93,7 +93,7 @@ impl Numeric {
         fits.then_some(Numeric(Repr::Small { scale, mantissa }))
     }
 
-    /// Returns the mantissas of two small values at the larger of their scales, and that.
+    /// Returns the mantissas of two small values at the larger of their scales, and that scale.
     #[inline]
     fn alike(&self, other: &Numeric) -> Option<(i64, i64, u16)> {
         let ((a, a_scale), (b, b_scale)) = self.small_pair(other)?;
@@ -191,7 +191,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the quotient cut to a whole number (`div`).
+    /// Returns the quotient truncated to an integer (`div`).
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the rest of the division, with the sign of `self`.
+    /// Returns the remainder, with the sign of `self`.
     ///
     /// # Errors
     ///
@@ -255,7 +255,8 @@ fn small_leading(mantissa: i64, scale: u32) -> (i32, u32) {
     (exponent.div_euclid(4), first as u32)
 }
 
-/// PostgreSQL's `select_div_scale`: at least 16 significant digits and the scale of the inputs.
+/// Computes PostgreSQL's `select_div_scale`: at least 16 significant digits and the scale of the
+/// inputs.
 fn div_scale(dividend: (i32, u32), divisor: (i32, u32), input_scale: u32) -> i32 {
     let mut weight = dividend.0 - divisor.0;
     if dividend.1 <= divisor.1 {

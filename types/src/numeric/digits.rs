@@ -1,15 +1,16 @@
-//! Decimal numbers of any length as base-10,000 digits: the arithmetic behind [`Numeric`] when a
-//! value does not fit its inline form.
+//! Decimal numbers of any length as base-10,000 digits: the arithmetic of a [`Numeric`] that does
+//! not fit its inline form.
 //!
 //! The representation is PostgreSQL's `NumericVar`: the value is the sum of
-//! `digits[i] * 10000^(weight - i)`, and `scale` says how many decimal digits are *shown* after the
-//! point. Addition, multiplication and division are schoolbook; division is Knuth's algorithm D.
+//! `digits[i] * 10000^(weight - i)`, and `scale` is the number of *displayed* decimal digits
+//! after the point. Addition, multiplication and division are schoolbook algorithms; division is
+//! Knuth's algorithm D.
 //!
 //! # Invariants
 //!
 //! 1. Neither the first nor the last digit is 0.
 //! 2. Zero has no digits, weight 0 and is not negative.
-//! 3. No non-zero digit lies beyond `scale` decimal places.
+//! 3. No non-zero digit is beyond `scale` decimal places.
 //!
 //! [`Numeric`]: crate::numeric::Numeric
 
@@ -28,17 +29,17 @@ const POWERS: [u32; 4] = [1, 10, 100, 1000];
 /// A finite decimal number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Digits {
-    /// Below zero.
+    /// The value is negative.
     pub(super) negative: bool,
-    /// The power of the base that the first digit counts.
+    /// The exponent of the first digit, to the base.
     pub(super) weight: i32,
-    /// Decimal digits shown after the point.
+    /// Displayed decimal digits after the point.
     pub(super) scale: u32,
     /// Base-10,000 digits, most significant first.
     pub(super) digits: Vec<u16>,
 }
 
-/// What to do with digits beyond the wanted scale.
+/// Rounding of digits beyond a scale.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rounding {
     /// Half away from zero.
@@ -53,7 +54,7 @@ impl Digits {
         Digits { negative: false, weight: 0, scale: 0, digits: vec![1] }
     }
 
-    /// Returns `mantissa * 10^-scale`, shown with `scale` digits.
+    /// Creates `mantissa * 10^-scale`, with the display scale `scale`.
     pub(super) fn from_mantissa(mantissa: i128, scale: u32) -> Digits {
         let mut rest = mantissa.unsigned_abs();
         let mut reversed: Vec<u16> = Vec::with_capacity(11);
@@ -100,7 +101,7 @@ impl Digits {
         self.digits.is_empty()
     }
 
-    /// Returns whether there is nothing after the point.
+    /// Returns whether the value is an integer.
     pub(super) fn is_integral(&self) -> bool {
         self.digits.len() as i32 <= self.weight + 1
     }
@@ -121,12 +122,12 @@ impl Digits {
         }
     }
 
-    /// Returns the power of the base that the last digit counts.
+    /// Returns the exponent of the last digit, to the base.
     fn low(&self) -> i32 {
         self.weight - self.digits.len() as i32 + 1
     }
 
-    /// Returns the digit that counts `power` of the base.
+    /// Returns the digit with an exponent, to the base.
     fn at(&self, power: i32) -> u32 {
         let index = self.weight - power;
         if index < 0 { 0 } else { u32::from(self.digits.get(index as usize).copied().unwrap_or(0)) }
@@ -143,7 +144,7 @@ impl Digits {
         self.weight.cmp(&other.weight).then_with(|| self.digits.cmp(&other.digits))
     }
 
-    /// Compares values; the scale plays no part.
+    /// Compares values regardless of the scale.
     pub(super) fn cmp(&self, other: &Digits) -> Ordering {
         match (self.negative, other.negative) {
             (false, true) => Ordering::Greater,
@@ -195,7 +196,7 @@ impl Digits {
         result
     }
 
-    /// Returns the sum, exact, with the larger scale.
+    /// Returns the exact sum, with the larger scale.
     pub(super) fn add(&self, other: &Digits) -> Digits {
         let mut result = if self.negative == other.negative {
             let mut sum = self.add_abs(other);
@@ -220,12 +221,12 @@ impl Digits {
         result
     }
 
-    /// Returns the value with the other sign.
+    /// Returns the negated value.
     pub(super) fn negated(&self) -> Digits {
         Digits { negative: !self.negative && !self.is_zero(), ..self.clone() }
     }
 
-    /// Returns the difference, exact, with the larger scale.
+    /// Returns the exact difference, with the larger scale.
     pub(super) fn sub(&self, other: &Digits) -> Digits {
         self.add(&other.negated())
     }
@@ -286,7 +287,7 @@ impl Digits {
         Ok(result)
     }
 
-    /// Returns the square root at `scale`, rounded: before the point, if that is negative. The
+    /// Returns the square root, rounded to `scale` (before the point, if that is negative). The
     /// value must not be negative.
     pub(super) fn sqrt(&self, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
@@ -309,7 +310,8 @@ impl Digits {
         Ok(result)
     }
 
-    /// Cuts or extends the value to `scale` digits after the point (before it, if negative).
+    /// Truncates, rounds or extends the value to `scale` digits after the point (before it, if
+    /// negative).
     pub(super) fn set_scale(&mut self, scale: i32, rounding: Rounding) {
         self.scale = scale.max(0) as u32;
         let kept = (self.weight + 1) * DECIMALS + scale;
@@ -340,7 +342,7 @@ impl Digits {
         self.normalize();
     }
 
-    /// Adds to the absolute value, counted in units of the last digit kept.
+    /// Adds to the absolute value, in units of the last remaining digit.
     fn add_to_last(&mut self, addend: u32) {
         let mut carry = addend;
         for digit in self.digits.iter_mut().rev() {
@@ -355,14 +357,14 @@ impl Digits {
         self.weight += 1;
     }
 
-    /// Returns the nearest double without regard to overflow.
+    /// Returns the nearest double; infinite on overflow.
     pub(super) fn to_f64(&self) -> f64 {
         let mut text = Vec::new();
         self.write(&mut text);
         String::from_utf8_lossy(&text).parse().unwrap_or(f64::NAN)
     }
 
-    /// Returns how many digits after the point are needed to show the value exactly.
+    /// Returns the minimum scale that represents the value exactly.
     pub(super) fn min_scale(&self) -> u32 {
         let Some(&last) = self.digits.last() else { return 0 };
         let places = -self.low() * DECIMALS;
@@ -470,13 +472,13 @@ fn divide(dividend: &[u16], divisor: &[u16], pace: &mut Pace<'_>) -> Result<Vec<
             u[j] += carry;
         }
         quotient.push(guess as u16);
-        // A step of a division takes some times as long as one of a product.
+        // A step of a division takes several times as long as one of a multiplication.
         pace.spend(n * 8)?;
     }
     Ok(quotient)
 }
 
-/// Returns digits times a small factor; with one more leading digit if `room`.
+/// Returns digits multiplied by a small factor, with one more leading digit if `room`.
 fn scaled(digits: &[u16], factor: i64, room: bool) -> Vec<i64> {
     let mut carry = 0i64;
     let mut result: Vec<i64> = vec![0; digits.len() + usize::from(room)];
@@ -491,8 +493,8 @@ fn scaled(digits: &[u16], factor: i64, room: bool) -> Vec<i64> {
     result
 }
 
-/// Returns the integer part of the square root of an integer: that of its upper half of digits,
-/// then Newton's method from above, which is there after a step.
+/// Returns the integer part of the square root of an integer: starts with that of its upper half
+/// of digits and continues with Newton's method from above, which takes about one step.
 fn integer_sqrt(radicand: &[u16], pace: &mut Pace<'_>) -> Result<Vec<u16>> {
     let radicand = trimmed(radicand);
     if radicand.len() <= 4 {
@@ -510,7 +512,7 @@ fn integer_sqrt(radicand: &[u16], pace: &mut Pace<'_>) -> Result<Vec<u16>> {
         let quotient = whole.div(root, (0, Rounding::Truncate), pace)?;
         root.add(&quotient).div(&two, (0, Rounding::Truncate), pace)
     };
-    // From below the first step goes above, or to the root itself.
+    // From below, the first step yields a value above the root, or the root.
     let mut root = step(&integer(&guess))?;
     loop {
         let next = step(&root)?;

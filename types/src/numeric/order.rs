@@ -1,4 +1,4 @@
-//! Equality, order and hash, as SQL has them.
+//! Equality, order and hash of SQL.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -39,7 +39,7 @@ impl Ord for Numeric {
 }
 
 impl Numeric {
-    /// Returns the place of the special values among the finite ones, which are 0.
+    /// Returns the rank of special values relative to finite ones, which have rank 0.
     fn rank(&self) -> i8 {
         match self.0 {
             Repr::NegativeInfinity => -1,

@@ -1,4 +1,4 @@
-//! Roots, powers and logarithms: special values here, digits in `transcendental.rs`.
+//! Roots, powers and logarithms: special values; digits are computed in `transcendental.rs`.
 
 use super::{Numeric, transcendental};
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the square root of a number that is not negative, to so many decimals.
+    /// Returns the square root of a non-negative number, to a number of decimals.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl Numeric {
     ///
     /// # Errors
     ///
-    /// `2201E` for numbers that are not above zero.
+    /// `2201E` unless the number is positive.
     pub fn ln(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
         match self.to_digits() {
             Some(digits) => Numeric::from_digits(transcendental::ln(&digits, pace)?),
@@ -64,7 +64,7 @@ impl Numeric {
     ///
     /// # Errors
     ///
-    /// `2201E` for numbers that are not above zero.
+    /// `2201E` unless the number is positive.
     pub fn log10(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
         self.log(&Numeric::from(10), pace)
     }
@@ -73,7 +73,7 @@ impl Numeric {
     ///
     /// # Errors
     ///
-    /// `2201E` for numbers that are not above zero, `22012` for the base 1.
+    /// `2201E` unless both numbers are positive, `22012` for the base 1.
     pub fn log(&self, base: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.is_nan() || base.is_nan() {
             return Ok(Numeric::NAN);
@@ -104,7 +104,7 @@ impl Numeric {
     ///
     /// # Errors
     ///
-    /// `2201F` for zero to a negative power and for a negative number to a power that is not whole;
+    /// `2201F` for zero to a negative power and for a negative number to a non-integer power;
     /// `22003` if the result is too large.
     pub fn pow(&self, exponent: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.is_nan() || exponent.is_nan() {
@@ -126,7 +126,7 @@ impl Numeric {
         }
     }
 
-    /// Returns the power where base or exponent is infinite, by the rules of POSIX `pow`.
+    /// Returns the power of an infinite base or exponent, by the rules of POSIX `pow`.
     fn pow_infinite(&self, exponent: &Numeric) -> Numeric {
         if *self == Numeric::ONE || exponent.is_zero() {
             return Numeric::ONE;

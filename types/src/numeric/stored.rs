@@ -1,9 +1,9 @@
-//! Numbers as rows hold them: a byte for the form and the scale, then the mantissa in as few bytes
-//! as it needs, or digits to the base 10,000. Byte by byte: `docs/formats/packed-row.md`.
+//! Stored form of numbers in rows: a byte for form and scale, then a mantissa in the minimum
+//! number of bytes, or base-10,000 digits. Byte by byte: `docs/formats/packed-row.md`.
 
 use super::{Numeric, Parts};
 
-/// The largest scale that the first byte of a small numeric holds.
+/// Maximum scale that the first byte of a small numeric can hold.
 const MAX_SMALL_SCALE: u8 = 0x7F;
 const BIG: u8 = 0x80;
 const BIG_NEGATIVE: u8 = 0x81;
@@ -36,7 +36,7 @@ impl Numeric {
         }
     }
 
-    /// Returns whether the bytes are a stored form.
+    /// Returns whether the bytes are a valid stored form.
     #[inline]
     pub(crate) fn is_stored(bytes: &[u8]) -> bool {
         match bytes.split_first() {
@@ -46,13 +46,13 @@ impl Numeric {
         }
     }
 
-    /// Returns the number of a stored form; `None` if the bytes are none.
+    /// Returns the number of a stored form; `None` if the bytes are malformed.
     #[inline]
     pub(crate) fn read_stored(bytes: &[u8]) -> Option<Numeric> {
         let (&tag, rest) = bytes.split_first()?;
         match rest.len() <= 8 && tag <= MAX_SMALL_SCALE {
             true => {
-                // From the highest byte, which has the sign. As a rule they are few.
+                // From the highest byte, which contains the sign. Usually there are few.
                 let (mut mantissa, mut bytes) = (0, rest.iter().rev());
                 if let Some(&highest) = bytes.next() {
                     mantissa = i64::from(highest.cast_signed());

@@ -1,4 +1,4 @@
-//! Answers of PostgreSQL 15, small against big arithmetic, order and hash.
+//! Results of PostgreSQL 15; small against big arithmetic; order and hash.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -124,7 +124,7 @@ proptest! {
         let value = number(&digits);
         let (root, one) = (value.sqrt(&mut Pace::never()).unwrap().trunc(0), number("1"));
         let square = |root: &Numeric| root.checked_mul(root, &mut Pace::never()).unwrap();
-        // Rounded, where it has no digits behind the point.
+        // Rounded to an integer, if the scale is 0.
         let (below, above) = (root.checked_sub(&one).unwrap(), root.checked_add(&one).unwrap());
         prop_assert!(root < one || square(&below) <= value, "{digits}");
         prop_assert!(square(&above) > value, "{digits}");

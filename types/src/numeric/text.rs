@@ -1,4 +1,4 @@
-//! The text form of `numeric`.
+//! Text format of `numeric`.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use super::{MAX_SCALE, MAX_SMALL_SCALE, Numeric, Repr, overflow};
 use crate::error::Error;
 use crate::error::Result;
 
-/// Exponents at and beyond this are refused, as in PostgreSQL.
+/// Exponents from this limit on are rejected, as in PostgreSQL.
 const MAX_EXPONENT: i64 = (i32::MAX / 2) as i64;
 
 impl Numeric {
-    /// Returns the number that a text denotes: digits with at most one point, an exponent, or
-    /// `NaN`, `inf`, `infinity` in any case; blanks around it are ignored.
+    /// Parses a number: digits with at most one point, an optional exponent, or `NaN`, `inf`,
+    /// `infinity` in any case; surrounding blanks are ignored.
     ///
     /// # Errors
     ///
-    /// `22P02` if it is no number, `22003` if it has too many digits.
+    /// `22P02` if it is malformed, `22003` if it has too many digits.
     pub fn parse(text: &str) -> Result<Numeric> {
         let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
         if let Some(value) = parse_short(trimmed.as_bytes()) {
@@ -53,7 +53,7 @@ impl Numeric {
     }
 }
 
-/// Returns the value of plain digits that surely fit the inline form.
+/// Returns the value of plain digits that fit the inline form.
 fn parse_short(text: &[u8]) -> Option<Numeric> {
     let (negative, digits) = match text.split_first()? {
         (b'-', rest) => (true, rest),
@@ -80,7 +80,7 @@ fn parse_short(text: &[u8]) -> Option<Numeric> {
     Some(Numeric(Repr::Small { scale: scale as u16, mantissa }))
 }
 
-/// An unsigned number taken apart.
+/// The parts of an unsigned number.
 struct Decimal<'a> {
     whole: &'a [u8],
     fraction: &'a [u8],
@@ -116,7 +116,7 @@ impl<'a> Decimal<'a> {
         if zeros == count {
             return Ok(Numeric::from_mantissa(0, scale as u32));
         }
-        // The place of the first digit that counts, as a power of ten.
+        // The exponent of the first significant digit, as a power of ten.
         let first = self.whole.len() as i64 - 1 - zeros as i64 + self.exponent;
         let weight = first.div_euclid(4);
         if weight > i64::from(super::MAX_WEIGHT) {

@@ -17,12 +17,12 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::pieces::Pace;
 
-/// Beyond this many digits before or after the point a result is overflow or zero.
+/// Number of digits before or after the point above which a result is an overflow or zero.
 const MAX_RESULT_SCALE: f64 = 2000.0;
-/// The largest weight that the format allows.
+/// Maximum weight of the format.
 const MAX_WEIGHT: i32 = 32_767;
 
-/// Returns a result scale that shows at least 16 significant digits and no fewer than the inputs.
+/// Returns a result scale with at least 16 significant digits and the scale of the input.
 fn result_scale(decimal_weight: i32, input_scale: u32) -> i32 {
     (MIN_SIGNIFICANT_DIGITS - decimal_weight).max(input_scale as i32).clamp(0, MAX_DISPLAY_SCALE)
 }
@@ -86,7 +86,7 @@ fn near_one() -> (Digits, Digits) {
     (Digits::from_mantissa(9, 1), Digits::from_mantissa(11, 1))
 }
 
-/// Returns about how many decimal digits the natural logarithm has before the point.
+/// Returns the approximate number of decimal digits of the natural logarithm before the point.
 fn ln_weight(value: &Digits) -> i32 {
     if value.negative || value.is_zero() {
         return 0;
@@ -129,7 +129,7 @@ fn ln_at(value: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
     let mut x = value.clone();
     let mut roots = 0u32;
     while x.cmp(&low) != Ordering::Greater || x.cmp(&high) != Ordering::Less {
-        // Of a large number, fewer digits than it has before the point.
+        // For a large number, fewer digits than it has before the point.
         x = x.sqrt(scale - x.weight * DECIMALS / 2 + 8, pace)?;
         roots += 1;
     }
@@ -172,8 +172,8 @@ pub(super) fn log(base: &Digits, value: &Digits, pace: &mut Pace<'_>) -> Result<
     ln_value.div(&ln_base, (scale, Rounding::Nearest), pace)
 }
 
-/// Returns `base` to the power `exponent`. The caller has refused 0 to a negative power and
-/// negative numbers to powers that are not whole.
+/// Returns `base` to the power `exponent`. The caller has rejected 0 to a negative power and
+/// negative numbers to non-integer powers.
 pub(super) fn power(base: &Digits, exponent: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
     if exponent.is_integral() {
         let whole = Digits { scale: 0, ..exponent.clone() };
@@ -192,7 +192,7 @@ pub(super) fn power(base: &Digits, exponent: &Digits, pace: &mut Pace<'_>) -> Re
     let base = &Digits { negative: false, ..base.clone() };
 
     let base_weight = ln_weight(base);
-    // Of a base near 1 the logarithm may begin far behind the decimals that a result shows.
+    // For a base near 1 the logarithm may begin far behind the displayed decimals.
     let local = (8 - base_weight).max(0);
     let estimate = ln_at(base, local, pace)?.mul(exponent, local, pace)?.to_f64();
     if estimate.abs() > MAX_RESULT_SCALE * 3.01 {
@@ -211,7 +211,7 @@ pub(super) fn power(base: &Digits, exponent: &Digits, pace: &mut Pace<'_>) -> Re
     Ok(result)
 }
 
-/// Returns about log10 of `base` to the power `exponent`.
+/// Returns an estimate of log10 of `base` to the power `exponent`.
 fn power_estimate(base: &Digits, exponent: i32) -> f64 {
     let Some((&first, rest)) = base.digits.split_first() else { return 0.0 };
     let mut f = f64::from(first);

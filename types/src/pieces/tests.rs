@@ -1,4 +1,4 @@
-//! Long values: what is done by pieces is what is done at once, and ends when the flag is set.
+//! Tests of long values: chunked results are equal to others, and the flag ends the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn context(is_set: bool) -> EvalContext {
     EvalContext::stopped_by(interrupt)
 }
 
-/// A text with characters of one to four bytes, somewhat longer than three pieces.
+/// Returns a text with characters of one to four bytes, somewhat longer than three chunks.
 fn long_text() -> String {
     "aä€😀 ".repeat(3 * PIECE / 11 + 7)
 }
@@ -59,8 +59,8 @@ fn what_is_done_by_pieces_is_what_is_done_at_once() {
     assert!(shouted == text.to_ascii_uppercase());
 }
 
-/// Calls of functions with a long value that is made by `long`, `(name, types, arguments)`; each
-/// must come past a piece.
+/// Returns calls of functions with a long value made by `long`, `(name, types, arguments)`; each
+/// must exceed a chunk.
 fn long_calls() -> Vec<(&'static str, Vec<Datum>, DataType)> {
     let long = || Datum::text("a b'".repeat(PIECE));
     let bytes = || Datum::bytea(vec![200_u8; 4 * PIECE]);
@@ -116,7 +116,7 @@ fn number(digits: usize) -> Datum {
     Datum::Numeric(Numeric::parse(&"7".repeat(digits)).unwrap())
 }
 
-/// Returns the overload whose first argument is of the type, for so many arguments.
+/// Returns the overload with this first argument type and number of arguments.
 fn overload(name: &str, first: DataType, count: usize) -> function::FunctionId {
     let fits = |signature: &&function::Signature| {
         let arguments = signature.arguments;

@@ -1,11 +1,11 @@
-//! Sets of places in a text.
+//! Bit sets of positions in a text.
 
 /// A set of numbers up to a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Returns the empty set of places of a text of so many characters.
+    /// Creates an empty set of positions in a text of `length` characters.
     pub(super) fn new(length: usize) -> Bits {
         Bits(vec![0; length / 64 + 1])
     }
@@ -22,7 +22,7 @@ impl Bits {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Adds another set and returns what was new of it.
+    /// Adds another set and returns its members that were new.
     pub(super) fn absorb(&mut self, other: &Bits) -> Bits {
         let words = self.0.iter_mut().zip(&other.0);
         Bits(
@@ -36,7 +36,7 @@ impl Bits {
         )
     }
 
-    /// Returns how much work it is to go through the set.
+    /// Returns the cost of iterating over the set.
     pub(super) fn cost(&self) -> usize {
         self.0.len()
     }
@@ -52,7 +52,7 @@ impl Bits {
         })
     }
 
-    /// Returns the largest member that is not above a bound.
+    /// Returns the largest member up to a bound.
     pub(super) fn last_within(&self, bound: usize) -> Option<usize> {
         (0..=bound / 64).rev().find_map(|index| {
             let mut word = self.0[index];

@@ -1,10 +1,11 @@
-//! Matching by sets of places, and telling which part of a pattern matches which part of the text.
+//! Matcher by position sets, which also determines the parts of the text that groups match.
 //!
-//! Where a part can end, for all places where it can begin, is computed part by part without any
-//! backtracking: no pattern takes more than its length times the square of the text's. What groups
-//! match is found as PostgreSQL does (`cdissect`): parts take the longest or the shortest piece
-//! that leaves a match for the rest, from left to right. Only references, which no set of places
-//! knows, can lead to many attempts; so there is a limit of steps.
+//! For each part of the pattern it computes the set of end positions for a set of start
+//! positions, without backtracking: the cost is at most the length of the pattern times the
+//! square of the text's. Groups are then assigned as in PostgreSQL (`cdissect`): from left to
+//! right, each part takes the longest or shortest piece that leaves a match for the rest. Only
+//! back-references, which position sets cannot represent, can require many attempts, so there is
+//! a limit of steps.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,28 +16,28 @@ use super::set::{Class, Set};
 use super::tree::{Count, Kind, Part, Place, Preference};
 use crate::interrupt::Interrupt;
 
-/// What a search may take. A step is some nanoseconds.
+/// Maximum number of steps of a search. A step takes some nanoseconds.
 const STEPS_MAX: usize = 50_000_000;
 
-/// What words are made of: to make it ready takes longer than many a search.
+/// The class of word characters, cached because it is expensive to compile.
 static WORD: LazyLock<Set> = LazyLock::new(|| {
     let mut word = Set::default();
     word.add_class(Class::Word, false, false);
     word.finish()
 });
 
-/// Why a search has ended early.
+/// Reason for ending a search early.
 #[derive(Debug)]
 pub(super) enum Stopped {
     /// It has taken too many steps.
     TooComplex,
-    /// Nobody waits for it.
+    /// The statement was cancelled.
     Cancelled,
 }
 
 type Result<T> = std::result::Result<T, Stopped>;
 
-/// The places of groups, the match itself first.
+/// The positions of groups; the match itself is first.
 pub(super) type Places = Vec<Option<(usize, usize)>>;
 
 /// A search in one text.
@@ -45,7 +46,7 @@ pub(super) struct Matcher<'a> {
     ignore_case: bool,
     steps: usize,
     interrupt: &'a Interrupt,
-    /// Where parts can end, by their address and where they begin.
+    /// End positions of parts, by the address of the part and the start position.
     known: HashMap<(usize, usize), Rc<Bits>>,
     groups: Places,
 }
@@ -61,7 +62,7 @@ impl<'a> Matcher<'a> {
         Matcher { text, ignore_case, steps: 0, interrupt, known: HashMap::new(), groups }
     }
 
-    /// Returns the match that begins at a place.
+    /// Returns the match that begins at a position.
     pub(super) fn match_at(&mut self, part: &Part, begin: usize) -> Result<Option<Places>> {
         let ends = self.ends_from(part, begin)?;
         let shortest = part.preference == Some(Preference::Shortest);
@@ -84,8 +85,8 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// Returns the end of the match that ends first of those that begin at a place or behind it, as
-    /// it would be if references matched anything that their groups can.
+    /// Returns the smallest end of the matches that begin at a position or later, under the
+    /// assumption that back-references match any text.
     pub(super) fn first_end(&mut self, part: &Part, from: usize) -> Result<Option<usize>> {
         let mut first: Option<usize> = None;
         for begin in from..=self.text.len() {
@@ -120,7 +121,7 @@ impl<'a> Matcher<'a> {
         Ok(ends)
     }
 
-    /// Returns where a part can end that begins at one of some places.
+    /// Returns the end positions of a part for some start positions.
     fn ends(&mut self, part: &Part, starts: &Bits) -> Result<Bits> {
         self.step(starts.cost() + 1)?;
         if starts.is_empty() {
@@ -160,7 +161,7 @@ impl<'a> Matcher<'a> {
             Kind::Place(place) => Ok(self.kept(starts, |this, at| this.is_at(*place, at))),
             Kind::Look { ahead, negated, part } => self.look(part, *ahead, *negated, starts),
             Kind::Repeat { part, count } => self.repeated(part, *count, starts),
-            // What it refers to is known only when groups are: anything, for now.
+            // The text of a back-reference is not known before groups are: any end is possible.
             Kind::Reference { .. } => {
                 let mut ends = Bits::new(self.text.len());
                 let first = starts.first_from(0).unwrap_or(0);
@@ -229,8 +230,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Finds what the groups of a part match that matches from `begin` to `end`; false if it does
-    /// not, after all.
+    /// Assigns the groups of a part that matches from `begin` to `end`; returns false if
+    /// back-references do not match.
     fn dissect(&mut self, part: &Part, begin: usize, end: usize) -> Result<bool> {
         self.step(1)?;
         let found = match &part.kind {
@@ -290,7 +291,7 @@ impl<'a> Matcher<'a> {
         Ok(false)
     }
 
-    /// Finds the pieces of a repetition: PostgreSQL's `citerdissect` and `creviterdissect`.
+    /// Finds the iterations of a repetition: PostgreSQL's `citerdissect` and `creviterdissect`.
     fn dissect_repeat(
         &mut self,
         part: &Part,
@@ -388,19 +389,19 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The pieces of a repetition that is being taken apart.
+/// The iterations of a repetition during backtracking.
 struct Pieces {
-    /// Where it begins, and where each piece ends.
+    /// The start of the repetition, and the end of each iteration.
     ends: Vec<usize>,
-    /// The fewest pieces.
+    /// Minimum number of iterations.
     least: usize,
     end: usize,
     shortest: bool,
 }
 
 impl Pieces {
-    /// Gives the last piece up that can be shorter, or longer, and returns its new bound; `None`
-    /// if there is none.
+    /// Backtracks to the last iteration that can be shorter (or longer, for the shortest match),
+    /// removes it and returns its new bound; `None` if there is none.
     fn back(&mut self) -> Option<usize> {
         while self.ends.len() > 1 {
             let k = self.ends.len() - 1;
@@ -420,7 +421,7 @@ impl Pieces {
     }
 }
 
-/// Forgets the groups of a part.
+/// Clears the groups of a part.
 fn clear(part: &Part, groups: &mut Places) {
     if let Some(group) = part.group {
         groups[group] = None;

@@ -1,12 +1,12 @@
-//! Reading patterns: PostgreSQL's advanced regular expressions, with its errors.
+//! Parser of PostgreSQL's advanced regular expressions, with its errors.
 
 use super::set::{Class, Set};
 use super::tree::{Count, Kind, Part, Piece, Place, Preference, Quantifier, branch};
 use super::{Options, Syntax};
 
-/// The most repetitions that a bound may name.
+/// Maximum repetition count of a bound.
 const REPETITIONS_MAX: usize = 255;
-/// How deep parentheses may be nested.
+/// Maximum nesting depth of parentheses.
 const DEPTH_MAX: usize = 250;
 
 const BAD_PATTERN: &str = "invalid regexp (reg version 0.8)";
@@ -25,14 +25,14 @@ pub(super) const TOO_COMPLEX: &str = "regular expression is too complex";
 
 type Result<T> = std::result::Result<T, &'static str>;
 
-/// A pattern that has been read.
+/// A parsed pattern.
 pub(super) struct Parsed {
     pub(super) part: Part,
     pub(super) groups: usize,
     pub(super) options: Options,
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 pub(super) fn parse(pattern: &str, options: Options) -> Result<Parsed> {
     let mut parser = Parser {
         pattern: pattern.chars().collect(),
@@ -61,14 +61,14 @@ struct Parser {
     pattern: Vec<char>,
     at: usize,
     options: Options,
-    /// The groups that have begun, and whether they have ended; the first is none.
+    /// For each group that was opened, whether it was closed; the first entry is unused.
     closed: Vec<bool>,
     depth: usize,
-    /// Parentheses within these are no groups.
+    /// Nesting depth of look-around, in which parentheses do not capture.
     in_look: usize,
 }
 
-/// What an escape means.
+/// Meaning of an escape.
 enum Escape {
     Character(char),
     Class(Class, bool),
@@ -99,7 +99,7 @@ impl Parser {
         self.options.syntax == Syntax::Advanced
     }
 
-    /// Takes `***=`, `***:` and `(?options)`.
+    /// Parses `***=`, `***:` and `(?options)`.
     fn prefixes(&mut self) -> Result<()> {
         if self.options.syntax == Syntax::Literal {
             return Ok(());
@@ -127,7 +127,7 @@ impl Parser {
         if self.take(')') { Ok(()) } else { Err(BAD_OPTION) }
     }
 
-    /// Skips comments, and white space where it means nothing.
+    /// Skips comments, and white space in expanded syntax.
     fn skip(&mut self) {
         let start = self.at;
         if self.options.expanded {
@@ -185,7 +185,7 @@ impl Parser {
         Ok(branch(pieces))
     }
 
-    /// Takes an atom or a constraint, and tells which of them.
+    /// Parses an atom or a constraint, and returns whether it is a constraint.
     fn atom(&mut self) -> Result<(Part, bool)> {
         let lines = self.options.line_anchors;
         let Some(c) = self.peek() else { return Err(NO_OPERAND) };
@@ -292,7 +292,7 @@ impl Parser {
         }
     }
 
-    /// Takes `m}`, `m,}` or `m,n}`.
+    /// Parses `m}`, `m,}` or `m,n}`.
     fn bound(&mut self) -> Result<Quantifier> {
         let min = self.repetitions()?;
         let mut max = Some(min);
@@ -326,7 +326,7 @@ impl Parser {
         Ok(number)
     }
 
-    /// Takes what stands behind a backslash.
+    /// Parses an escape after its backslash.
     fn escape(&mut self) -> Result<Escape> {
         let Some(c) = self.peek() else { return Err(BAD_ESCAPE) };
         self.at += 1;
@@ -393,7 +393,7 @@ impl Parser {
         }))
     }
 
-    /// Takes the digits of a character's code.
+    /// Parses the digits of a character code.
     fn code(&mut self, radix: u32, least: usize, most: usize) -> Result<char> {
         let mut code = 0_u32;
         let mut digits = 0;
@@ -434,7 +434,7 @@ impl Parser {
         Ok(set.finish())
     }
 
-    /// Takes a character, a range or a class of a bracket.
+    /// Parses a character, a range or a class in brackets.
     fn bracket_part(&mut self, set: &mut Set) -> Result<()> {
         let ignore_case = self.options.ignore_case;
         if self.follows("[:") {
@@ -473,7 +473,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Takes a character of a bracket, or a class by its escape.
+    /// Parses a character in brackets, or a class escape.
     fn bracket_end(&mut self) -> Result<Escape> {
         let Some(c) = self.peek() else { return Err(OPEN_BRACKET) };
         if self.follows("[.") || self.follows("[=") {
@@ -495,7 +495,7 @@ impl Parser {
         }
     }
 
-    /// Takes a name up to `:]` and its kin.
+    /// Parses a name up to `:]`, `.]` or `=]`.
     fn until(&mut self, kind: char) -> Result<String> {
         let mut name = String::new();
         while let Some(c) = self.peek() {
@@ -509,7 +509,7 @@ impl Parser {
     }
 }
 
-/// Returns the character of a name, which may be the character itself.
+/// Returns the character of a collating element name, which may be the character itself.
 fn collating(name: &str) -> Option<char> {
     const NAMES: &[(&str, char)] = &[
         ("NUL", '\0'),

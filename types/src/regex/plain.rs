@@ -1,9 +1,11 @@
-//! Patterns for the `regex` crate: which has the same matches, but not always of the same extent.
+//! Translation of patterns for the `regex` crate, which matches at the same positions, but not
+//! always with the same extent.
 
 use super::set::Set;
 use super::tree::{Kind, Part, Place, Preference};
 
-/// Appends a pattern that matches at the same places; false if the crate has none.
+/// Appends a pattern that matches at the same positions; returns false if the crate does not
+/// support it.
 pub(super) fn write(part: &Part, out: &mut String) -> bool {
     let open = if part.group.is_some() { "(" } else { "(?:" };
     if !matches!(part.kind, Kind::Set(_)) || part.group.is_some() {
@@ -52,14 +54,14 @@ pub(super) fn write(part: &Part, out: &mut String) -> bool {
     known
 }
 
-/// One of a sequence of atoms.
+/// An item of a sequence of atoms.
 enum Item<'p> {
     Set { set: &'p Set, varies: bool, least: usize, shortest: bool },
     End,
 }
 
-/// Returns whether the crate's match is PostgreSQL's, because there is but one way to match from
-/// any place: nothing but atoms in a row, of which each ends where the next begins.
+/// Returns whether the crate's match is PostgreSQL's, because there is only one match from any
+/// position: the pattern is a sequence of atoms, each of which ends where the next begins.
 pub(super) fn is_exact(part: &Part) -> bool {
     let mut items = Vec::new();
     if !flatten(part, &mut items) {

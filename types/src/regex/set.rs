@@ -1,4 +1,4 @@
-//! Sets of characters: what one atom of a pattern matches.
+//! Character sets: the characters that an atom matches.
 
 use std::fmt::Write;
 
@@ -43,7 +43,7 @@ impl Class {
         })
     }
 
-    /// Returns the class as the `regex` crate writes it between brackets.
+    /// Returns the class in the bracket syntax of the `regex` crate.
     fn pattern(self) -> &'static str {
         match self {
             Class::Alpha => r"[\p{Alphabetic}\p{Nd}&&[^0-9]]",
@@ -71,25 +71,25 @@ impl Class {
 /// A set of characters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Set {
-    /// Ranges, both ends included.
+    /// Inclusive ranges.
     ranges: Vec<(char, char)>,
-    /// Classes, or what is outside of them.
+    /// Classes, or their complements.
     classes: Vec<(Class, bool)>,
     negated: bool,
-    /// A newline is not in it, whatever else is said.
+    /// A newline is excluded in any case.
     not_newline: bool,
     compiled: Option<regex::Regex>,
 }
 
 impl Set {
-    /// Returns the set of one character.
+    /// Creates the set of one character.
     pub(super) fn one(c: char, ignore_case: bool) -> Set {
         let mut set = Set::default();
         set.add_range(c, c, ignore_case);
         set
     }
 
-    /// Returns the set of all characters, perhaps but the newline.
+    /// Creates the set of all characters, optionally without the newline.
     pub(super) fn any(not_newline: bool) -> Set {
         Set { negated: true, not_newline, ..Set::default() }
     }
@@ -121,7 +121,7 @@ impl Set {
         self.not_newline = not_newline;
     }
 
-    /// Makes the set ready for [`Set::contains`].
+    /// Compiles the set for [`Set::contains`].
     pub(super) fn finish(mut self) -> Set {
         if !self.classes.is_empty() {
             self.compiled = regex::Regex::new(&format!("^{}$", self.pattern())).ok();
@@ -137,7 +137,7 @@ impl Set {
         within != self.negated && !(self.not_newline && c == '\n')
     }
 
-    /// Returns the set as the `regex` crate writes it.
+    /// Returns the set in the syntax of the `regex` crate.
     pub(super) fn pattern(&self) -> String {
         let mut written = String::from("[");
         if self.negated {
@@ -158,7 +158,7 @@ impl Set {
         if self.not_newline { format!("[{written}&&[^\\n]]") } else { written }
     }
 
-    /// Returns whether no character is in both; `false` if that is not easily told.
+    /// Returns whether the sets are disjoint; `false` if that is not easily determined.
     pub(super) fn is_disjoint(&self, other: &Set) -> bool {
         let plain = |set: &Set| !set.negated && set.classes.is_empty();
         if plain(self) && plain(other) {
@@ -173,7 +173,7 @@ impl Set {
     }
 }
 
-/// Returns the character that a change of case gives, if it gives one.
+/// Returns the only character of a case conversion, if there is one.
 fn single(mut characters: impl Iterator<Item = char>) -> Option<char> {
     let first = characters.next()?;
     characters.next().is_none().then_some(first)

@@ -1,11 +1,11 @@
-//! Searches in long texts, which look at the flag: the `regex` crate's automaton, one byte at a
-//! time.
+//! Cancellable searches in long texts: steps the `regex` crate's automaton byte by byte and
+//! checks the interrupt flag.
 //!
-//! One search of the crate cannot be stopped, and one in a text of a gigabyte takes seconds. What
-//! is short is searched by the crate itself, whose look for literals is faster.
+//! A search by the crate cannot be cancelled, and one in a text of a gigabyte takes seconds.
+//! Short texts are searched by the crate itself, whose literal search is faster.
 //!
-//! The automaton knows no edges of words among characters other than ASCII. A pattern that asks
-//! for them where there are such has no answer here.
+//! The automaton does not support Unicode word boundaries next to non-ASCII characters; such
+//! searches have the result [`Found::Unknown`].
 
 use std::ops::Range;
 
@@ -18,26 +18,26 @@ use regex_automata::{Anchored, Input};
 use crate::error::Result;
 use crate::pieces::{PIECE, Pace};
 
-/// Bytes that a pattern may take.
+/// Maximum bytes of a compiled pattern.
 pub(super) const SIZE_MAX: usize = 8 << 20;
 
-/// A pattern, and the same from its end.
+/// The automata of a pattern for forward and reverse search.
 #[derive(Debug)]
 pub(super) struct Stepped(Regex);
 
-/// The states that searches have come to.
+/// Cached states of the automata.
 pub(super) type States = regex_automata::hybrid::regex::Cache;
 
-/// What the automaton says.
+/// Result of a search.
 pub(super) enum Found<T> {
     Match(T),
     Nothing,
-    /// It cannot tell.
+    /// The automaton cannot determine it.
     Unknown,
 }
 
 impl Stepped {
-    /// Reads a pattern; `None` if it is too large.
+    /// Compiles a pattern; `None` if it is too large.
     pub(super) fn new(pattern: &str) -> Option<Stepped> {
         let config = dfa::Config::new().unicode_word_boundary(true).skip_cache_capacity_check(true);
         let size = thompson::Config::new().nfa_size_limit(Some(SIZE_MAX));
@@ -45,7 +45,7 @@ impl Stepped {
         Some(Stepped(regex))
     }
 
-    /// Returns what searches begin with.
+    /// Creates an empty cache of states.
     pub(super) fn states(&self) -> States {
         self.0.create_cache()
     }
@@ -76,7 +76,7 @@ impl Stepped {
         let (_, backward) = states.as_parts_mut();
         let start = start(self.0.reverse(), text, from..end, backward, pace)?;
         Ok(match start {
-            // A match within a character is none.
+            // A match within a character is invalid.
             Some(start) if text.is_char_boundary(start) && text.is_char_boundary(end) => {
                 Found::Match(start..end)
             }
@@ -84,7 +84,7 @@ impl Stepped {
         })
     }
 
-    /// Returns where the first match ends, or the first that is seen to end.
+    /// Returns the end of the first match, or, with `any`, the first match end that is found.
     fn end(
         &self,
         text: &str,
@@ -112,7 +112,7 @@ impl Stepped {
     }
 }
 
-/// Returns where the longest match begins that ends at the end of a range.
+/// Returns the start of the longest match that ends at the end of a range.
 fn start(
     dfa: &DFA,
     text: &str,
@@ -134,7 +134,7 @@ fn start(
         }
         pace.spend(piece.len())?;
     }
-    // What stands before the range decides whether a match may begin there.
+    // The byte before the range determines whether a match may begin there.
     match within.start.checked_sub(1) {
         Some(before) => _ = walk.step(bytes[before], at),
         None => walk.finish(at),
@@ -142,18 +142,19 @@ fn start(
     Ok(walk.last.filter(|_| walk.state.is_some()))
 }
 
-/// A walk through the states of an automaton, which tells of a match one byte late.
+/// A run of an automaton, which reports a match one byte late.
 struct Walk<'a> {
     dfa: &'a DFA,
     cache: &'a mut Cache,
-    /// `None` once the automaton cannot tell.
+    /// `None` once the automaton has given no answer.
     state: Option<LazyStateID>,
-    /// Where the match lies that is the best so far.
+    /// The position of the best match so far.
     last: Option<usize>,
 }
 
 impl Walk<'_> {
-    /// Takes the byte next to a place; false if nothing behind it counts.
+    /// Steps over the byte next to a position; returns false if the following bytes do not
+    /// matter.
     #[inline]
     fn step(&mut self, byte: u8, place: usize) -> bool {
         let Some(state) = self.state else { return false };
@@ -161,7 +162,7 @@ impl Walk<'_> {
         self.enter(next.ok(), place)
     }
 
-    /// Takes the end of the text.
+    /// Processes the end of the text.
     fn finish(&mut self, place: usize) {
         if let Some(state) = self.state {
             let next = self.dfa.next_eoi_state(self.cache, state);

@@ -1,4 +1,4 @@
-//! Searches in long texts find what those in short ones do, and can be stopped.
+//! Tests of searches in long texts: the same matches as in short ones, and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::interrupt::Interrupt;
 
-/// Parts of texts, and patterns whose matches lie in them in one way or another.
+/// Parts of texts, and patterns with various matches in them.
 const TEXTS: &[&str] =
     &["aab", "xyz 17", "ä–ö\nfoo bar\n", "", "\nfoo", "abcabc", "a", "foo bar", "ba17 –\n"];
 const PATTERNS: &[&str] = &[

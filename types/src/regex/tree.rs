@@ -1,15 +1,15 @@
-//! The tree of a pattern, put together as PostgreSQL's compiler does, because what a match is made
-//! of depends on it: runs of plain atoms are one part; what has groups, references, or another
-//! preference than what stands before it, is a part of its own.
+//! Tree of a pattern, built like PostgreSQL's compiler, because the extent of matches depends on
+//! it. A run of plain atoms is one node; atoms with groups, back-references, or another
+//! preference than the atoms before them have separate nodes.
 
 use super::set::Set;
 
-/// What a place in the text must be.
+/// A constraint on a position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// `\A`, and `^` without lines.
+    /// `\A`, and `^` without line anchors.
     Begin,
-    /// `\Z`, and `$` without lines.
+    /// `\Z`, and `$` without line anchors.
     End,
     LineBegin,
     LineEnd,
@@ -19,32 +19,32 @@ pub(super) enum Place {
     NotWordEdge,
 }
 
-/// How a part wants to match.
+/// Preferred length of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preference {
     Longest,
     Shortest,
 }
 
-/// A part of a pattern.
+/// A node of the tree.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) kind: Kind,
     pub(super) preference: Option<Preference>,
-    /// There are different preferences within.
+    /// Nodes below have different preferences.
     pub(super) mixed: bool,
-    /// There are groups within.
+    /// There are capture groups below.
     pub(super) captures: bool,
-    /// There are references within.
+    /// There are back-references below.
     pub(super) refers: bool,
-    /// The number of the group that this is.
+    /// The number of the capture group that this node is.
     pub(super) group: Option<usize>,
 }
 
-/// What a part matches.
+/// Kind of a node.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// Atoms one after the other, whose own extents do not matter; nothing, if there are none.
+    /// A sequence of atoms whose separate extents do not matter; empty for the empty match.
     Run(Vec<Part>),
     Set(Set),
     Place(Place),
@@ -65,7 +65,7 @@ pub(super) enum Kind {
     },
 }
 
-/// How often; `None`: without end.
+/// A repetition count; `None` is unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) min: usize,
@@ -93,12 +93,12 @@ impl Part {
         matches!(&self.kind, Kind::Run(parts) if parts.is_empty()) && self.group.is_none()
     }
 
-    /// Returns whether it matters what within matches what.
+    /// Returns whether the assignment of text to nodes below matters.
     pub(super) fn is_messy(&self) -> bool {
         self.mixed || self.captures || self.refers
     }
 
-    /// Returns two parts, one behind the other.
+    /// Returns the concatenation of two nodes.
     fn pair(first: Part, second: Part) -> Part {
         if first.is_empty() {
             return second;
@@ -114,7 +114,7 @@ impl Part {
         pair
     }
 
-    /// Takes over what is said of parts within.
+    /// Sets the flags from those of child nodes.
     fn inherit(&mut self, parts: &[&Part]) {
         self.captures = parts.iter().any(|part| part.captures);
         self.refers = parts.iter().any(|part| part.refers);
@@ -123,7 +123,7 @@ impl Part {
             || some(Preference::Longest) && some(Preference::Shortest);
     }
 
-    /// Returns alternatives.
+    /// Returns a node with alternatives.
     pub(super) fn either(mut branches: Vec<Part>) -> Part {
         if branches.len() == 1 {
             return branches.remove(0);
@@ -131,14 +131,15 @@ impl Part {
         let mut either = Part::plain(Kind::Run(Vec::new()));
         let all: Vec<&Part> = branches.iter().collect();
         either.inherit(&all);
-        // Alternatives want the longest, which those that want the shortest do not agree with.
+        // Alternatives prefer the longest match, which conflicts with branches that prefer the
+        // shortest.
         either.mixed |= branches.iter().any(|part| part.preference == Some(Preference::Shortest));
         either.preference = Some(Preference::Longest);
         either.kind = Kind::Either(branches);
         either
     }
 
-    /// Returns the part as a group.
+    /// Returns the node as a capture group.
     pub(super) fn grouped(self, group: usize) -> Part {
         let inner = match self.group {
             None => self,
@@ -153,7 +154,7 @@ impl Part {
         Part { group: Some(group), captures: true, ..inner }
     }
 
-    /// Returns the part without groups.
+    /// Returns the node without capture groups.
     fn without_groups(&self) -> Part {
         let boxed = |part: &Part| Box::new(part.without_groups());
         let all = |parts: &[Part]| parts.iter().map(Part::without_groups).collect();
@@ -167,7 +168,7 @@ impl Part {
         Part { kind, captures: false, mixed: false, group: None, ..*self }
     }
 
-    /// Returns the part, so many times.
+    /// Returns the node with a quantifier.
     fn repeated(self, quantifier: Quantifier) -> Part {
         let Quantifier { count, preference: wanted } = quantifier;
         let preference = wanted.or(self.preference);
@@ -199,15 +200,15 @@ impl Part {
     }
 }
 
-/// One atom of a branch with its quantifier.
+/// An atom of a branch with its quantifier.
 pub(super) struct Piece {
     pub(super) atom: Part,
     pub(super) quantifier: Option<Quantifier>,
 }
 
-/// Puts the pieces of a branch together.
+/// Builds the node of a branch from its atoms.
 pub(super) fn branch(pieces: Vec<Piece>) -> Part {
-    // What comes behind is put together first.
+    // The remaining atoms are built first.
     let mut pieces = pieces.into_iter();
     let mut run = Part::empty();
     while let Some(Piece { atom, quantifier }) = pieces.next() {

@@ -1,8 +1,8 @@
-//! The packed rows of a family, section by section: for stores that hold each byte of the null
-//! bitmaps of many rows together, and the values of each slot.
+//! Packed rows in sections, for columnar storage, which stores the null bitmap bytes of many rows
+//! together, and the values of each slot.
 //!
-//! [`PackedSections`] says how such a store cuts a packed row, without naming the store;
-//! [`ColumnReader`] gives what it holds of one slot to a vector, many values at once.
+//! [`PackedSections`] describes the sections of a packed row, independently of the store;
+//! [`ColumnReader`] decodes many values of one slot into a vector.
 
 use super::packed::{self, FamilyPlan, Slot};
 use super::{Place, RowLayout, corrupt, value};
@@ -10,33 +10,33 @@ use crate::datatype::DataType;
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
 
-/// How the packed rows of a family are put together.
+/// The structure of the packed rows of a family.
 ///
 /// ```text
 /// header | null bitmap, if there are NULLs | fixed slots, in order
-///        | ends of the variable slots | variable slots | the rest
+/// | ends of the variable slots | variable slots | residues
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedSections {
-    /// The width of each slot in bytes; `None` where it varies.
+    /// The width of each slot in bytes; `None` if it is variable.
     pub widths: Vec<Option<usize>>,
-    /// All headers that packed rows of this schema have.
+    /// All possible headers of packed rows with this schema.
     pub headers: Vec<PackedHeader>,
 }
 
-/// What a packed row begins with.
+/// A header of a packed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedHeader {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// A null bitmap follows.
     pub has_nulls: bool,
-    /// Ends are of 4 bytes, not 2.
+    /// Ends have 4 bytes, not 2.
     pub is_wide: bool,
 }
 
 impl RowLayout {
-    /// Returns how the packed rows of a family are put together.
+    /// Returns the structure of the packed rows of a family.
     ///
     /// # Errors
     ///
@@ -56,20 +56,19 @@ impl RowLayout {
     }
 }
 
-/// Slots of a byte of the null bitmap.
+/// Slots per byte of the null bitmap.
 pub const SLOTS_A_NULL_BYTE: usize = 8;
 
-/// Returns the number of slots that a packed row has, of which this is the header, or the whole
-/// row.
+/// Returns the number of slots of a packed row, given the row or its header.
 ///
 /// # Errors
 ///
-/// `XX001` if it is no header.
+/// `XX001` if it is malformed.
 pub fn slot_count(header: &[u8]) -> Result<usize> {
     packed::slot_count(header)
 }
 
-/// Gives many values of one slot to a vector.
+/// Decoder of many values of one slot.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnReader {
     slot: Slot,
@@ -107,28 +106,28 @@ impl ColumnReader {
         self.slot.number
     }
 
-    /// Returns the width of the slot in bytes; `None` if it varies.
+    /// Returns the width of the slot in bytes; `None` if it is variable.
     pub fn width(&self) -> Option<usize> {
         self.slot.width
     }
 
-    /// Returns the byte of the null bitmap that says whether a row is NULL here.
+    /// Returns the index of the null bitmap byte of the slot.
     pub fn null_byte(&self) -> usize {
         self.slot.number / SLOTS_A_NULL_BYTE
     }
 
-    /// Returns whether a row is NULL here; `nulls` are those bytes of all rows, or nothing if no
-    /// row has a NULL.
+    /// Returns whether a row is NULL in the slot; `nulls` has the bitmap bytes of all rows, or is
+    /// empty if no row has a NULL.
     fn is_null(&self, nulls: &[u8], row: usize) -> bool {
         let byte = nulls.get(row).copied().unwrap_or(0);
         byte >> (self.slot.number % SLOTS_A_NULL_BYTE) & 1 == 1
     }
 
-    /// Appends the values of a slot of fixed width, which lie end to end.
+    /// Appends the values of a fixed-width slot, stored end to end.
     ///
     /// # Errors
     ///
-    /// `XX001` if they are not of the type; the vector may have got some of them.
+    /// `XX001` if they are malformed; some of them may have been appended.
     pub fn read_fixed(&self, values: &[u8], nulls: &[u8], vector: &mut Vector) -> Result<()> {
         let width = self.slot.width.ok_or_else(|| corrupt("a slot is not of fixed width"))?;
         let row_count = values.len() / width;
@@ -148,12 +147,12 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// Appends texts that lie end to end, with where each ends, if values of the slot are texts;
-    /// returns whether they are.
+    /// Appends texts that are stored end to end, with their ends, if the slot's type is a text
+    /// type; returns whether it is.
     ///
     /// # Errors
     ///
-    /// `XX001` if they are no texts; the vector has got none of them.
+    /// `XX001` if they are not valid texts; none of them has been appended.
     pub fn read_texts(&self, bytes: &[u8], ends: &[u32], vector: &mut Vector) -> Result<bool> {
         let VectorData::Text(texts) = &mut vector.data else { return Ok(false) };
         if !matches!(self.slot.data_type, DataType::Text | DataType::Varchar) {
@@ -170,11 +169,11 @@ impl ColumnReader {
         Ok(true)
     }
 
-    /// Appends the value that row `row` has in the slot.
+    /// Appends the value of row `row` in the slot.
     ///
     /// # Errors
     ///
-    /// `XX001` if the bytes are not of the type.
+    /// `XX001` if the bytes are malformed.
     #[inline]
     pub fn read_one(
         &self,
@@ -191,8 +190,8 @@ impl ColumnReader {
     }
 }
 
-/// Appends little-endian numbers to a vector whose values are just that, and returns whether it is
-/// one.
+/// Appends little-endian numbers to a vector with the same representation, and returns whether it
+/// has it.
 fn append_numbers(data: &mut VectorData, bytes: &[u8]) -> bool {
     macro_rules! append {
         ($to:expr, $number:ty) => {{

@@ -1,5 +1,5 @@
-//! Arrays, `json`, `jsonb` and what else is [`Nested`] within a packed row. Byte by byte:
-//! `docs/formats/packed-row.md`.
+//! Encoding of [`Nested`] values (arrays, `json`, `jsonb` and others) in packed rows. Byte by
+//! byte: `docs/formats/packed-row.md`.
 
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
     }
 }
 
-/// Values stand by the numbers of their attributes; those of dropped ones are NULL.
+/// Appends a value of a composite type, with values by attribute number; NULL for dropped
+/// attributes.
 fn write_composite(record: &Record, of: &CompositeType, out: &mut Vec<u8>) {
     let attributes = of.attributes();
     let count = attributes.last().map_or(0, |last| last.number + 1);
@@ -65,7 +66,7 @@ fn write_composite(record: &Record, of: &CompositeType, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value behind its length and 1; 0 for NULL.
+/// Appends a value after its length plus 1; 0 for NULL.
 fn write_element(element: &Datum, out: &mut Vec<u8>) {
     if element.is_null() {
         out.push(0);
@@ -77,7 +78,7 @@ fn write_element(element: &Datum, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes);
 }
 
-/// Fields bring names and types along: the type of the record says nothing of them.
+/// Appends a record with the names and types of its fields, which its type does not contain.
 fn write_record(record: &Record, out: &mut Vec<u8>) {
     varint::put(record.values.len() as u64, out);
     for (datum, (name, data_type)) in record.values.iter().zip(record.fields.iter()) {
@@ -87,7 +88,7 @@ fn write_record(record: &Record, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads all of `bytes`.
+/// Decodes all of `bytes`.
 pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
     let mut reader = Reader { bytes };
     let nested = match data_type {
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
             count = count.saturating_mul(length);
             dimensions.push(Dimension { lower: i32::from_le_bytes(lower), length });
         }
-        // Each element takes a byte at least.
+        // Each element takes at least one byte.
         if count > self.bytes.len() || dimensions.iter().any(|dimension| dimension.length == 0) {
             return Err(corrupt("an array is cut off"));
         }
@@ -217,7 +218,8 @@ impl<'a> Reader<'a> {
         Ok(Record { of: None, fields: fields.into(), values })
     }
 
-    /// Attributes that were added since are NULL; values of those that were dropped are passed by.
+    /// Reads a value of a composite type. Attributes added since are NULL; values of dropped ones
+    /// are skipped.
     fn composite(&mut self, of: &'static CompositeType) -> Result<Record> {
         let count = self.varint()?;
         let mut values = vec![Datum::Null; of.attributes().len()];
@@ -273,7 +275,7 @@ mod tests {
             let (value, written) = bytes(text, data_type);
             assert_eq!(read(&written, data_type).unwrap(), value, "{text}");
             for cut in 0..written.len() {
-                // Text that is cut off is shorter text.
+                // A truncated text is a valid shorter text.
                 let result = read(&written[..cut], data_type);
                 assert!(result.is_err() || data_type == DataType::Json, "{text} {cut}");
             }

@@ -1,4 +1,4 @@
-//! The packed row of one family, byte by byte; see `docs/formats/packed-row.md`.
+//! Packed row of one family, byte by byte; see `docs/formats/packed-row.md`.
 //!
 //! ```text
 //! [flags][schema version][slots][fixed bytes][variable values]   the last four as varints
@@ -31,10 +31,10 @@ const VERSION_MASK: u8 = 0x0F;
 const HAS_NULLS: u8 = 0x10;
 /// Ends are u32, not u16.
 const WIDE: u8 = 0x20;
-/// All flags that a reader knows.
+/// All known flags.
 const KNOWN: u8 = VERSION_MASK | HAS_NULLS | WIDE;
 
-/// Where a slot lies in all packed rows that have it.
+/// Location of a slot in all packed rows that have it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// Its number.
@@ -43,7 +43,7 @@ pub(super) struct Slot {
     pub(super) column: usize,
     /// Type of the column.
     pub(super) data_type: DataType,
-    /// Bytes in the fixed-width section; `None` if its length varies.
+    /// Bytes in the fixed-width section; `None` if the length is variable.
     pub(super) width: Option<usize>,
     /// Offset in the fixed-width section, or number among the variable values.
     position: usize,
@@ -129,8 +129,8 @@ pub(super) fn write(
             _ => {}
         }
     }
-    // An upper bound decides, so that one pass is enough; what is made of values has none, and is
-    // as a rule small.
+    // An upper bound decides, so that one pass is enough; nested values have no bound, but are
+    // usually small.
     let wide = variable_bytes > usize::from(u16::MAX);
     write_header(layout, plan, has_nulls, wide, out);
     let mut written = write_values(plan, values, (has_nulls, wide), out, pace)?;
@@ -175,7 +175,7 @@ fn write_values(
     write_variable(plan, values, wide, out, pace)
 }
 
-/// Appends what a packed row begins with.
+/// Appends the header of a packed row.
 pub(super) fn write_header(
     layout: &RowLayout,
     plan: &FamilyPlan,
@@ -191,7 +191,7 @@ pub(super) fn write_header(
     varint::put(plan.variable_count as u64, out);
 }
 
-/// Appends the variable values behind their ends; returns their bytes.
+/// Appends the ends and bytes of the variable values; returns the number of bytes.
 fn write_variable(
     plan: &FamilyPlan,
     values: &[Datum],
@@ -229,19 +229,19 @@ fn write_residues(layout: &RowLayout, values: &[Datum], out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// A packed row taken apart, nothing decoded.
+/// The sections of a packed row, without decoded values.
 pub(super) struct PackedRow<'a> {
-    /// The number of slots it has; those of columns added later are beyond.
+    /// The number of its slots; columns added later have higher slots.
     pub(super) slot_count: usize,
     nulls: Option<&'a [u8]>,
     fixed: &'a [u8],
     ends: &'a [u8],
     wide: bool,
-    /// The variable values and all after them.
+    /// The variable values and all following bytes.
     variable: &'a [u8],
 }
 
-/// Takes the flags and the schema version off a packed row, and returns the flags.
+/// Consumes the flags and the schema version of a packed row, and returns the flags.
 #[inline]
 fn take_flags(bytes: &mut &[u8]) -> Result<u8> {
     let (&flags, rest) = bytes.split_first().ok_or_else(|| corrupt("it is empty"))?;
@@ -253,7 +253,7 @@ fn take_flags(bytes: &mut &[u8]) -> Result<u8> {
     Ok(flags)
 }
 
-/// Returns the number of slots that a packed row has.
+/// Returns the number of slots of a packed row.
 pub(super) fn slot_count(mut bytes: &[u8]) -> Result<usize> {
     take_flags(&mut bytes)?;
     take_varint(&mut bytes)
@@ -283,7 +283,7 @@ impl<'a> PackedRow<'a> {
         Ok(PackedRow { slot_count, nulls, fixed, ends, wide, variable })
     }
 
-    /// Gives the value of a slot that the row has to a sink.
+    /// Decodes the value of an existing slot into a sink.
     #[inline]
     pub(super) fn read(&self, slot: &Slot, sink: &mut impl ValueSink) -> Result<()> {
         if let Some(bitmap) = self.nulls {
@@ -304,7 +304,7 @@ impl<'a> PackedRow<'a> {
         value::read(bytes, slot.data_type, sink)
     }
 
-    /// Returns where a variable value ends.
+    /// Returns the end of a variable value.
     #[inline]
     fn end(&self, index: usize) -> Result<usize> {
         let end = if self.wide {
@@ -321,7 +321,7 @@ impl<'a> PackedRow<'a> {
         end.ok_or_else(|| corrupt("a variable value is missing"))
     }
 
-    /// Returns what follows the variable values.
+    /// Returns the residues, which follow the variable values.
     pub(super) fn residues(&self) -> Residues<'a> {
         let end_bytes = if self.wide { 4 } else { 2 };
         let end = match self.ends.len() / end_bytes {

@@ -1,4 +1,4 @@
-//! What a key forgets of its values and a packed row keeps: the residues.
+//! Residues: information about key values that keys do not preserve, stored in packed rows.
 //!
 //! ```text
 //! numeric           [digits after the point u16]
@@ -8,9 +8,9 @@
 //! jsonb             ([numbers in between varint][digits after the point varint])*
 //! ```
 //!
-//! A residue of 255 bytes goes on in the next entry of its column.
+//! A residue of 255 bytes continues in the next entry of its column.
 //!
-//! A value whose looks the key gives back by itself has no residue.
+//! A value whose form the key preserves has no residue.
 
 use std::borrow::Cow;
 
@@ -24,10 +24,10 @@ use crate::error::Result;
 use crate::keycode;
 use crate::varint;
 
-/// The longest run of blanks that is believed; PostgreSQL's longest `char(n)`.
+/// Maximum number of trailing blanks that is accepted; PostgreSQL's maximum length of `char(n)`.
 const MAX_BLANKS: u32 = 10_485_760;
 
-/// The most bytes of an entry.
+/// Maximum bytes of an entry.
 const MAX_ENTRY: usize = 255;
 
 /// Returns whether values of a type may have residues.
@@ -79,11 +79,11 @@ pub(super) fn write(position: usize, value: &Datum, data_type: DataType, out: &m
     }
 }
 
-/// The scales of the numbers of a `jsonb` that are shown with more digits than they need.
+/// The scales of the numbers of a `jsonb` whose display scale exceeds the minimum.
 #[derive(Default)]
 struct Scales {
     written: Vec<u8>,
-    /// Numbers since the last one of those.
+    /// Numbers since the last of these.
     between: u64,
 }
 
@@ -103,7 +103,7 @@ impl Scales {
     }
 }
 
-/// Gives the numbers of a `jsonb` the scales that are left of a residue.
+/// Sets the scales of the numbers of a `jsonb` from the rest of a residue.
 fn rescale(json: &mut Json, rest: &mut &[u8], between: &mut Option<u64>) -> Option<()> {
     match json {
         Json::Number(number) => match between {
@@ -155,7 +155,7 @@ impl<'a> Residues<'a> {
     }
 }
 
-/// Returns the value as it was before it became a key.
+/// Returns the original form of a key value.
 pub(super) fn apply(value: Datum, residue: &[u8]) -> Result<Datum> {
     let bad = || corrupt("a residue does not fit its key");
     match value {

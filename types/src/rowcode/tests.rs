@@ -1,4 +1,4 @@
-//! Round trips of whole rows, rows of older schemas, what keys forget, and no panic on any bytes.
+//! Tests of the row encoding: round trips, rows of older schemas, residues, and malformed bytes.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn key_column(column: usize) -> KeyColumn {
     KeyColumn { column, descending: false, nulls_first: false }
 }
 
-/// A table with `key_count` key columns and the rest in two families.
+/// Returns the layout of a table with `key_count` key columns and the others in two families.
 fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
     let mut slots = [0; 2];
     let columns = kinds.iter().enumerate().map(|(i, &kind)| {
@@ -63,7 +63,7 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
     }
 }
 
-/// The text of a value, which shows what equality forgets.
+/// Returns the texts of values, which show differences between equal values.
 fn shown(row: &[Datum]) -> Vec<String> {
     row.iter()
         .map(|value| match value {
@@ -146,12 +146,12 @@ fn columns_added_later_have_their_default() {
     let back = layout.unpack(&key, &packed).unwrap();
     assert_eq!(back, [row.to_vec(), vec![Datum::Int8(42)]].concat());
     assert_eq!(layout.unpack_column(3, &key, &packed).unwrap(), Datum::Int8(42));
-    // A reader that does not know the new column yet reads rows that have it.
+    // A reader with the old schema reads rows that have the new column.
     let new_row = [row.to_vec(), vec![Datum::Null]].concat();
     let newer = layout.pack(0, &new_row).unwrap();
     layout.columns.pop();
     assert_eq!(layout.unpack(&key, &[Some(&newer), packed[1]]).unwrap(), row);
-    // A family without a cell has nothing but defaults.
+    // In a family without a cell all columns have their defaults.
     assert_eq!(layout.unpack_column(1, &key, &[Some(&newer), None]).unwrap(), Datum::Null);
 }
 

@@ -1,4 +1,5 @@
-//! One value within a packed row: little-endian fixed widths, and the bytes of variable ones.
+//! Encoding of one value in a packed row: little-endian fixed-width values, and the bytes of
+//! variable ones.
 
 use super::{corrupt, nested};
 use crate::datatype::{DataType, Representation};
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::numeric::Numeric;
 use crate::vector::ValueSink;
 
-/// Returns the bytes of a type in the fixed-width section; `None` for types of variable length.
+/// Returns the bytes of a type in the fixed-width section; `None` for variable-length types.
 pub(crate) fn width(data_type: DataType) -> Option<usize> {
     match data_type.representation() {
         Representation::Bool => Some(1),
@@ -50,7 +51,7 @@ pub(crate) fn write(value: &Datum, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns months, days and microseconds.
+/// Returns the encoded months, days and microseconds.
 pub(super) fn interval_bytes(value: &Interval) -> [u8; 16] {
     let mut bytes = [0u8; 16];
     bytes[..4].copy_from_slice(&value.months.to_le_bytes());
@@ -71,7 +72,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     bytes.first_chunk().copied().ok_or_else(|| corrupt("a value of fixed width is cut off"))
 }
 
-/// Gives a value to a sink: of fixed width at the start of `bytes`, or all of `bytes`.
+/// Decodes a value into a sink: a fixed-width one at the start of `bytes`, or all of `bytes`.
 #[inline]
 pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink) -> Result<()> {
     match data_type.representation() {

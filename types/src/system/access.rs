@@ -1,17 +1,18 @@
-//! Items of access lists: `aclitem`.
+//! Items of access control lists: `aclitem`.
 
 use super::System;
 use crate::datatype::RegKind;
 
-/// What a role may do, by whom. Privileges are bits, in the order of [`PRIVILEGES`].
+/// The privileges of a role, and their grantor. Privileges are bits, in the order of
+/// [`PRIVILEGES`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AclItem {
-    /// OID of the role, 0 for all.
+    /// OID of the grantee, 0 for PUBLIC.
     pub(crate) grantee: u32,
-    /// OID of the role that granted.
+    /// OID of the grantor.
     pub(crate) grantor: u32,
     pub(crate) privileges: u32,
-    /// The privileges that may be passed on.
+    /// The privileges with grant option.
     pub(crate) grantable: u32,
 }
 
@@ -51,7 +52,7 @@ impl AclItem {
         found.map(|index| 1 << index)
     }
 
-    /// Returns the names of the privileges, each with whether it may be passed on.
+    /// Returns the names of the privileges, each with its grant option.
     pub(crate) fn names(self) -> impl Iterator<Item = (&'static str, bool)> {
         let held = PRIVILEGES.iter().enumerate().filter(move |(index, _)| self.has(*index));
         held.map(move |(index, (_, name))| (*name, self.grantable & 1 << index != 0))
@@ -61,7 +62,7 @@ impl AclItem {
         self.privileges & 1 << index != 0
     }
 
-    /// Returns the text.
+    /// Returns the text form.
     pub(crate) fn text(self, system: &System) -> String {
         let name = |oid: u32| {
             let known = system.0.as_deref().and_then(|one| one.reg_name(RegKind::Role, oid));

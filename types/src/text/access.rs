@@ -1,7 +1,7 @@
-//! The text form of `aclitem`: `grantee=privileges/grantor`, where `*` behind a privilege says that
-//! it may be passed on.
+//! Text format of `aclitem`: `grantee=privileges/grantor`, with `*` after a privilege with grant
+//! option.
 //!
-//! A value is its text, roles by name.
+//! A value is its text, with roles by name.
 
 use super::{TextStyle, trimmed_start};
 use crate::datatype::RegKind;
@@ -9,14 +9,14 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::system::{AclItem, System};
 
-/// OID of the role that has granted what says nothing of it.
+/// OID of the default grantor.
 const BOOTSTRAP_ROLE: u32 = 10;
 
 fn bad(message: impl Into<String>) -> Error {
     Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
 }
 
-/// Takes a name, in quotes or of letters, digits and underscores.
+/// Parses a name, quoted or of letters, digits and underscores.
 fn take_name(text: &str) -> (String, &str) {
     let (mut name, mut in_quotes) = (String::new(), false);
     let mut characters = trimmed_start(text).chars();
@@ -44,13 +44,13 @@ fn role(name: &str, system: &System) -> Result<u32> {
     system.source()?.reg_oid(RegKind::Role, &quoted)
 }
 
-/// Reads a value.
+/// Parses a value.
 pub(super) fn parse(text: &str, style: &TextStyle) -> Result<Datum> {
     let item = read(text, &|name| role(name, &style.system))?;
     Ok(Datum::text(item.text(&style.system)))
 }
 
-/// Returns the item that a value is: roles that are gone are their OIDs.
+/// Returns the item of a value; roles that were dropped appear as OIDs.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The text of arrays: `{1,NULL,"a b"}`, with `[2:3]=` before it if a lower bound is not 1.
+//! Text format of arrays: `{1,NULL,"a b"}`, with a prefix such as `[2:3]=` if a lower bound is
+//! not 1.
 
 use super::{TextStyle, parse as parse_value, write_at};
 use crate::datatype::DataType;
@@ -28,7 +29,7 @@ pub(super) fn write(
     Writer { elements: array.elements.iter(), element, style, pace, out }.level(&array.dimensions)
 }
 
-/// Appends an `int2vector` or `oidvector`: its numbers with blanks between.
+/// Appends an `int2vector` or `oidvector`: numbers separated by blanks.
 pub(super) fn write_vector(array: &Array, out: &mut Vec<u8>) {
     for (index, value) in array.elements.iter().enumerate() {
         if index > 0 {
@@ -38,7 +39,7 @@ pub(super) fn write_vector(array: &Array, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an `int2vector` or `oidvector`.
+/// Parses an `int2vector` or `oidvector`.
 pub(super) fn parse_vector(text: &str, data_type: DataType, style: &TextStyle) -> Result<Array> {
     let element = data_type.element().unwrap_or(DataType::Oid);
     let numbers = text.split_ascii_whitespace();
@@ -47,7 +48,7 @@ pub(super) fn parse_vector(text: &str, data_type: DataType, style: &TextStyle) -
     Ok(Array::from_zero(elements))
 }
 
-/// Writes the elements that are left.
+/// Writer of the remaining elements.
 struct Writer<'a, 'p> {
     elements: std::slice::Iter<'a, Datum>,
     element: DataType,
@@ -108,10 +109,10 @@ impl Writer<'_, '_> {
     }
 }
 
-/// What an element counts beside its bytes.
+/// Cost of an element in addition to its bytes, for the interrupt check.
 const ELEMENT: usize = 16;
 
-/// Reads an array.
+/// Parses an array.
 pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<Array> {
     let pace = Pace::new(&style.interrupt);
     let delimiter = element.delimiter();
@@ -143,7 +144,7 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
             bounds
         }
     };
-    // The whole is well-formed before an element is looked at.
+    // The syntax of the whole text is checked before elements are parsed.
     let mut elements = reader.pace.list(reader.elements.len())?;
     for text in reader.elements {
         reader.pace.spend(ELEMENT)?;
@@ -166,7 +167,7 @@ struct Reader<'a> {
     delimiter: char,
     /// Texts of the elements; `None` for NULL.
     elements: Vec<Option<String>>,
-    /// Lengths of the levels, as the first of each says.
+    /// Length of each dimension, from its first array.
     lengths: Vec<usize>,
     pace: Pace<'a>,
 }
@@ -176,7 +177,7 @@ impl Reader<'_> {
         self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     }
 
-    /// Reads `[1:3][2:5]=`.
+    /// Parses `[1:3][2:5]=`.
     fn bounds(&mut self) -> Result<Option<Vec<Dimension>>> {
         self.skip_blanks();
         let mut bounds = Vec::new();
@@ -215,7 +216,7 @@ impl Reader<'_> {
         Ok(Some(bounds))
     }
 
-    /// Reads `{…}` at a depth, from 0. The brace is there.
+    /// Parses `{…}` at a depth, from 0. The brace was checked.
     fn level(&mut self, depth: usize) -> Result<()> {
         self.rest = &self.rest[1..];
         if depth == MAX_DIMENSIONS {
@@ -231,7 +232,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if self.lengths.len() == depth {
-            // It is filled in at the end of the level.
+            // The length is set at the end of the level.
             self.lengths.push(0);
         }
         loop {
@@ -293,7 +294,7 @@ impl Reader<'_> {
         }
         let mut value = String::new();
         let mut escaped = false;
-        // Blanks at the end do not count, unless they are escaped.
+        // Trailing blanks are ignored unless they are escaped.
         let mut kept = 0;
         let mut characters = self.rest.chars();
         loop {

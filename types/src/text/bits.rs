@@ -1,4 +1,4 @@
-//! The text of bit strings.
+//! Text format of bit strings.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) fn write(bits: &Bits, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Reads binary digits, behind a `b` if one is there, or hexadecimal ones behind an `x`.
+/// Parses binary digits, after an optional `b`, or hexadecimal ones after an `x`.
 pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Datum> {
     let bits = match text.as_bytes().first() {
         Some(b'x' | b'X') => hexadecimal(&text[1..], pace)?,

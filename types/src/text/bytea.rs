@@ -1,4 +1,4 @@
-//! The text form of `bytea`: hex and escape.
+//! Text format of `bytea`: hex and escape.
 
 use crate::error::Error;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::pieces::{Pace, pieces};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Returns a byte in two hexadecimal digits.
+/// Returns a byte as two hexadecimal digits.
 pub(super) fn hex(byte: u8) -> [u8; 2] {
     [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0x0F)]]
 }
@@ -42,7 +42,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Reads hex (`\x…`) or escape format.
+/// Parses hex (`\x…`) or escape format.
 pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {
         Some(digits) => parse_hex(digits, pace),

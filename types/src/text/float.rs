@@ -1,6 +1,7 @@
-//! The text form of floats: the shortest digits that read back as the same value, or as many as
-//! `extra_float_digits` allows, laid out as PostgreSQL does: plain from 0.0001 up to 6 (`real`) or
-//! 15 digits (`double precision`) before the point, with an exponent of at least two digits beyond.
+//! Text format of floats: the shortest digits that parse to the same value, or as many as
+//! `extra_float_digits` allows, in PostgreSQL's notation: plain from 0.0001 up to 6 (`real`) or
+//! 15 digits (`double precision`) before the point, otherwise with an exponent of at least two
+//! digits.
 
 use std::io::Write;
 
@@ -8,12 +9,12 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 
-/// The smallest exponent that is written plainly.
+/// Minimum exponent in plain notation.
 const MIN_PLAIN_EXPONENT: i32 = -4;
 
 /// Appends a `double precision`.
 pub fn write_f64(value: f64, out: &mut Vec<u8>) {
-    // Whole numbers, the most frequent, are their own digits.
+    // Integers, the most frequent values, have a fast path.
     if value.abs() < 1e15 && value == value.trunc() && (value != 0.0 || value.is_sign_positive()) {
         super::write_i64(value as i64, out);
         return;
@@ -34,7 +35,7 @@ pub fn write_f32(value: f32, out: &mut Vec<u8>) {
     lay_out(&scratch[..scratch.len() - unused], f64::from(value), 6, out);
 }
 
-/// Appends a `double precision` as `extra_float_digits` has it.
+/// Appends a `double precision` according to `extra_float_digits`.
 pub(super) fn put_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
     match extra_digits {
         1.. => write_f64(value, out),
@@ -42,7 +43,7 @@ pub(super) fn put_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a `real` as `extra_float_digits` has it.
+/// Appends a `real` according to `extra_float_digits`.
 pub(super) fn put_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
     match extra_digits {
         1.. => write_f32(value, out),
@@ -50,14 +51,14 @@ pub(super) fn put_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns a float as C's `%g` writes it, in messages.
+/// Returns a float in the format of C's `%g`, for messages.
 pub(crate) fn general(value: f64) -> String {
     let mut out = Vec::new();
     put_rounded(value, 6, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Appends a float with at most so many digits, as C's `%g` does.
+/// Appends a float with at most `digits` digits, as C's `%g` does.
 fn put_rounded(value: f64, digits: i32, out: &mut Vec<u8>) {
     let text = format!("{value:.*e}", (digits - 1) as usize);
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -68,7 +69,7 @@ fn put_rounded(value: f64, digits: i32, out: &mut Vec<u8>) {
     lay_out(format!("{mantissa}e{exponent}").as_bytes(), value, digits, out);
 }
 
-/// Lays out `d.ddde±x`.
+/// Formats `d.ddde±x` in plain or exponent notation.
 fn lay_out(scientific: &[u8], value: f64, plain_digits: i32, out: &mut Vec<u8>) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
@@ -121,7 +122,7 @@ fn lay_out_plain(first: &[u8], fraction: &[u8], exponent: i32, out: &mut Vec<u8>
     }
 }
 
-/// What a text of a float turned out to be.
+/// Result of parsing a float.
 enum Read {
     Value(f64, f32),
     OutOfRange,
@@ -159,7 +160,7 @@ fn read(text: &str) -> Read {
     Read::Value(double, single)
 }
 
-/// Reads `1a.8p3`, as C's `strtod` does behind `0x`.
+/// Parses `1a.8p3`, as C's `strtod` does after `0x`.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (digits, power) = match text.split_once(['p', 'P']) {
         Some((digits, power)) => (digits, power.parse::<i32>().ok()?),
@@ -182,7 +183,8 @@ fn out_of_range(text: &str, type_name: &str) -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
-/// Returns the bytes at the start of a text that C's `strtod` takes for a number; 0 if none are.
+/// Returns the length of the number at the start of a text according to C's `strtod`; 0 if there
+/// is none.
 pub(super) fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |from: usize, test: fn(&u8) -> bool| {
@@ -222,7 +224,7 @@ pub(super) fn number_length(text: &str) -> usize {
     at
 }
 
-/// Reads a `double precision`.
+/// Parses a `double precision`.
 pub(super) fn parse_f64(text: &str) -> Result<f64> {
     match read(text) {
         Read::Value(value, _) => Ok(value),
@@ -231,7 +233,7 @@ pub(super) fn parse_f64(text: &str) -> Result<f64> {
     }
 }
 
-/// Reads a `real`.
+/// Parses a `real`.
 pub(super) fn parse_f32(text: &str) -> Result<f32> {
     match read(text) {
         Read::Value(double, single)

@@ -1,4 +1,4 @@
-//! The text form of geometric types, read as leniently as PostgreSQL reads it.
+//! Text format of geometric types; the parser is as lenient as PostgreSQL's.
 //!
 //! ```text
 //! point    (x,y)                 lseg     [(x,y),(x,y)]
@@ -16,7 +16,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::geometry::{is_zero, line_through, ordered_corners, same_point};
 use crate::pieces::Pace;
 
-/// What the text of a point is about as long as.
+/// Approximate length of the text of a point.
 const POINT_BYTES: usize = 16;
 
 /// Appends a value.
@@ -70,7 +70,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Reads a value.
+/// Parses a value.
 pub(super) fn parse(text: &str, kind: GeometryKind, pace: &mut Pace<'_>) -> Result<Datum> {
     let mut reader = Reader { text, rest: text, kind, pace };
     let geometry = match kind {
@@ -97,7 +97,7 @@ pub(super) fn parse(text: &str, kind: GeometryKind, pace: &mut Pace<'_>) -> Resu
     Ok(Datum::Nested(Nested::Geometry(Arc::new(geometry))))
 }
 
-/// Reads from the start of what is left.
+/// Parser state.
 struct Reader<'a, 'p> {
     text: &'a str,
     rest: &'a str,
@@ -114,7 +114,7 @@ impl Reader<'_, '_> {
         self.rest = super::trimmed_start(self.rest);
     }
 
-    /// Takes a character if it is next.
+    /// Consumes a character if it is next.
     fn takes(&mut self, wanted: char) -> bool {
         match self.rest.strip_prefix(wanted) {
             Some(rest) => {
@@ -129,7 +129,7 @@ impl Reader<'_, '_> {
         if self.takes(wanted) { Ok(()) } else { Err(self.bad()) }
     }
 
-    /// Takes a bracket and the blanks behind it.
+    /// Consumes a closing bracket and the following blanks.
     fn close(&mut self, bracket: char) -> Result<()> {
         self.expect(bracket)?;
         self.skip_blanks();
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
         Ok(value)
     }
 
-    /// Reads `x,y`, in parentheses or not.
+    /// Parses `x,y`, with or without parentheses.
     fn pair(&mut self) -> Result<Point> {
         self.skip_blanks();
         let has_parentheses = self.takes('(');
@@ -162,18 +162,19 @@ impl Reader<'_, '_> {
         Ok(Point { x, y })
     }
 
-    /// Returns how many pairs there are by the commas, of which their number is odd.
+    /// Returns the number of pairs, from the odd number of commas.
     fn pair_count(&self) -> Result<usize> {
         let commas = self.text.bytes().filter(|byte| *byte == b',').count();
         if commas % 2 == 1 { Ok(commas.div_ceil(2)) } else { Err(self.bad()) }
     }
 
-    /// Returns whether the parenthesis that comes next is the only one that opens.
+    /// Returns whether the next parenthesis is the last opening one.
     fn is_last_parenthesis(&self) -> bool {
         self.rest.rfind('(') == Some(0)
     }
 
-    /// Reads so many pairs, in brackets or parentheses or not; returns whether in brackets, too.
+    /// Parses a number of pairs, with or without brackets or parentheses; also returns whether
+    /// they are in brackets.
     fn points(&mut self, count: usize, may_be_open: bool) -> Result<(Vec<Point>, bool)> {
         let mut depth = 0;
         self.skip_blanks();

@@ -1,4 +1,4 @@
-//! The text of `json` and `jsonb`: reading, with PostgreSQL's errors, and writing.
+//! Text format of `json` and `jsonb`: parser with PostgreSQL's errors, and output.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result, Subject, sqlstate};
 use crate::numeric::Numeric;
 use crate::pieces::{Pace, pieces};
 
-/// Reads a `jsonb`.
+/// Parses a `jsonb`.
 pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Json> {
     let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
     reader.document()
@@ -24,12 +24,12 @@ struct Reader<'a, 'p, 'i> {
     text: &'a str,
     at: usize,
     depth: usize,
-    /// Whether strings are wanted, and their escapes must mean something.
+    /// String values are needed, and their escapes must be valid.
     unescape: bool,
     pace: &'p mut Pace<'i>,
 }
 
-/// The longest part of a line that CONTEXT shows, in bytes.
+/// Maximum bytes of a line in CONTEXT.
 const EXCERPT_BYTES: usize = 50;
 
 impl<'a> Reader<'a, '_, '_> {
@@ -41,8 +41,8 @@ impl<'a> Reader<'a, '_, '_> {
         }
     }
 
-    /// Returns the error of what ends at byte `end`, shown as PostgreSQL's `report_json_context`
-    /// does.
+    /// Returns the error of text that ends at byte `end`, with a context as in PostgreSQL's
+    /// `report_json_context`.
     fn invalid(&self, end: usize, detail: impl Into<String>) -> Error {
         let message = "invalid input syntax for type json";
         let error = Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message);
@@ -70,13 +70,13 @@ impl<'a> Reader<'a, '_, '_> {
         error
     }
 
-    /// Returns the error of the token at hand, where something else should stand.
+    /// Returns the error of an unexpected token.
     fn unexpected(&self, expected: &str, token: &str) -> Error {
         let detail = format!("Expected {expected}, but found \"{token}\".");
         self.invalid(self.at + token.len(), detail)
     }
 
-    /// Returns the error of a token that is none, so many bytes long.
+    /// Returns the error of an invalid token of `length` bytes.
     fn no_token(&self, length: usize) -> Error {
         let token = &self.rest()[..length];
         self.invalid(self.at + length, format!("Token \"{token}\" is invalid."))
@@ -90,7 +90,7 @@ impl<'a> Reader<'a, '_, '_> {
         &self.text[self.at..]
     }
 
-    /// Returns the next token without taking it; `None` at the end.
+    /// Returns the next token without consuming it; `None` at the end.
     fn peek(&mut self) -> Result<Option<&'a str>> {
         let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
         self.at = self.text.len() - self.rest().trim_start_matches(blank).len();
@@ -114,7 +114,7 @@ impl<'a> Reader<'a, '_, '_> {
         Ok(Some(&rest[..length]))
     }
 
-    /// Returns the next token, which must be there.
+    /// Returns the next token, which is required.
     fn expect(&mut self) -> Result<&'a str> {
         self.peek()?.ok_or_else(|| self.ended())
     }
@@ -203,7 +203,7 @@ impl<'a> Reader<'a, '_, '_> {
         }
     }
 
-    /// Returns the length of the string literal that begins here, quotes included.
+    /// Returns the length of the string literal at the current position, quotes included.
     fn string_length(&mut self) -> Result<usize> {
         let bytes = self.rest().as_bytes();
         let mut at = 1;
@@ -222,7 +222,7 @@ impl<'a> Reader<'a, '_, '_> {
         Err(self.no_token(self.rest().len()))
     }
 
-    /// Takes a string literal and returns what it means.
+    /// Consumes a string literal and returns its value.
     fn string(&mut self, token: &'a str) -> Result<Text> {
         self.at += token.len();
         let mut rest = &token[1..token.len() - 1];
@@ -249,12 +249,12 @@ impl<'a> Reader<'a, '_, '_> {
         Ok(out.into())
     }
 
-    /// Returns where the rest of the string begins that was taken last.
+    /// Returns the position of the rest of the string that was consumed last.
     fn place(&self, rest: &str) -> usize {
         self.at - 1 - rest.len()
     }
 
-    /// Reads four hexadecimal digits.
+    /// Parses four hexadecimal digits.
     fn hexadecimal(&self, rest: &'a str) -> Result<(u32, &'a str)> {
         let digits = rest.bytes().take(4).take_while(u8::is_ascii_hexdigit).count();
         if digits == 4
@@ -267,7 +267,7 @@ impl<'a> Reader<'a, '_, '_> {
         Err(self.invalid(self.place(rest) + digits + bad, detail))
     }
 
-    /// Reads what follows `\u`, and the other half of a pair behind it.
+    /// Parses the escape after `\u`, and the second half of a surrogate pair.
     fn unicode(&self, rest: &'a str, out: &mut String) -> Result<&'a str> {
         let alone = |rest: &str, more: usize| {
             let detail = "Unicode low surrogate must follow a high surrogate.";
@@ -285,7 +285,7 @@ impl<'a> Reader<'a, '_, '_> {
             }
             0xd800..=0xdbff => {
                 let after = rest.strip_prefix("\\u").ok_or_else(|| {
-                    // What stands there instead, an escape as a whole.
+                    // The text at that position: a character, or an escape as a whole.
                     let length = if rest.starts_with('\\') { 2 } else { 1 };
                     let behind = self.text[self.place(rest)..].chars().take(length);
                     alone(rest, behind.map(char::len_utf8).sum())
@@ -308,7 +308,7 @@ impl<'a> Reader<'a, '_, '_> {
     }
 }
 
-/// Returns the error of a value that is nested too deep.
+/// Returns the error of a value that exceeds the nesting limit.
 pub(crate) fn too_deep() -> Error {
     Error::new("54001", "stack depth limit exceeded")
         .with_hint(format!("JSON values are nested at most {MAX_JSON_DEPTH} deep."))
@@ -323,7 +323,7 @@ fn word_length(rest: &str) -> usize {
     }
 }
 
-/// Returns the length of a number, or that of the token which is none.
+/// Returns the length of a number, or of the invalid token.
 fn number_length(rest: &str) -> std::result::Result<usize, usize> {
     let bytes = rest.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -350,10 +350,10 @@ fn number_length(rest: &str) -> std::result::Result<usize, usize> {
     Ok(at)
 }
 
-/// What a token counts beside the bytes of a string.
+/// Cost of a token in addition to the bytes of a string, for the interrupt check.
 const TOKEN: usize = 16;
 
-/// Appends a value as PostgreSQL writes a `jsonb`.
+/// Appends a value in PostgreSQL's `jsonb` format.
 pub(super) fn write(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     pace.step(out, TOKEN)?;
     match json {
@@ -384,7 +384,7 @@ pub(super) fn write(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Appends the next value that is stored as PostgreSQL writes it.
+/// Appends the next stored value in PostgreSQL's `jsonb` format.
 pub(super) fn write_stored(
     stored: &mut stored_json::Reader<'_>,
     pace: &mut Pace<'_>,
@@ -446,13 +446,13 @@ pub(super) fn write_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// What a `json` is made of, each part as it was written.
+/// The top-level parts of a `json`, as written.
 pub enum Parts<'a> {
     /// The pairs, in the order of the text.
     Object(Vec<(Arc<str>, &'a str)>),
     /// The elements.
     Array(Vec<&'a str>),
-    /// A string, and what it means.
+    /// A string with its value.
     String(Text),
     /// `null`
     Null,
@@ -460,11 +460,11 @@ pub enum Parts<'a> {
     Other,
 }
 
-/// Returns what a `json` is made of.
+/// Returns the top-level parts of a `json`.
 ///
 /// # Errors
 ///
-/// Strings may have escapes that are no text, which nobody minded before.
+/// Those of invalid escapes in strings, which the input function does not check.
 pub fn parts<'a>(text: &'a str, pace: &mut Pace<'_>) -> Result<Parts<'a>> {
     let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
     let token = reader.expect()?;
@@ -479,12 +479,11 @@ pub fn parts<'a>(text: &'a str, pace: &mut Pace<'_>) -> Result<Parts<'a>> {
     }
 }
 
-/// Checks that the escapes of all strings mean something, as PostgreSQL does before it takes
-/// anything out of a `json`.
+/// Checks the escapes of all strings, as PostgreSQL does before it processes a `json`.
 ///
 /// # Errors
 ///
-/// 22P02 for halves of surrogate pairs, 22P05 for `\u0000`.
+/// 22P02 for unpaired surrogates, 22P05 for `\u0000`.
 pub fn check_escapes(text: &str, pace: &mut Pace<'_>) -> Result<()> {
     if !text.contains("\\u") {
         return Ok(());
@@ -494,7 +493,7 @@ pub fn check_escapes(text: &str, pace: &mut Pace<'_>) -> Result<()> {
 }
 
 impl<'a> Reader<'a, '_, '_> {
-    /// Reads the members of an object or array that has been opened and is known to be right.
+    /// Parses the members of a valid object or array after its opening bracket.
     fn members(&mut self, object: bool) -> Result<Parts<'a>> {
         let (mut pairs, mut elements) = (Vec::new(), Vec::new());
         while let Some((key, value)) = self.member(object)? {
@@ -506,7 +505,7 @@ impl<'a> Reader<'a, '_, '_> {
         Ok(if object { Parts::Object(pairs) } else { Parts::Array(elements) })
     }
 
-    /// Reads the next member: its key, if it has one, and its value; `None` at the end.
+    /// Parses the next member: its key, if it has one, and its value; `None` at the end.
     fn member(&mut self, object: bool) -> Result<Option<(Option<Text>, &'a str)>> {
         let mut token = self.expect()?;
         if token == "," {
@@ -530,7 +529,7 @@ impl<'a> Reader<'a, '_, '_> {
     }
 }
 
-/// What kind of value a `json` is.
+/// Kind of a `json` value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonKind {
     /// An object.
@@ -541,7 +540,7 @@ pub enum JsonKind {
     Scalar,
 }
 
-/// Returns what a `json` is, by its first character.
+/// Returns the kind of a `json`, from its first character.
 pub fn json_kind(text: &str) -> JsonKind {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => JsonKind::Object,
@@ -550,8 +549,8 @@ pub fn json_kind(text: &str) -> JsonKind {
     }
 }
 
-/// Returns the next member of an object or array behind a place, which is 0 at first and is moved
-/// behind the member; `None` at the end.
+/// Returns the next member of an object or array after `place`, which is initially 0 and is
+/// advanced; `None` at the end.
 ///
 /// # Errors
 ///

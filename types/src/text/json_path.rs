@@ -1,4 +1,4 @@
-//! The text of `jsonpath`: tokens, then a tree by precedence; and back in PostgreSQL's spelling.
+//! Text format of `jsonpath`: parser by operator precedence, and output in PostgreSQL's format.
 //!
 //! Source: PostgreSQL's `jsonpath_scan.l`, `jsonpath_gram.y` and `jsonpath.c`.
 
@@ -23,15 +23,15 @@ struct Parser<'a> {
     tokens: Vec<Placed>,
     at: usize,
     depth: usize,
-    /// Why there are no more tokens, if that is not the end of the text.
+    /// Error of the scanner that ended the tokens early.
     failed: Option<Error>,
 }
 
-/// Reads a path.
+/// Parses a path.
 ///
 /// # Errors
 ///
-/// 42601 for what is none, 22P02 for nothing at all.
+/// 42601 for a syntax error, 22P02 for an empty text.
 pub(super) fn parse(text: &str) -> Result<JsonPath> {
     let mut scanner = Scanner { text, at: 0 };
     let mut tokens = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<JsonPath> {
     Ok(JsonPath { lax, root })
 }
 
-/// Refuses `@` outside of filters and `last` outside of subscripts.
+/// Rejects `@` outside of filters and `last` outside of subscripts.
 fn check(item: &Item, in_filter: bool, in_subscript: bool) -> Result<()> {
     match &item.kind {
         Kind::Current if !in_filter => {
@@ -127,7 +127,7 @@ impl Parser<'_> {
         if self.take_word(word) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// Reads a sequence or a predicate.
+    /// Parses an expression or a predicate.
     fn any(&mut self) -> Result<Item> {
         if self.depth == MAX_DEPTH {
             return Err(Error::new("54001", "stack depth limit exceeded"));
@@ -205,7 +205,7 @@ impl Parser<'_> {
         Ok(item(Kind::Compare(comparison, Box::new(left), Box::new(right))))
     }
 
-    /// Reads what is tested with words behind it, if they are there.
+    /// Parses a predicate that follows an operand with keywords, if there is one.
     fn tested(&mut self, left: Item) -> Result<Item> {
         if self.is_word(0, "starts") {
             let left = self.expect_value(left)?;
@@ -241,7 +241,7 @@ impl Parser<'_> {
                 let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
                 return Err(Error::new("0A000", message));
             }
-            // It is compiled again where it is used.
+            // It is compiled again at its use.
             Pattern::new(&pattern, Options::of_path(&flags))?;
             let ordered: String = "ismxq".chars().filter(|flag| flags.contains(*flag)).collect();
             let operand = Box::new(operand);

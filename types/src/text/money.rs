@@ -1,4 +1,4 @@
-//! The text form of `money`: dollars and cents, as in PostgreSQL with `lc_monetary` C.
+//! Text format of `money`: dollars and cents, as in PostgreSQL with `lc_monetary` C.
 
 use crate::error::{Error, Result, sqlstate};
 
@@ -21,8 +21,8 @@ pub(super) fn write(cents: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(format!(".{:02}", number % 100).as_bytes());
 }
 
-/// Reads a value: `$`, a sign or a parenthesis, `$`, digits with commas, a point and digits, of
-/// which the third rounds the second; behind them signs, `$` and parentheses again.
+/// Parses a value: `$`, a sign or a parenthesis, `$`, digits with commas, a point and digits, of
+/// which the third rounds the second; then again signs, `$` and parentheses.
 pub(super) fn parse(text: &str) -> Result<i64> {
     let range = || {
         let message = format!("value \"{text}\" is out of range for type money");
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<i64> {
     let mut rest = blanks(after_symbol(blanks(text)));
     let mut negative = rest.starts_with(['-', '(']);
     rest = after_symbol(blanks(rest.strip_prefix(['-', '(', '+']).unwrap_or(rest)));
-    // Below zero all the time: there is one number more on that side.
+    // Accumulates the negative value, because the negative range is larger by one.
     let times_ten = |value: i64, digit: i64| {
         value.checked_mul(10).and_then(|value| value.checked_sub(digit)).ok_or_else(range)
     };

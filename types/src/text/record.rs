@@ -1,4 +1,4 @@
-//! The text of records: `(1,"a b",)`.
+//! Text format of records: `(1,"a b",)`.
 
 use super::{TextStyle, parse as parse_value};
 use crate::datatype::SqlType;
@@ -48,7 +48,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Reads a value of a composite type, as PostgreSQL's `record_in` does.
+/// Parses a value of a composite type, as PostgreSQL's `record_in` does.
 pub(super) fn parse(text: &str, of: &'static CompositeType, style: &TextStyle) -> Result<Record> {
     let mut rest = text.trim_start_matches(is_blank);
     rest = rest.strip_prefix('(').ok_or_else(|| malformed(text, "Missing left parenthesis."))?;
@@ -78,7 +78,7 @@ fn attribute_value(text: &str, attribute: &Attribute, style: &TextStyle) -> Resu
     if modifier < 0 { Ok(value) } else { modifier::apply(value, attribute.sql_type, false) }
 }
 
-/// Returns the text of a field without its quotes, and what is behind it.
+/// Parses the text of a field, quoted or not; also returns the remaining text.
 fn field<'a>(text: &str, rest: &'a str, pace: &mut Pace<'_>) -> Result<(String, &'a str)> {
     let mut value = String::new();
     let mut is_quoted = false;

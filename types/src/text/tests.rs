@@ -1,4 +1,4 @@
-//! Answers of PostgreSQL 15, by type: what a text reads as, written again.
+//! Results of PostgreSQL 15 by type: texts that are parsed and written again.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn style() -> TextStyle {
     }
 }
 
-/// Reads and writes; an error as its SQLSTATE and message.
+/// Parses and writes a value; returns an error as its SQLSTATE and message.
 fn again(text: &str, data_type: DataType) -> String {
     let style = style();
     match parse(text, data_type, &style) {
@@ -146,7 +146,7 @@ proptest! {
             write(&value, kind, &style, &mut out).unwrap();
             let shown = String::from_utf8(out).unwrap();
             let back = match parse(&shown, kind, &style) {
-                // The name of a zone may say an offset that numbers may not.
+                // A zone name may have an offset that numbers cannot have.
                 Err(error) if error.sqlstate == "22009" => return Ok(()),
                 back => back.unwrap(),
             };
@@ -174,13 +174,13 @@ proptest! {
         write(&value, kind, &style, &mut out).unwrap();
         let shown = String::from_utf8(out).unwrap();
         let back = parse(&shown, kind, &style).unwrap();
-        // An hour that exists twice is read as the later one.
+        // An ambiguous hour is parsed as the later one.
         let folded = kind == DataType::Timestamptz;
         prop_assert!(folded || back.compare(&value).is_eq(), "{value:?} {shown:?} {back:?}");
     }
 }
 
-/// As PostgreSQL 15 shows them.
+/// As shown by PostgreSQL 15.
 #[test]
 fn errors_of_json_show_where_they_are() {
     let cases = [

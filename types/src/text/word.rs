@@ -1,4 +1,4 @@
-//! The text form of [words](crate::datatype::WordKind): `tid`, `xid`, `macaddr`, `pg_lsn` and
+//! Text format of [word types](crate::datatype::WordKind): `tid`, `xid`, `macaddr`, `pg_lsn` and
 //! others.
 
 use super::{money, write_i64};
@@ -32,7 +32,7 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a value.
+/// Parses a value.
 pub(super) fn parse(text: &str, kind: WordKind) -> Result<i64> {
     let bad = || Error::bad_text(DataType::Word(kind).sql_name(), text);
     let number = match kind {
@@ -52,14 +52,15 @@ pub(super) fn parse(text: &str, kind: WordKind) -> Result<i64> {
 
 /// A number at the start of a text.
 struct Scanned<'a> {
-    /// 0 if there is none, the largest if it is larger.
+    /// 0 if there is no number, the maximum on overflow.
     number: u64,
     is_too_large: bool,
-    /// What is behind it; all if there is none.
+    /// The text after the number; all text if there is none.
     rest: &'a str,
 }
 
-/// Reads a number as C's `strtoull` does: of any base if none is told; a minus takes it from 2^64.
+/// Parses a number as C's `strtoull` does: in any base if `base` is `None`; a minus subtracts it
+/// from 2^64.
 fn scan_unsigned(text: &str, base: Option<u32>) -> Scanned<'_> {
     let start = super::trimmed_start(text);
     let (negative, digits) = match start.strip_prefix('-') {
@@ -87,7 +88,7 @@ fn scan_unsigned(text: &str, base: Option<u32>) -> Scanned<'_> {
     Scanned { number, is_too_large: read.is_none(), rest }
 }
 
-/// Reads `(block,offset)`; what is before and behind it does not count.
+/// Parses `(block,offset)`; text before and after it is ignored.
 fn parse_tid(text: &str) -> Option<u64> {
     let mut starts = Vec::with_capacity(2);
     for (at, byte) in text.bytes().enumerate() {
@@ -115,7 +116,7 @@ fn parse_tid(text: &str) -> Option<u64> {
     is_good.then_some(u64::from(held) << 16 | offset.number)
 }
 
-/// Reads `hex/hex`, up to 8 digits each.
+/// Parses `hex/hex`, up to 8 digits each.
 fn parse_lsn(text: &str) -> Option<u64> {
     let (high, low) = text.split_once('/')?;
     let half = |digits: &str| {
@@ -126,7 +127,7 @@ fn parse_lsn(text: &str) -> Option<u64> {
     Some(half(high)? << 32 | half(low)?)
 }
 
-/// What stands behind each of the numbers of a `macaddr`, and the most digits that they have.
+/// The forms of a `macaddr`: separators after the numbers, and maximum digits of a number.
 const MACADDR_FORMS: [([&str; 5], usize); 7] = [
     ([":"; 5], usize::MAX),
     (["-"; 5], usize::MAX),
@@ -137,7 +138,8 @@ const MACADDR_FORMS: [([&str; 5], usize); 7] = [
     ([""; 5], 2),
 ];
 
-/// Reads six bytes, as C's `sscanf` would by one of the forms; `Some(None)` if one is too large.
+/// Parses six bytes, as C's `sscanf` would with one of the forms; `Some(None)` if one is too
+/// large.
 fn parse_macaddr(text: &str) -> Option<Option<u64>> {
     let numbers = MACADDR_FORMS.iter().find_map(|(separators, width)| {
         let mut rest = text;
@@ -154,7 +156,7 @@ fn parse_macaddr(text: &str) -> Option<Option<u64>> {
     Some(bytes)
 }
 
-/// Reads a hexadecimal number of at most so many characters, blanks before it.
+/// Parses a hexadecimal number of at most `width` characters, after optional blanks.
 fn scan_hex(text: &str, width: usize) -> Option<(u64, &str)> {
     let text = super::trimmed_start(text);
     let limit = text.char_indices().nth(width).map_or(text.len(), |(at, _)| at);
@@ -172,7 +174,7 @@ fn scan_hex(text: &str, width: usize) -> Option<(u64, &str)> {
     Some((value, &text[limit - (digits.len() - count)..]))
 }
 
-/// Reads six or eight bytes with one kind of separator, or none, between them.
+/// Parses six or eight bytes, with one kind of separator or none.
 fn parse_macaddr8(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let is_blank = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0b;

@@ -1,4 +1,4 @@
-//! Rows, column by column.
+//! Row batches, column by column.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::pieces::Pace;
 
-/// Some rows, column by column. Columns are shared, so that a projection copies nothing.
+/// A batch of rows, column by column. Columns are shared, so that a projection copies nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     /// The columns.
@@ -18,7 +18,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns a batch of rows given as datums, columns typed by `types`.
+    /// Creates a batch from rows of datums, with columns of these types.
     pub fn from_rows(types: &[DataType], rows: &[Vec<Datum>]) -> Batch {
         let columns = types.iter().enumerate().map(|(column, &data_type)| {
             let mut vector = Vector::new(data_type, rows.len());
@@ -35,16 +35,16 @@ impl Batch {
         self.columns.iter().map(|column| column.datum(index)).collect()
     }
 
-    /// Returns row `index` as [`Batch::row`] does, however long its values.
+    /// Returns row `index`, with values of any length, as [`Batch::row`] does.
     ///
     /// # Errors
     ///
-    /// `57014` at a look if the flag is set.
+    /// `57014` if the interrupt flag is set.
     pub fn row_at(&self, index: usize, pace: &mut Pace<'_>) -> Result<Vec<Datum>> {
         self.columns.iter().map(|column| column.datum_at(index, pace)).collect()
     }
 
-    /// Returns the rows named by `selection`, in its order.
+    /// Returns the rows of `selection`, in its order.
     #[must_use]
     pub fn take(&self, selection: &[u32]) -> Batch {
         Batch {

@@ -1,9 +1,9 @@
-//! Values of any length in one column: texts and bytes.
+//! Columns of variable-length values: texts and bytes.
 
 use super::BATCH_ROWS;
 use crate::error::{Error, Result};
 
-/// Variable-length values end to end: value `i` is `bytes[ends[i - 1]..ends[i]]`.
+/// Variable-length values, stored end to end: value `i` is `bytes[ends[i - 1]..ends[i]]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BytesVector {
     /// End of each value in `bytes`.
@@ -13,7 +13,7 @@ pub struct BytesVector {
 }
 
 impl BytesVector {
-    /// Returns an empty vector with room for `capacity` values of about 16 bytes.
+    /// Creates an empty vector with capacity for `capacity` values of about 16 bytes.
     pub fn with_capacity(capacity: usize) -> BytesVector {
         BytesVector {
             ends: Vec::with_capacity(capacity),
@@ -42,7 +42,7 @@ impl BytesVector {
     ///
     /// # Panics
     ///
-    /// If the value is not UTF-8: the vector was not one of texts.
+    /// If the value is not UTF-8: the vector was not a text vector.
     #[inline]
     pub fn str(&self, index: usize) -> &str {
         std::str::from_utf8(self.get(index)).expect("text vectors hold UTF-8")
@@ -59,8 +59,8 @@ impl BytesVector {
         self.end_value();
     }
 
-    /// Appends texts that lie end to end in `all`, with where each ends in it. Returns `false`, and
-    /// has appended nothing, if these are not ends of texts, one after the other.
+    /// Appends texts that are stored end to end in `all`, with their ends. Returns `false`,
+    /// without appending, if the ends are not ascending character boundaries within `all`.
     ///
     /// # Panics
     ///
@@ -88,7 +88,7 @@ impl BytesVector {
         self.ends.push(u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB"));
     }
 
-    /// Ends a value as [`BytesVector::end_value`] does, however long it may be.
+    /// Ends a value of any length, as [`BytesVector::end_value`] does.
     ///
     /// # Errors
     ///

@@ -1,17 +1,17 @@
-//! Sizes of rows: where rows of long values are cut into batches.
+//! Sizes of rows, for splitting rows with long values into batches.
 
 use std::borrow::Borrow;
 
 use super::{BATCH_BYTES, BATCH_ROWS, Vector, VectorData};
 use crate::datum::Nested;
 
-/// The columns of some rows whose values may be long.
+/// The columns of some rows with possibly long values.
 pub struct RowSizes<'a> {
     columns: Vec<&'a Vector>,
 }
 
 impl<'a> RowSizes<'a> {
-    /// Returns the sizes of rows, each of which is taken once.
+    /// Creates the sizes of rows that are output once each.
     pub fn of<V: Borrow<Vector>>(columns: &'a [V]) -> RowSizes<'a> {
         let columns: Vec<&Vector> = columns.iter().map(Borrow::borrow).collect();
         let all: usize = columns.iter().map(|column| data_bytes(column)).sum();
@@ -22,8 +22,8 @@ impl<'a> RowSizes<'a> {
         }
     }
 
-    /// Returns the sizes of rows that may be taken any number of times. Values that rows share do
-    /// not count.
+    /// Creates the sizes of rows that may be output any number of times. Values that rows share
+    /// are not counted.
     pub fn repeated<V: Borrow<Vector>>(columns: &'a [V]) -> RowSizes<'a> {
         let columns = columns.iter().map(Borrow::borrow);
         let may_be_long = |column: &&Vector| {
@@ -38,18 +38,18 @@ impl<'a> RowSizes<'a> {
         self.columns.is_empty()
     }
 
-    /// Returns the bytes of the values of a row that may be long.
+    /// Returns the bytes of the possibly long values of a row.
     #[inline]
     pub fn byte_count(&self, row: usize) -> usize {
         self.columns.iter().map(|column| value_bytes(column, row)).sum()
     }
 
-    /// Returns how many of some rows, the first ones, make a batch: at least one if there are any.
+    /// Returns the number of leading rows that fit one batch: at least one if there are any.
     pub fn batch_len(&self, rows: impl IntoIterator<Item = usize>) -> usize {
         self.len_within(BATCH_BYTES, rows.into_iter().take(BATCH_ROWS))
     }
 
-    /// As [`RowSizes::batch_len`], of rows that have about so many bytes.
+    /// As [`RowSizes::batch_len`], with a limit of bytes.
     pub fn len_within(&self, byte_limit: usize, rows: impl IntoIterator<Item = usize>) -> usize {
         let rows = rows.into_iter();
         if self.is_short() {
@@ -66,7 +66,7 @@ impl<'a> RowSizes<'a> {
         count
     }
 
-    /// Cuts rows into those of each batch.
+    /// Splits rows into batches.
     pub fn batches<'r>(&'r self, mut rows: &'r [u32]) -> impl Iterator<Item = &'r [u32]> {
         std::iter::from_fn(move || {
             let count = self.batch_len(rows.iter().map(|row| *row as usize));
@@ -77,7 +77,7 @@ impl<'a> RowSizes<'a> {
     }
 }
 
-/// Returns the bytes of all values of a column, if their lengths differ.
+/// Returns the bytes of all values of a column with variable lengths.
 fn data_bytes(column: &Vector) -> usize {
     match &column.data {
         VectorData::Text(values) | VectorData::Bytea(values) => values.bytes.len(),
@@ -126,7 +126,7 @@ mod tests {
         let rows: Vec<u32> = (0..columns[0].len() as u32).collect();
         let lengths: Vec<usize> = sizes.batches(&rows).map(<[u32]>::len).collect();
         assert_eq!(lengths, [BATCH_ROWS, 7]);
-        // One of them taken again and again has more.
+        // Output repeatedly, one of them exceeds a batch.
         let one = [texts(&[half_of_a_batch()])];
         assert!(RowSizes::of(&one).is_short());
         assert_eq!(RowSizes::repeated(&one).batch_len([0; 9]), 2);

@@ -1,12 +1,12 @@
-//! Where decoders put values: into a vector, into a datum, or nowhere.
+//! Value sinks: the destinations of decoders.
 
 use super::Vector;
 use crate::datetime::Interval;
 use crate::datum::{Datum, Nested};
 use crate::numeric::Numeric;
 
-/// Where decoders put values, one call a value, so that the same decoder fills a [`Vector`], a
-/// [`Datum`] or nothing at all (`()`, to step over a value).
+/// A destination of decoded values, with one call per value, so that the same decoder fills a
+/// [`Vector`], a [`Datum`] or nothing (`()`, to skip a value).
 pub trait ValueSink {
     /// Takes a NULL.
     fn put_null(&mut self);
@@ -43,8 +43,7 @@ pub trait ValueSink {
     /// Takes an array, a `json` or a `jsonb`.
     fn put_nested(&mut self, value: Nested);
 
-    /// Takes a text of any type if it is nothing but ASCII and the sink keeps bytes; returns
-    /// whether it did.
+    /// Takes a text if it is ASCII and the sink stores bytes; returns whether it did.
     #[inline]
     fn put_ascii(&mut self, _value: &[u8]) -> bool {
         false
@@ -96,7 +95,7 @@ macro_rules! sink {
     };
 }
 
-/// What a sink does with NULL; each of the three differs.
+/// The treatment of NULL, which differs between the three sinks.
 trait TakeNull {
     fn take_null(&mut self);
 }

@@ -7,5 +7,5 @@ pytest.register_assert_rewrite("sqlalchemy.testing.assertions")
 from sqlalchemy.dialects.postgresql import provision  # noqa: E402
 from sqlalchemy.testing.plugin.pytestplugin import *  # noqa: E402,F401,F403
 
-# The suite itself does not use them.
+# The suite does not use these extensions.
 provision._extensions.clear()

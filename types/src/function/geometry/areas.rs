@@ -15,7 +15,7 @@ const W: DataType = DataType::PATH;
 const G: DataType = DataType::POLYGON;
 const C: DataType = DataType::CIRCLE;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("area", &[W], Float8, |a, _| Ok(path(&a[0]).area()?.map_or(Datum::Null, Datum::Float8))),
     row("=", &[W, W], Bool, |a, _| {
@@ -112,7 +112,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
 ];
 
-/// Returns whether a point is on an open path, or within a closed one.
+/// Returns whether a point is on an open path, or inside a closed one.
 fn is_on(path: PathPoints<'_>, point: Point) -> Result<bool> {
     match path.is_closed {
         true => g::polygon_contains(path.points, point),
@@ -132,7 +132,7 @@ fn moved(path: PathPoints<'_>, change: impl Fn(Point) -> Result<Point>) -> Resul
     made_path(path.is_closed, points)
 }
 
-/// Returns whether the boxes around polygons lie so to each other.
+/// Returns whether the bounding boxes of polygons satisfy `test`.
 fn lies(one: &[Point], other: &[Point], test: impl Fn(Corners, Corners) -> bool) -> Result<Datum> {
     truth(test(g::bounds(one), g::bounds(other)))
 }

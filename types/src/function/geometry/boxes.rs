@@ -12,7 +12,7 @@ const S: DataType = DataType::LSEG;
 const L: DataType = DataType::LINE;
 const B: DataType = DataType::BOX;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("box", &[P, P], B, |a, _| {
         made(Geometry::Box(g::ordered_corners([point(&a[0]), point(&a[1])])))
@@ -124,7 +124,7 @@ fn same_box([high, low]: &Corners, [other_high, other_low]: &Corners) -> bool {
     g::same_point(*high, *other_high) && g::same_point(*low, *other_low)
 }
 
-/// Returns the box whose corners come of those of another.
+/// Returns the box with transformed corners.
 fn moved([high, low]: &Corners, change: impl Fn(Point) -> Result<Point>) -> Result<Datum> {
     made(Geometry::Box(g::ordered_corners([change(*high)?, change(*low)?])))
 }

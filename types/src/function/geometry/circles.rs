@@ -12,7 +12,7 @@ const P: DataType = DataType::POINT;
 const G: DataType = DataType::POLYGON;
 const C: DataType = DataType::CIRCLE;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("circle", &[P, Float8], C, |a, _| {
         made_circle(Circle { center: point(&a[0]), radius: float8(&a[1]) })

@@ -11,7 +11,7 @@ const P: DataType = DataType::POINT;
 const S: DataType = DataType::LSEG;
 const L: DataType = DataType::LINE;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("line", &[P, P], L, |a, _| new_line(point(&a[0]), point(&a[1]))),
     row("?#", &[L, L], Bool, |a, _| truth(g::crossing(line(&a[0]), line(&a[1]))?.is_some())),
@@ -114,7 +114,8 @@ fn same_segment([from, to]: &Segment, [other_from, other_to]: &Segment) -> bool 
     g::same_point(*from, *other_from) && g::same_point(*to, *other_to)
 }
 
-/// Returns the point of the second segment that is closest to the first; NULL if they are parallel.
+/// Returns the point of the second segment that is closest to the first; NULL if they are
+/// parallel.
 fn closest_of_segments(to: &Segment, on: &Segment) -> Result<Datum> {
     if slope(to)? == slope(on)? {
         return Ok(Datum::Null);

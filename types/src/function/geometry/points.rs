@@ -10,7 +10,7 @@ const P: DataType = DataType::POINT;
 const S: DataType = DataType::LSEG;
 const L: DataType = DataType::LINE;
 
-/// The rows of this family.
+/// The function table of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("point", &[Float8, Float8], P, |a, _| made_point(g::at(float8(&a[0]), float8(&a[1])))),
     row("@@", &[S], P, |a, _| {

@@ -1,4 +1,4 @@
-//! Reading and making values of the geometric types.
+//! Conversion between datums and geometric values.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ pub(super) fn point_or_null(point: Option<Point>) -> Result<Datum> {
     point.map_or(Ok(Datum::Null), made_point)
 }
 
-/// Returns the `point` of what is closest, NULL if its distance is no number.
+/// Returns the closest point as a `point` datum; NULL if its distance is NaN.
 pub(super) fn closest((point, distance): (Point, f64)) -> Result<Datum> {
     point_or_null(Some(point).filter(|_| !distance.is_nan()))
 }

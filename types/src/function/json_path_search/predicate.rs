@@ -1,4 +1,4 @@
-//! Predicates of `jsonpath`: conditions over all pairs of what two items find.
+//! Predicates of `jsonpath`: conditions over all pairs of values of two operands.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::function::json_path_value::{Value, compare_moments, compare_strings};
 use crate::function::regular_expression::{Flags, with_regex};
 
 impl<'a> Executor<'a> {
-    /// Returns what an item of a predicate finds; `None` if that ends in an error.
+    /// Returns the values of an operand; `None` for an error.
     pub(super) fn operands(
         &mut self,
         item: &'a Item,
@@ -87,7 +87,7 @@ impl<'a> Executor<'a> {
         })
     }
 
-    /// Returns whether a condition holds for any pair of what two items find.
+    /// Returns whether a condition holds for any pair of values of two operands.
     fn predicate(
         &mut self,
         left: &'a Item,

@@ -1,4 +1,4 @@
-//! The tokens of `jsonpath`.
+//! Scanner of `jsonpath`.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// A name without quotes; a keyword or a key.
+    /// An unquoted name: a keyword or a key.
     Word(String),
-    /// A string in quotes.
+    /// A quoted string.
     String(String),
     Variable(String),
     Number(String),
@@ -18,11 +18,11 @@ pub(super) enum Token {
     Sign(&'static str),
 }
 
-/// A token, and what errors show of it.
+/// A token with the text for error messages.
 pub(super) struct Placed {
     pub(super) token: Token,
-    /// What PostgreSQL's scanner has read last when it returns the token: of a string the quote at
-    /// its end, of a name the blanks behind it, or nothing.
+    /// The text that PostgreSQL's scanner has read last when it returns the token: the closing
+    /// quote of a string, the blanks after a name, or nothing.
     pub(super) near: Range<usize>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn syntax(message: impl Into<String>) -> Error {
     Error::new("42601", message.into())
 }
 
-/// Returns a syntax error near some text; at the end, if there is none.
+/// Returns a syntax error near some text; at the end if it is empty.
 pub(super) fn at(message: &str, near: &str) -> Error {
     match near {
         "" => syntax(format!("{message} at end of jsonpath input")),
@@ -46,7 +46,7 @@ pub(super) fn at(message: &str, near: &str) -> Error {
     }
 }
 
-/// Reads tokens.
+/// Scanner state.
 pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
         let Some(first) = self.rest().chars().next() else { return Ok(None) };
         let token = self.token(first)?;
         let near = match &token {
-            // What a comment follows at once is lost, as it is in PostgreSQL.
+            // A word directly before a comment is lost, as in PostgreSQL.
             Token::Word(_) if self.rest().starts_with("/*") => return self.next(),
             Token::Word(_) => {
                 let blanks = self.rest().len() - self.rest().trim_start_matches(BLANKS).len();
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads a number, or a name that begins with a digit: what is longer.
+    /// Scans a number, or a name that begins with a digit, whichever is longer.
     fn number(&mut self) -> Result<Token> {
         let rest = self.rest();
         let digits =
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads `\uXXXX` or `\u{X…}`, two of them for a surrogate pair.
+    /// Parses `\uXXXX` or `\u{X…}`, or two of them for a surrogate pair.
     fn unicode(&mut self, out: &mut String) -> Result<()> {
         let near = escaped(self.rest(), 4);
         let bad = || at("invalid unicode sequence", near);
@@ -247,7 +247,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns what there is of an escape of so many hexadecimal digits.
+/// Returns the present part of an escape with a number of hexadecimal digits.
 fn escaped(rest: &str, digits: usize) -> &str {
     let found = rest[2..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count();
     &rest[..2 + found]

@@ -1,4 +1,4 @@
-//! `jsonpath` in PostgreSQL's spelling.
+//! Output of `jsonpath` in PostgreSQL's format.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use crate::datum::json_path::{Arithmetic, Item, Kind};
 use crate::pieces::Pace;
 use crate::text::json;
 
-/// Appends a path as PostgreSQL writes it.
+/// Appends a path in PostgreSQL's format.
 pub(in crate::text) fn write(path: &JsonPath, out: &mut Vec<u8>) {
     if !path.lax {
         out.extend_from_slice(b"strict ");
@@ -15,7 +15,7 @@ pub(in crate::text) fn write(path: &JsonPath, out: &mut Vec<u8>) {
     put(&path.root, false, true, out);
 }
 
-/// How tightly an item binds.
+/// Returns the precedence of an item.
 fn priority(kind: &Kind) -> u8 {
     match kind {
         Kind::Or(..) => 0,
@@ -32,7 +32,7 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
     json::write_string(text, &mut Pace::never(), out).expect("there is no flag to be set");
 }
 
-/// Appends what stands in brackets, if `bracketed`.
+/// Appends the output of `within`, in parentheses if `bracketed`.
 fn put_bracketed(bracketed: bool, out: &mut Vec<u8>, within: impl FnOnce(&mut Vec<u8>)) {
     if bracketed {
         out.push(b'(');
