@@ -8,6 +8,8 @@
 //! `cargo test --example coprocessor`. The hooks and their permissions are documented in
 //! `docs/coprocessors.md`.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -17,8 +19,8 @@ use bennu::statement::{self, Outcome};
 use bennu::{Database, Result};
 use coprocessors::change::{changes, load_previous};
 use coprocessors::registry::{
-    AnswerColumn, ArgumentKind, Attachment, CoprocessorFactory, EndpointCall, Need, Parameter,
-    TableEndpoint, TableShape,
+    AnswerColumn, ArgumentKind, Attachment, CoprocessorFactory, EndpointCall, Parameter,
+    ParameterRequirement, TableEndpoint, TableSchema,
 };
 use coprocessors::row;
 use sql::EngineOptions;
@@ -83,13 +85,13 @@ impl CoprocessorFactory for MaxChangeFactory {
             Parameter {
                 name: "column",
                 kind: ArgumentKind::Column,
-                need: Need::Required,
+                need: ParameterRequirement::Required,
                 about: "the integer column that may move so far only",
             },
             Parameter {
                 name: "most",
                 kind: ArgumentKind::Integer,
-                need: Need::Required,
+                need: ParameterRequirement::Required,
                 about: "how far it may move in one statement",
             },
         ];
@@ -108,7 +110,7 @@ impl CoprocessorFactory for MaxChangeFactory {
     }
 }
 
-fn is_integer(table: &TableShape, column: usize) -> bool {
+fn is_integer(table: &TableSchema, column: usize) -> bool {
     let data_type = table.columns[column].sql_type.base;
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
@@ -116,7 +118,7 @@ fn is_integer(table: &TableShape, column: usize) -> bool {
 /// Observer that rejects changes above a maximum.
 struct MaxChange {
     name: String,
-    table: Arc<TableShape>,
+    table: Arc<TableSchema>,
     column: usize,
     most: i64,
 }
@@ -186,7 +188,7 @@ struct Histogram;
 
 /// The request to each region.
 struct HistogramRequest {
-    table: Arc<TableShape>,
+    table: Arc<TableSchema>,
     column: usize,
     width: i64,
 }
@@ -246,13 +248,13 @@ impl TableEndpoint for Histogram {
             Parameter {
                 name: "column",
                 kind: ArgumentKind::Column,
-                need: Need::Required,
+                need: ParameterRequirement::Required,
                 about: "the integer column whose values make the ranges",
             },
             Parameter {
                 name: "width",
                 kind: ArgumentKind::Integer,
-                need: Need::Default("100"),
+                need: ParameterRequirement::Default("100"),
                 about: "how many values a range has",
             },
         ];

@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run --example embedded`.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;

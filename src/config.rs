@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use sql::attach::SERVER_PRIORITY;
 use sql::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use sql::settings::parse_time;
+use sql::table_coprocessors::SERVER_PRIORITY;
+use store::env::process::read_text;
 use store::options::{AdmissionOptions, CoprocessorLimits};
 
 use crate::error::{Error, Result};
@@ -39,7 +40,7 @@ const HANDLERS_MAX: usize = 100_000;
 /// Settings from file, environment or flags; later ones take precedence.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct ConfigSource {
     /// Directory that holds the data
     #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
     pub data: Option<PathBuf>,
@@ -195,15 +196,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-impl Source {
+impl ConfigSource {
     /// Reads a configuration file.
     ///
     /// # Errors
     ///
     /// If it cannot be read or has unknown settings.
-    pub fn read(path: &Path) -> Result<Source> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::File { path: path.to_owned(), source })?;
+    pub fn read(path: &Path) -> Result<ConfigSource> {
+        let text =
+            read_text(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
         toml::from_str(&text).map_err(|error| {
             let message = error.to_string();
             let message = message.trim_end().replace('\n', " ");
@@ -213,8 +214,8 @@ impl Source {
 
     /// Returns these settings, completed by those of lower precedence.
     #[must_use]
-    pub fn over(self, lower: Source) -> Source {
-        Source {
+    pub fn with_defaults_from(self, lower: ConfigSource) -> ConfigSource {
+        ConfigSource {
             data: self.data.or(lower.data),
             listen: self.listen.or(lower.listen),
             memory: self.memory.or(lower.memory),
@@ -419,23 +420,23 @@ fn time_limit(name: &str, text: &str) -> Result<Option<Duration>> {
 mod tests {
     use super::*;
 
-    fn listening(address: &str) -> Source {
-        Source { listen: Some(address.to_owned()), ..Source::default() }
+    fn listening(address: &str) -> ConfigSource {
+        ConfigSource { listen: Some(address.to_owned()), ..ConfigSource::default() }
     }
 
     #[test]
     fn flags_win_over_the_file() {
-        let file: Source = toml::from_str("listen = '127.0.0.1:1'\nmemory = '64MB'").unwrap();
-        let config = listening("127.0.0.1:2").over(file).check().unwrap();
+        let file: ConfigSource = toml::from_str("listen = '127.0.0.1:1'\nmemory = '64MB'").unwrap();
+        let config = listening("127.0.0.1:2").with_defaults_from(file).check().unwrap();
         assert_eq!(config.listen.port(), 2);
         assert_eq!(config.memory.bytes, 64 << 20);
     }
 
     #[test]
     fn an_open_server_needs_protection() {
-        let message = |source: Source| source.check().unwrap_err().to_string();
+        let message = |source: ConfigSource| source.check().unwrap_err().to_string();
         assert!(message(listening("0.0.0.0:5433")).contains("--tls-cert"));
-        let plain = Source { allow_plaintext: Some(true), ..listening("0.0.0.0:5433") };
+        let plain = ConfigSource { allow_plaintext: Some(true), ..listening("0.0.0.0:5433") };
         assert!(message(plain).contains("--password-file"));
         assert!(listening("127.0.0.1:5433").check().is_ok());
     }
@@ -449,7 +450,8 @@ mod tests {
         let read = |text: &str, mode: u32| {
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            let source = Source { password_file: Some(path.clone()), ..Source::default() };
+            let source =
+                ConfigSource { password_file: Some(path.clone()), ..ConfigSource::default() };
             source.check().map(|config| config.password.unwrap()).map_err(|error| error.to_string())
         };
         assert_eq!(read("secret\nmore", 0o600).unwrap(), "secret");
@@ -465,7 +467,8 @@ mod tests {
 
     #[test]
     fn what_is_logged_is_checked() {
-        let log = |text: &str| toml::from_str::<Source>(text).unwrap().check().map(|one| one.log);
+        let log =
+            |text: &str| toml::from_str::<ConfigSource>(text).unwrap().check().map(|one| one.log);
         assert_eq!(log("").unwrap(), LogOptions::default());
         let all = "log_connections = true\nlog_disconnections = true\nlog_statement = 'DDL'";
         let expected = LogOptions { connections: true, disconnections: true, statement: "ddl" };
@@ -475,21 +478,22 @@ mod tests {
 
     #[test]
     fn coprocessors_of_the_server_come_from_the_file() {
-        let file: Source = toml::from_str(
+        let file: ConfigSource = toml::from_str(
             "[[coprocessor]]\nname = 'audit'\nwith = { table = 'log', deep = true, n = 3 }\n\
              [[coprocessor]]\nname = 'audit'\nas = 'again'\npriority = 7",
         )
         .unwrap();
-        let config = Source::default().over(file).check().unwrap();
+        let config = ConfigSource::default().with_defaults_from(file).check().unwrap();
         let [first, second] = &config.coprocessors[..] else { panic!("{config:?}") };
         assert_eq!((first.name.as_str(), first.priority), ("audit", 500));
         let arguments = [("deep", "true"), ("n", "3"), ("table", "log")];
         assert_eq!(first.arguments, arguments.map(|(name, value)| (name.into(), value.into())));
         assert_eq!((second.name.as_str(), second.coprocessor.as_str()), ("again", "audit"));
         assert_eq!(second.priority, 7);
-        let below = toml::from_str::<Source>("[[coprocessor]]\nname = 'audit'\npriority = -1");
+        let below =
+            toml::from_str::<ConfigSource>("[[coprocessor]]\nname = 'audit'\npriority = -1");
         assert!(below.unwrap().check().is_err());
-        assert!(toml::from_str::<Source>("[[coprocessor]]\nnama = 'audit'").is_err());
+        assert!(toml::from_str::<ConfigSource>("[[coprocessor]]\nnama = 'audit'").is_err());
     }
 
     #[test]
@@ -497,12 +501,12 @@ mod tests {
         assert_eq!(parse_size("2GiB").unwrap(), 2 << 30);
         assert!(parse_size("5MB").is_err());
         assert!(parse_size("many").is_err());
-        assert!(toml::from_str::<Source>("lisen = 'x'").is_err());
+        assert!(toml::from_str::<ConfigSource>("lisen = 'x'").is_err());
     }
 
     #[test]
     fn the_limits_of_coprocessors_are_checked() {
-        let source = |text: &str| toml::from_str::<Source>(text).unwrap().check();
+        let source = |text: &str| toml::from_str::<ConfigSource>(text).unwrap().check();
         let limits = |text: &str| source(text).unwrap().coprocessor_limits;
         assert_eq!(limits(""), CoprocessorLimits::default());
         let both = "coprocessor_time_limit = '1500ms'\ncoprocessor_failures_max = 3";
@@ -517,7 +521,7 @@ mod tests {
     #[test]
     fn tables_are_analysed_now_and_then_or_never() {
         let period = |text: &str| {
-            let source = toml::from_str::<Source>(text).unwrap();
+            let source = toml::from_str::<ConfigSource>(text).unwrap();
             source.check().map(|config| config.analyze_period)
         };
         assert_eq!(period("").unwrap(), Some(ANALYZE_PERIOD));
@@ -528,7 +532,7 @@ mod tests {
 
     #[test]
     fn handlers_and_connections_are_checked() {
-        let source = |text: &str| toml::from_str::<Source>(text).unwrap().check();
+        let source = |text: &str| toml::from_str::<ConfigSource>(text).unwrap().check();
         let admission = source("handlers = 30").unwrap().admission;
         assert_eq!(admission, AdmissionOptions { handlers: 30 });
         assert_eq!(source("max_connections = 5000").unwrap().connections_max, 5_000);

@@ -65,7 +65,7 @@ impl Database {
     ///
     /// If the log cannot be synced.
     pub fn shut_down(&self) -> Result<()> {
-        if let Err(error) = self.engine.give_back() {
+        if let Err(error) = self.engine.return_reserved() {
             // The reserved values are skipped.
             tracing::warn!(%error, "could not give back values of sequences before the stop");
         }

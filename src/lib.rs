@@ -5,6 +5,7 @@
 //!
 //! Modules, bottom up; each uses only those above it.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
 
 pub mod error;

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use store::env::process::read_text;
+
 /// Divisor of the memory that gives the budget.
 const BUDGET_PART: u64 = 4;
 /// Minimum of the default budget.
@@ -81,7 +83,7 @@ impl fmt::Display for MemoryBudget {
 }
 
 fn machine_bytes(root: &Path) -> Option<u64> {
-    let text = std::fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let text = read_text(root.join("proc/meminfo")).ok()?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
@@ -89,7 +91,7 @@ fn machine_bytes(root: &Path) -> Option<u64> {
 
 /// Returns the lowest limit among the cgroups of the process.
 fn container_bytes(root: &Path) -> Option<u64> {
-    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let groups = read_text(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut limits = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -106,7 +108,7 @@ fn container_bytes(root: &Path) -> Option<u64> {
             .filter(|part| matches!(part, std::path::Component::Normal(_)))
             .collect();
         let limit_of = |group: &Path| {
-            let text = std::fs::read_to_string(root.join(mount).join(group).join(file)).ok()?;
+            let text = read_text(root.join(mount).join(group).join(file)).ok()?;
             text.trim().parse::<u64>().ok()
         };
         limits.extend(group.ancestors().filter_map(limit_of));

@@ -1,12 +1,13 @@
 //! The `bennu` binary: command line, logging, and dispatch to the commands.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bennu::config::{Config, Source};
+use bennu::config::{Config, ConfigSource};
 use bennu::database::{DEFAULT_USER, Database};
 use bennu::error::{Error, Result};
 use bennu::job::{self, Job};
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 use sql::EngineOptions;
 use sql::memory_governor::MemoryGovernor;
 use store::Options;
+use store::env::process::read_text;
 use store::memory::CountingAllocator;
 
 #[global_allocator]
@@ -35,7 +37,7 @@ enum Command {
     /// Serve a data directory to Postgres clients
     Serve {
         #[command(flatten)]
-        source: Box<Source>,
+        source: Box<ConfigSource>,
         /// Configuration file, TOML; keys are the flags with underscores
         #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
         config: Option<PathBuf>,
@@ -103,7 +105,7 @@ fn init_logs() {
         .init();
 }
 
-fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
+fn serve(source: ConfigSource, file: Option<PathBuf>) -> Result<()> {
     let config = read_config(source, file)?;
     server::raise_file_limit(config.connections_max);
     let runtime = server::runtime()?;
@@ -119,12 +121,12 @@ fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
     database.shut_down()
 }
 
-fn read_config(source: Source, file: Option<PathBuf>) -> Result<Config> {
+fn read_config(source: ConfigSource, file: Option<PathBuf>) -> Result<Config> {
     let lower = match &file {
-        Some(path) => Source::read(path)?,
-        None => Source::default(),
+        Some(path) => ConfigSource::read(path)?,
+        None => ConfigSource::default(),
     };
-    source.over(lower).check()
+    source.with_defaults_from(lower).check()
 }
 
 fn open(config: &Config) -> Result<Database> {
@@ -141,7 +143,7 @@ fn open(config: &Config) -> Result<Database> {
 }
 
 fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
-    let config = Source { listen, ..Source::default() }.check()?;
+    let config = ConfigSource { listen, ..ConfigSource::default() }.check()?;
     let directory = tempfile::Builder::new().prefix("bennu-demo-").tempdir()?;
     let runtime = server::runtime()?;
     let database = Database::open(directory.path(), server::options(config.memory.bytes))?;
@@ -196,11 +198,11 @@ fn run_sql(
     let text = match (command, file) {
         (Some(text), _) => Some(text),
         (None, Some(path)) => {
-            Some(std::fs::read_to_string(&path).map_err(|source| Error::File { path, source })?)
+            Some(read_text(&path).map_err(|source| Error::File { path, source })?)
         }
         (None, None) => None,
     };
-    let database = open(&read_config(Source { data, ..Source::default() }, config)?)?;
+    let database = open(&read_config(ConfigSource { data, ..ConfigSource::default() }, config)?)?;
     let mut session = database.session(DEFAULT_USER);
     let mut out = std::io::stdout().lock();
     let outcome = match text {

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
     let failed = |source| Error::File { path: path.to_owned(), source };
     // The open file is checked, so that the checked and the read file are the same.
+    #[expect(clippy::disallowed_methods, reason = "owner and mode of the open file are checked")]
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let own = rustix::process::geteuid().as_raw();

@@ -38,7 +38,7 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// Time for cancelled statements to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Period of the check for disconnected clients.
-const GONE_PERIOD: Duration = Duration::from_millis(500);
+const DISCONNECT_CHECK_PERIOD: Duration = Duration::from_millis(500);
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -190,9 +190,9 @@ impl Server {
         let Server { listener, service, stopping, analyze_period, .. } = self;
         let mut clients = JoinSet::new();
         if let Some(period) = analyze_period {
-            clients.spawn(keep_analyzed(Arc::clone(&service), period));
+            clients.spawn(auto_analyze_loop(Arc::clone(&service), period));
         }
-        clients.spawn(keep_looking_for_clients(Arc::clone(&service)));
+        clients.spawn(cancel_disconnected_loop(Arc::clone(&service)));
         tokio::pin!(shutdown);
         let mut reserve = ReserveDescriptor::open();
         loop {
@@ -219,7 +219,7 @@ impl Server {
             service.cancels.cancel_all();
             if tokio::time::timeout(CANCEL_GRACE, drain(&mut clients)).await.is_err() {
                 tracing::warn!(clients = clients.len(), "clients are cut off");
-                service.cancels.cut_off_all();
+                service.cancels.close_all_sockets();
                 clients.abort_all();
             }
         }
@@ -233,18 +233,18 @@ async fn until_stopping(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Cancels the statements of disconnected clients, until the server stops.
-async fn keep_looking_for_clients(service: Arc<Service>) {
+async fn cancel_disconnected_loop(service: Arc<Service>) {
     let mut stopping = service.stopping.clone();
     loop {
         tokio::select! {
             () = until_stopping(&mut stopping) => return,
-            () = tokio::time::sleep(GONE_PERIOD) => service.cancels.cancel_gone(),
+            () = tokio::time::sleep(DISCONNECT_CHECK_PERIOD) => service.cancels.cancel_disconnected(),
         }
     }
 }
 
 /// Runs auto-analyze periodically, until the server stops.
-async fn keep_analyzed(service: Arc<Service>, period: Duration) {
+async fn auto_analyze_loop(service: Arc<Service>, period: Duration) {
     let mut stopping = service.stopping.clone();
     loop {
         tokio::select! {
@@ -275,7 +275,9 @@ struct ReserveDescriptor(Option<File>);
 
 impl ReserveDescriptor {
     fn open() -> ReserveDescriptor {
-        ReserveDescriptor(File::open("/dev/null").ok())
+        #[expect(clippy::disallowed_methods, reason = "it is opened for its descriptor")]
+        let file = File::open("/dev/null");
+        ReserveDescriptor(file.ok())
     }
 
     /// Accepts the next client with the reserved descriptor, reports too many connections to it,
@@ -341,6 +343,7 @@ fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
     Ok((TlsAcceptor::from(Arc::new(config)), pem))
 }
 
+#[expect(clippy::disallowed_methods, reason = "certificates are not files of a database")]
 fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|source| Error::File { path: path.to_owned(), source })
 }
@@ -353,7 +356,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::config::Source;
+    use crate::config::ConfigSource;
 
     /// The startup packet of a user.
     const STARTUP: &[u8] = b"\0\0\0\x14\0\x03\0\0user\0bennu\0\0";
@@ -382,7 +385,7 @@ mod tests {
         let runtime = runtime().unwrap();
         let database = Database::open(directory.path(), options(64 << 20)).unwrap();
         let listen = Some("127.0.0.1:0".to_owned());
-        let config = Source { listen, ..Source::default() }.check().unwrap();
+        let config = ConfigSource { listen, ..ConfigSource::default() }.check().unwrap();
         runtime.block_on(async {
             let server = Server::bind(database.clone(), &config).await.unwrap();
             let address = server.local_addr();

@@ -12,7 +12,7 @@ use std::io::{BufRead, Write};
 use sql::session::Session;
 
 use crate::error::{Error, Result};
-use crate::shell::splitter::{Split, split};
+use crate::shell::splitter::{StatementSplit, split};
 use crate::statement;
 
 /// The prompts of a new statement and of a continuation line.
@@ -75,7 +75,7 @@ pub fn interact(session: &mut Session, streams: &mut Streams<'_>) -> Result<()> 
             continue;
         }
         pending.push_str(&line);
-        let Split { statements, rest, .. } = split(&pending);
+        let StatementSplit { statements, rest, .. } = split(&pending);
         for text in statements {
             failed += run_one(session, text, streams)?;
         }

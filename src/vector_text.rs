@@ -3,7 +3,7 @@
 //! The rules are those of [`types::text`]; this module only avoids the copy into a
 //! [`types::Datum`] for some types.
 
-use types::pieces::Pace;
+use types::interruptible::InterruptPacer;
 use types::text;
 use types::text::TextStyle;
 use types::vector::VectorData;
@@ -29,7 +29,7 @@ pub(crate) fn write(
         }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
         VectorData::Text(values) if data_type != DataType::InternalChar => {
-            Pace::new(&style.interrupt).append(out, values.get(row))?;
+            InterruptPacer::new(&style.interrupt).append(out, values.get(row))?;
         }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
         _ => text::write_row(vector, row, data_type, style, out)?,

@@ -39,7 +39,7 @@ async fn client_with_rows(server: &TestServer) -> Client {
 }
 
 /// Runs statements without an end, until they are cancelled.
-async fn compute(server: &TestServer, statements: &[&'static str]) -> Computing {
+async fn compute(server: &TestServer, statements: &[&'static str]) -> BusySession {
     let mut running = Vec::new();
     for &statement in statements {
         let client = connect(server.address()).await;
@@ -50,14 +50,14 @@ async fn compute(server: &TestServer, statements: &[&'static str]) -> Computing 
         });
         running.push((cancel, task));
     }
-    Computing { running }
+    BusySession { running }
 }
 
-struct Computing {
+struct BusySession {
     running: Vec<(tokio_postgres::CancelToken, tokio::task::JoinHandle<()>)>,
 }
 
-impl Computing {
+impl BusySession {
     async fn cancel(self) {
         for (cancel, task) in self.running {
             cancel.cancel_query(NoTls).await.unwrap();

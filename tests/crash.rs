@@ -28,7 +28,7 @@ INSERT INTO total VALUES (1, 0)";
 
 /// Acknowledgements received by the clients.
 #[derive(Default)]
-struct Acknowledged {
+struct AcknowledgedWrites {
     /// For each client, the number of its last transaction that was acknowledged.
     last: BTreeMap<u64, u64>,
 }
@@ -84,7 +84,7 @@ async fn number(client: &Client, sql: &str) -> u64 {
     row.get::<_, Option<i64>>(0).unwrap_or(0) as u64
 }
 
-async fn check(client: &Client, acknowledged: &Acknowledged) -> BTreeMap<u64, u64> {
+async fn check(client: &Client, acknowledged: &AcknowledgedWrites) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     let mut sum = 0;
     for client_number in 0..CLIENTS {
@@ -129,7 +129,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = Process::serve(directory.path());
     connect(server.address()).await.batch_execute(TABLES).await.unwrap();
-    let mut state = Acknowledged::default();
+    let mut state = AcknowledgedWrites::default();
     for round in 0..ROUNDS {
         let count = Arc::new(AtomicU64::new(0));
         let enough = Arc::new(Notify::new());

@@ -24,17 +24,17 @@ CREATE TABLE named (id int PRIMARY KEY, a int, b int, c int, d int)
 "#;
 
 /// Source or target of a dump.
-struct Place<'a> {
+struct DumpEndpoint<'a> {
     host: String,
     port: String,
     database: &'a str,
 }
 
-impl Place<'_> {
-    fn of(server: &TestServer) -> Place<'static> {
+impl DumpEndpoint<'_> {
+    fn of(server: &TestServer) -> DumpEndpoint<'static> {
         let address = server.address();
         let (host, port) = (address.ip().to_string(), address.port().to_string());
-        Place { host, port, database: "bennu" }
+        DumpEndpoint { host, port, database: "bennu" }
     }
 
     fn command(&self, program: &str) -> Command {
@@ -105,7 +105,7 @@ fn data_come_back_with_foreign_keys_disabled() {
         return;
     }
     let (server, target) = (TestServer::start(), TestServer::start());
-    let (source, target) = (Place::of(&server), Place::of(&target));
+    let (source, target) = (DumpEndpoint::of(&server), DumpEndpoint::of(&target));
     let tables = "CREATE TABLE a (id int PRIMARY KEY, b int); CREATE TABLE b (id int PRIMARY KEY);\
                   ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b";
     source.psql(&["-c", tables, "-c", "INSERT INTO b VALUES (1); INSERT INTO a VALUES (1, 1)"]);
@@ -135,7 +135,7 @@ fn dumps_come_back_as_they_were() {
         return;
     }
     let server = TestServer::start();
-    let source = Place::of(&server);
+    let source = DumpEndpoint::of(&server);
     let schema = server.directory().join("schema.sql");
     std::fs::write(&schema, [SCHEMA, OWN].concat()).unwrap();
     source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
@@ -149,13 +149,13 @@ fn dumps_come_back_as_they_were() {
         let dump = server.directory().join(format!("dump.{format}"));
         source.dump(&[&["-F", format], options].concat(), &dump);
         let target = TestServer::start();
-        let target = Place::of(&target);
+        let target = DumpEndpoint::of(&target);
         target.restore(format, &dump);
         assert_eq!(target.contents(&file), before, "{format} {options:?}");
     }
     // The two sections of a dump.
     let target = TestServer::start();
-    let target = Place::of(&target);
+    let target = DumpEndpoint::of(&target);
     for part in ["pre-data", "data", "post-data"] {
         source.dump(&["--section", part], &file);
         target.restore("plain", &file);
@@ -169,7 +169,7 @@ fn maintenance_programs_succeed() {
         return;
     }
     let server = TestServer::start();
-    let source = Place::of(&server);
+    let source = DumpEndpoint::of(&server);
     let schema = server.directory().join("schema.sql");
     std::fs::write(&schema, [SCHEMA, OWN].concat()).unwrap();
     source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
@@ -194,12 +194,12 @@ fn maintenance_programs_succeed() {
 fn dumps_go_to_postgresql_and_back() {
     let oracle = std::env::var("BENNU_ORACLE").expect("the address of a PostgreSQL");
     let (host, port) = oracle.split_once(':').expect("host and port");
-    let place = |database| Place { host: host.to_owned(), port: port.to_owned(), database };
+    let place = |database| DumpEndpoint { host: host.to_owned(), port: port.to_owned(), database };
     let database = "bennu_dump_test";
     place("bennu").psql(&["-c", &format!("DROP DATABASE IF EXISTS {database}")]);
     place("bennu").psql(&["-c", &format!("CREATE DATABASE {database}")]);
     let server = TestServer::start();
-    let (source, oracle) = (Place::of(&server), place(database));
+    let (source, oracle) = (DumpEndpoint::of(&server), place(database));
     let schema = server.directory().join("schema.sql");
     std::fs::write(&schema, SCHEMA).unwrap();
     source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
@@ -210,7 +210,7 @@ fn dumps_go_to_postgresql_and_back() {
     assert_eq!(oracle.contents(&file), before, "in PostgreSQL");
     oracle.dump(&["-F", "directory"], &server.directory().join("back"));
     let target = TestServer::start();
-    let target = Place::of(&target);
+    let target = DumpEndpoint::of(&target);
     target.restore("directory", &server.directory().join("back"));
     assert_eq!(target.contents(&file), before, "back in bennu");
     place("bennu").psql(&["-c", &format!("DROP DATABASE {database}")]);

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio_postgres::{Client, NoTls};
 
 /// Time limit for starting and stopping a server.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Memory budget of test servers.
 const MEMORY_BYTES: u64 = 256 << 20;
 
@@ -93,7 +93,7 @@ impl TestServer {
                 server.run(shutdown).await.unwrap();
             });
         });
-        let address = address.recv_timeout(PATIENCE).unwrap();
+        let address = address.recv_timeout(START_STOP_TIMEOUT).unwrap();
         TestServer { address, database, stop: Some(stop), thread: Some(thread), directory }
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::harness::{Process, Setup, TestServer};
-use crate::histories::checker::{Level, Outcome, Recorded};
+use crate::histories::checker::{Level, Outcome, RecordedTransaction};
 use crate::histories::workload::Workload;
 use crate::raw::{Raw, sqlstate};
 
@@ -43,7 +43,7 @@ fn run_sessions(
     address: SocketAddr,
     (round, seed): (u64, u64),
     enough: &(dyn Fn() -> bool + Sync),
-) -> Vec<Recorded> {
+) -> Vec<RecordedTransaction> {
     std::thread::scope(|scope| {
         let sessions: Vec<_> = (0..SESSIONS)
             .map(|number| {
@@ -56,7 +56,7 @@ fn run_sessions(
     })
 }
 
-fn assert_right(recorded: &[Recorded], address: SocketAddr, level: Level) {
+fn assert_right(recorded: &[RecordedTransaction], address: SocketAddr, level: Level) {
     let lists = workload::final_lists(address);
     let anomalies = checker::check(recorded, &lists, level);
     let count = |outcome| recorded.iter().filter(|one| one.outcome == outcome).count();

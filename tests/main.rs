@@ -1,5 +1,6 @@
 //! Integration tests, in one binary so that it is linked once.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "seeds and skipped tests are told to the reader")]
 
@@ -23,7 +24,7 @@ mod random_queries;
 mod raw;
 mod serializable;
 mod shell;
-mod side_by_side;
+mod parallel_regions;
 mod signatures;
 mod slt;
 mod sqlite;

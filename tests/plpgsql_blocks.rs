@@ -7,7 +7,7 @@
 //! `BENNU_BLOCKS=100000` sets the number of bodies, `BENNU_SEED=7` the first seed.
 
 use crate::harness::TestServer;
-use crate::random_queries::chance::Chance;
+use crate::random_queries::seeded_random::SeededRandom;
 use crate::raw::{Raw, sqlstate};
 
 /// Number of bodies in the default run.
@@ -209,7 +209,7 @@ const DIAGNOSTICS: &[&str] = &["ROW_COUNT", "PG_CONTEXT", "RETURNED_SQLSTATE", "
 
 /// Generator of bodies.
 struct BodyGenerator {
-    chance: Chance,
+    chance: SeededRandom,
     /// The variables in scope.
     variables: Vec<String>,
     /// The labels of the enclosing loops and blocks.
@@ -220,7 +220,7 @@ struct BodyGenerator {
 impl BodyGenerator {
     fn new(seed: u64) -> BodyGenerator {
         BodyGenerator {
-            chance: Chance::new(seed),
+            chance: SeededRandom::new(seed),
             variables: Vec::new(),
             labels: Vec::new(),
             names: 0,

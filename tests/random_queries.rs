@@ -16,14 +16,14 @@
 //! is raised, if a condition determines the evaluation of an expression.
 
 mod aggregate;
-pub(crate) mod chance;
+pub(crate) mod seeded_random;
 mod change;
-mod computed;
-mod counted;
+mod call_count_generator;
+mod call_count_comparison;
 mod expression;
 mod from;
 mod function;
-mod piece;
+mod shrinkable_sql;
 mod query;
 mod schema;
 
@@ -32,10 +32,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::harness::TestServer;
-use crate::random_queries::chance::Chance;
-use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Schema, Setup};
+use crate::random_queries::seeded_random::SeededRandom;
+use crate::random_queries::shrinkable_sql::ShrinkableSql;
 use crate::raw::{Frames, Message, Raw};
 
 /// Statements per seed.
@@ -123,8 +123,8 @@ impl Side {
 #[derive(Clone)]
 struct Statement {
     /// Preceding changes in its transaction.
-    earlier: Vec<Piece>,
-    piece: Piece,
+    earlier: Vec<ShrinkableSql>,
+    piece: ShrinkableSql,
     /// The order of its rows is total.
     ordered: bool,
     /// Tables to compare afterwards, if it changes some.
@@ -134,7 +134,7 @@ struct Statement {
 impl Statement {
     /// Returns the SQL statements.
     fn texts(&self) -> Vec<String> {
-        let mut texts: Vec<String> = self.earlier.iter().map(Piece::to_string).collect();
+        let mut texts: Vec<String> = self.earlier.iter().map(ShrinkableSql::to_string).collect();
         texts.push(self.piece.to_string());
         if !self.changes.is_empty() {
             texts.push("SET CONSTRAINTS ALL IMMEDIATE".to_owned());
@@ -151,10 +151,10 @@ impl Statement {
             without.earlier.remove(at);
             smaller.push(without);
         }
-        let pieces = self.piece.shrunk().into_iter();
+        let pieces = self.piece.shrunk_variants().into_iter();
         smaller.extend(pieces.map(|piece| Statement { piece, ..self.clone() }));
         for (at, earlier) in self.earlier.iter().enumerate() {
-            for piece in earlier.shrunk() {
+            for piece in earlier.shrunk_variants() {
                 let mut with = self.clone();
                 with.earlier[at] = piece;
                 smaller.push(with);
@@ -359,7 +359,7 @@ impl Pair {
 
     /// Runs the statements of a seed and returns the differences as text.
     fn run(&mut self, seed: u64, statement_count: usize) -> Vec<String> {
-        let chance = &mut Chance::new(seed);
+        let chance = &mut SeededRandom::new(seed);
         let schema = Schema::random(chance);
         self.left.set_up(&schema.setup);
         self.right.set_up(&schema.setup);

@@ -1,10 +1,10 @@
 //! Tests of SERIALIZABLE: committed transactions have a serial order that explains all reads.
 //!
-//! * `orders`: all interleavings of the steps of some sessions; the results are compared with
-//!   those of serial execution.
+//! * `interleavings`: all interleavings of the steps of some sessions; the results are compared
+//!   with those of serial execution.
 //! * `random`: many concurrent clients, and a search for cycles in their histories.
 
-mod orders;
+mod interleavings;
 mod random;
 
 use tokio_postgres::{Client, SimpleQueryMessage};

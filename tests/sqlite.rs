@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::harness::TestServer;
 use crate::raw::Raw;
 use crate::sqlite::record::{Expected, Record};
-use crate::sqlite::run::{Outcome, Protocol};
+use crate::sqlite::run::{FileOutcome, Protocol};
 
 /// Time limit of a statement, which then fails.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -85,7 +85,7 @@ fn run_file(
     protocol: Protocol,
     file: &str,
     records: impl Iterator<Item = Record>,
-) -> Outcome {
+) -> FileOutcome {
     let own = server.is_none().then(TestServer::start);
     let address = own.as_ref().map_or_else(|| server.unwrap(), TestServer::address);
     let mut connection = Raw::login(address);
@@ -99,7 +99,7 @@ fn run_file(
 }
 
 /// Prints some failures of each kind.
-fn show_failures(outcome: &Outcome) {
+fn show_failures(outcome: &FileOutcome) {
     for (kind, failures) in &outcome.failures {
         println!("  {} × {kind}", failures.len());
         for failure in failures.iter().take(SHOWN) {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::Position;
 use store::{Scan, TimeRange};
-use types::aggregate::{Aggregate, GroupPart, Groups, PlentyGroups};
+use types::aggregate::{AdaptiveGroups, Aggregate, Groups, PartialGroupSet};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
@@ -63,7 +63,7 @@ pub struct AggregateRequest {
 #[derive(Debug, Clone, Default)]
 pub struct AggregateResponse {
     /// Groups with their accumulator states.
-    pub groups: GroupPart,
+    pub groups: PartialGroupSet,
     /// Rows that were read, before the filter.
     pub rows_scanned: u64,
 }
@@ -85,8 +85,8 @@ impl Endpoint for AggregateEndpoint {
         region: &dyn EndpointContext,
         request: &AggregateRequest,
     ) -> store::Result<Page<AggregateResponse>> {
-        let failed = |error: RowError| error.of(AGGREGATE);
-        let mut state = RegionState::new(request).map_err(|error| failed(error.into()))?;
+        let failed = |error: RowError| error.into_store_error(AGGREGATE);
+        let mut state = AggregateCall::new(request).map_err(|error| failed(error.into()))?;
         let families = state.decoder.families();
         let mut rows = StoredRows::new();
         for (start, stop) in region.ranges() {
@@ -114,20 +114,20 @@ impl Endpoint for AggregateEndpoint {
 }
 
 /// Accumulated state of one call.
-struct RegionState<'a> {
+struct AggregateCall<'a> {
     request: &'a AggregateRequest,
     decoder: FilteredDecoder,
-    groups: PlentyGroups,
+    groups: AdaptiveGroups,
     rows_scanned: u64,
 }
 
-impl<'a> RegionState<'a> {
-    fn new(request: &'a AggregateRequest) -> types::Result<RegionState<'a>> {
+impl<'a> AggregateCall<'a> {
+    fn new(request: &'a AggregateRequest) -> types::Result<AggregateCall<'a>> {
         let (columns, filter) = (&request.columns, request.filter.as_ref());
         let groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
-        Ok(RegionState {
+        Ok(AggregateCall {
             decoder: FilteredDecoder::new(&request.layout, columns, filter)?,
-            groups: PlentyGroups::new(groups),
+            groups: AdaptiveGroups::new(groups),
             request,
             rows_scanned: 0,
         })
@@ -149,7 +149,7 @@ impl<'a> RegionState<'a> {
 
     fn into_response(mut self) -> store::Result<AggregateResponse> {
         let groups = self.groups.take(&self.request.context);
-        let groups = groups.map_err(|error| RowError::from(error).of(AGGREGATE))?;
+        let groups = groups.map_err(|error| RowError::from(error).into_store_error(AGGREGATE))?;
         Ok(AggregateResponse { groups, rows_scanned: self.rows_scanned })
     }
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn region(request: &AggregateRequest, rows: &[(i32, Option<i32>, i32)]) -> AggregateResponse {
-        let mut state = RegionState::new(request).unwrap();
+        let mut state = AggregateCall::new(request).unwrap();
         for &(id, group, value) in rows {
             let group = group.map_or(Datum::Null, Datum::Int4);
             let row = [Datum::Int4(id), group, Datum::Int4(value)];

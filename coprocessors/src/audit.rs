@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use store::env::Env;
-use store::mutation::{Locking, Previous};
+use store::mutation::{Locking, PreviousRow};
 use store::observer::{BulkLoadRef, Hook, Hooks, ObserverContext, RegionObserver, TableContext};
 use store::{Mutation, TableId};
 use types::datetime::UNIX_EPOCH_SECONDS;
@@ -44,12 +44,12 @@ use types::rowcode::{RowDecoder, RowLayout};
 use types::{DataType, Datum, Result};
 
 use crate::change::{
-    Change, RowState, bulk_load_refused, changes, load_previous, refuse_unknown_outcomes,
+    Change, RowState, bulk_load_error, changes, load_previous, reject_edits_of_unknown_outcome,
 };
 use crate::json;
 use crate::registry::{
-    ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Need, Parameter,
-    TableDefinition, TableShape,
+    ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Parameter,
+    ParameterRequirement, TableDefinition, TableSchema,
 };
 use crate::violation;
 
@@ -63,13 +63,13 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "table",
         kind: ArgumentKind::Table,
-        need: Need::Default("audit_log"),
+        need: ParameterRequirement::Default("audit_log"),
         about: "the table that changes are written to",
     },
     Parameter {
         name: "columns",
         kind: ArgumentKind::Columns,
-        need: Need::Optional,
+        need: ParameterRequirement::Optional,
         about: "the columns whose values are logged",
     },
 ];
@@ -119,7 +119,7 @@ impl CoprocessorFactory for AuditFactory {
         let all = || Vec::from_iter(0..table.columns.len());
         let logged = attachment.arguments.columns("columns");
         let env = Arc::clone(attachment.env);
-        let log = attachment.other("table")?;
+        let log = attachment.referenced_table("table")?;
         Ok(Arc::new(AuditObserver {
             name: attachment.name.to_owned(),
             columns: logged.map_or_else(all, <[usize]>::to_vec),
@@ -136,7 +136,7 @@ impl CoprocessorFactory for AuditFactory {
 /// The observer that logs the changes of one table.
 struct AuditObserver {
     name: String,
-    table: Arc<TableShape>,
+    table: Arc<TableSchema>,
     /// The columns whose values are logged, by position.
     columns: Vec<usize>,
     /// The key columns, in key order.
@@ -213,7 +213,7 @@ impl AuditObserver {
             mutation = mutation.put(family as u8, b"", self.log_layout.pack(family, &row)?);
         }
         // The key is unique, and the lock of the changed row is held.
-        Ok(Mutation { previous: Previous::Absent, locking: Locking::Covered, ..mutation })
+        Ok(Mutation { previous: PreviousRow::Absent, locking: Locking::Covered, ..mutation })
     }
 }
 
@@ -231,7 +231,7 @@ impl RegionObserver for AuditObserver {
     }
 
     fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
-        Err(bulk_load_refused("an audit"))
+        Err(bulk_load_error("an audit"))
     }
 
     fn pre_batch(
@@ -239,7 +239,7 @@ impl RegionObserver for AuditObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        refuse_unknown_outcomes("an audit", batch)?;
+        reject_edits_of_unknown_outcome("an audit", batch)?;
         load_previous(context, batch, |_| true)?;
         let entries = self.entries(context.user(), batch);
         let entries = entries.map_err(|error| violation::value_error(&self.name, error))?;
@@ -261,13 +261,13 @@ mod tests {
     const LOG: TableId = TableId(9);
 
     /// `t (id int primary key, name text, secret text)`
-    fn observed() -> Arc<TableShape> {
+    fn observed() -> Arc<TableSchema> {
         let columns =
             [("id", DataType::Int4), ("name", DataType::Text), ("secret", DataType::Text)];
         Arc::new(shape("t", &columns))
     }
 
-    fn log() -> Arc<TableShape> {
+    fn log() -> Arc<TableSchema> {
         let columns = [
             ("changed_at", DataType::Timestamptz),
             ("table_name", DataType::Text),

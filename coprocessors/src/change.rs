@@ -20,7 +20,7 @@ use std::time::Duration;
 use ahash::AHashMap;
 use smallvec::SmallVec;
 use store::observer::ObserverContext;
-use store::transaction::{Expect, Previous};
+use store::transaction::{PreviousRow, RowExpectation};
 use store::{CellBatch, Edit, Get, Mutation, RowRef, Timestamp};
 use types::expr::EvalContext;
 
@@ -58,7 +58,7 @@ pub struct Change<'a> {
 
 /// Returns the evaluation context for expressions over written rows: the one that the session
 /// attached to the write, or the default if there is no session.
-pub fn evaluation<'a>(context: &'a dyn ObserverContext) -> Cow<'a, EvalContext> {
+pub fn eval_context<'a>(context: &'a dyn ObserverContext) -> Cow<'a, EvalContext> {
     let given = context.attachment().and_then(|given| given.downcast_ref::<EvalContext>());
     given.map_or_else(Cow::default, Cow::Borrowed)
 }
@@ -177,8 +177,8 @@ fn time(timestamp: Option<Timestamp>) -> Timestamp {
 
 /// Returns an error if `derived` data cannot be maintained for an edit of the batch: the delete
 /// of a single version, which may expose an older one, or a put with a cell TTL.
-pub fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()> {
-    refuse_unknown_outcomes(derived, batch)?;
+pub fn reject_unmaintainable_edits(derived: &str, batch: &[Mutation]) -> store::Result<()> {
+    reject_edits_of_unknown_outcome(derived, batch)?;
     let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
     match edits.any(|edit| matches!(edit, Edit::Put { ttl: Some(_), .. })) {
         true => Err(refusal("cells cannot have a TTL of their own", derived)),
@@ -187,7 +187,7 @@ pub fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()>
 }
 
 /// Returns an error if the outcome of an edit of the batch cannot be computed by [`changes`].
-pub fn refuse_unknown_outcomes(derived: &str, batch: &[Mutation]) -> store::Result<()> {
+pub fn reject_edits_of_unknown_outcome(derived: &str, batch: &[Mutation]) -> store::Result<()> {
     let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
     let is_of_version =
         |edit: &Edit| matches!(edit, Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. });
@@ -202,7 +202,7 @@ fn refusal(what: &str, derived: &str) -> store::Error {
 }
 
 /// Returns the error of a bulk load, for `pre_bulk_load` of observers that must see every row.
-pub fn bulk_load_refused(derived: &str) -> store::Error {
+pub fn bulk_load_error(derived: &str) -> store::Error {
     store::Error::InvalidRequest(format!("a table with {derived} takes no bulk loads"))
 }
 
@@ -214,19 +214,19 @@ pub fn load_previous(
     is_needed: impl Fn(&Mutation) -> bool,
 ) -> store::Result<()> {
     for mutation in batch {
-        if !matches!(mutation.previous, Previous::Unknown) || !is_needed(mutation) {
+        if !matches!(mutation.previous, PreviousRow::Unknown) || !is_needed(mutation) {
             continue;
         }
-        if mutation.expect == Expect::Absent {
-            mutation.previous = Previous::Absent;
+        if mutation.expect == RowExpectation::Absent {
+            mutation.previous = PreviousRow::Absent;
             continue;
         }
         let mut cells = CellBatch::new();
         let get = Get::new(mutation.row.as_slice());
         mutation.previous = if context.get(context.table(), &get, &mut cells)? {
-            Previous::Row(Arc::new(cells))
+            PreviousRow::Row(Arc::new(cells))
         } else {
-            Previous::Absent
+            PreviousRow::Absent
         };
     }
     Ok(())
@@ -244,7 +244,7 @@ pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
         let earlier = if is_ascending { None } else { last_of_row.insert(row, position) };
         let old = match (earlier, &mutation.previous) {
             (Some(earlier), _) => changes[earlier].new.clone(),
-            (None, Previous::Row(cells)) if !cells.is_empty() => {
+            (None, PreviousRow::Row(cells)) if !cells.is_empty() => {
                 RowState::of(&cells.row(0), family_count)
             }
             (None, _) => RowState::absent(family_count),
@@ -315,7 +315,8 @@ mod tests {
     #[test]
     fn what_indexes_cannot_follow_is_refused() {
         let at = Timestamp(5);
-        let refused = |edit: Edit| refuse_unfollowed("indexes", &[Mutation::new(b"r").with(edit)]);
+        let refused =
+            |edit: Edit| reject_unmaintainable_edits("indexes", &[Mutation::new(b"r").with(edit)]);
         let qualifier = Vec::new();
         let version =
             Edit::DeleteVersion { family: 0, qualifier: qualifier.clone(), timestamp: at };
@@ -419,8 +420,8 @@ mod tests {
         load_previous(&context, &mut batch, |_| true).unwrap();
         load_previous(&context, &mut batch, |_| true).unwrap();
         assert_eq!(*context.read.borrow(), [b"r".to_vec(), b"absent".to_vec()]);
-        assert!(matches!(&batch[0].previous, Previous::Row(cells) if cells.cell_count() == 2));
-        assert!(matches!(batch[1].previous, Previous::Absent));
-        assert!(matches!(batch[2].previous, Previous::Absent));
+        assert!(matches!(&batch[0].previous, PreviousRow::Row(cells) if cells.cell_count() == 2));
+        assert!(matches!(batch[1].previous, PreviousRow::Absent));
+        assert!(matches!(batch[2].previous, PreviousRow::Absent));
     }
 }

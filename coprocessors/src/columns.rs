@@ -19,11 +19,11 @@
 
 use std::sync::Arc;
 
-use store::layout::{EndWidth, Piece, SectionKind, ValueShape};
-use store::{ColumnSlice, ValueLayout, VariableColumn, WantedSections};
+use store::layout::{EndWidth, SectionKind, ValuePiece, ValueShape};
+use store::{ColumnSlice, SectionSelection, ValueLayout, VariableColumn};
 use types::rowcode::{
-    ColumnReader, PackedHeader, Place, RowDecoder, RowLayout, SLOTS_A_NULL_BYTE, key_forgets,
-    slot_count,
+    ColumnPlace, ColumnReader, PackedHeader, RowDecoder, RowLayout, SLOTS_A_NULL_BYTE,
+    key_loses_form, slot_count,
 };
 use types::vector::ValueSink;
 use types::{DataType, Datum, Vector};
@@ -72,7 +72,7 @@ pub fn value_layout(
 }
 
 /// The sections of values that a get reads, see [`store::Get::sections`].
-pub type SectionsOfGet = Option<Arc<[Arc<WantedSections>]>>;
+pub type SectionsOfGet = Option<Arc<[Arc<SectionSelection>]>>;
 
 /// Returns the sections that are needed to decode some columns (positions in table order).
 ///
@@ -87,17 +87,17 @@ pub fn wanted_sections(layout: &RowLayout, columns: &[usize]) -> types::Result<S
         for (&column, reader) in columns.iter().zip(&readers) {
             let column = &layout.columns[column];
             match (column.place, reader) {
-                (Place::Packed { family: of, .. }, Some(reader)) if of == family => {
+                (ColumnPlace::Packed { family: of, .. }, Some(reader)) if of == family => {
                     let nulls = section_of_nulls(reader.null_byte());
                     wanted.extend([nulls, section_of(reader.slot())]);
                 }
                 // The residue behind the columns holds the original form of such a key.
-                (Place::Key(_), _) if key_forgets(column.data_type) => wanted.push(REST),
+                (ColumnPlace::Key(_), _) if key_loses_form(column.data_type) => wanted.push(REST),
                 _ => {}
             }
         }
         let sections = sections(&layout.packed_sections(family)?.widths);
-        families.push(Arc::new(WantedSections::new(family as u8, &sections, wanted)));
+        families.push(Arc::new(SectionSelection::new(family as u8, &sections, wanted)));
     }
     Ok(Some(families.into()))
 }
@@ -124,12 +124,12 @@ fn shape(header: &PackedHeader, widths: &[Option<usize>]) -> ValueShape {
     let mut pieces = Vec::new();
     if header.has_nulls {
         let null_bytes = 0..widths.len().div_ceil(SLOTS_A_NULL_BYTE);
-        pieces.extend(null_bytes.map(|byte| Piece::Fixed(section_of_nulls(byte))));
+        pieces.extend(null_bytes.map(|byte| ValuePiece::Fixed(section_of_nulls(byte))));
     }
-    pieces.extend(slots(true).map(Piece::Fixed));
+    pieces.extend(slots(true).map(ValuePiece::Fixed));
     let ends = if header.is_wide { EndWidth::Four } else { EndWidth::Two };
-    pieces.push(Piece::Variable { ends, sections: slots(false).collect() });
-    pieces.push(Piece::Rest(REST));
+    pieces.push(ValuePiece::Variable { ends, sections: slots(false).collect() });
+    pieces.push(ValuePiece::Rest(REST));
     ValueShape { prefix: header.bytes.clone(), pieces }
 }
 
@@ -149,13 +149,13 @@ pub(crate) struct SliceDecoder {
 
 /// Row keys, end to end.
 #[derive(Default)]
-struct RowKeys {
+struct RowKeyBuffer {
     bytes: Vec<u8>,
     /// End offset of each key.
     ends: Vec<u32>,
 }
 
-impl RowKeys {
+impl RowKeyBuffer {
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -185,13 +185,13 @@ impl SliceDecoder {
         let readers = ColumnReader::of_columns(layout, columns)?;
         for (output, (&column, reader)) in columns.iter().zip(readers).enumerate() {
             match (layout.columns[column].place, reader) {
-                (Place::Packed { family, .. }, Some(reader)) => {
+                (ColumnPlace::Packed { family, .. }, Some(reader)) => {
                     decoder.is_direct &= family == 0;
                     decoder.readers.push((output, reader));
                 }
                 _ => {
                     // The packed row holds the original form of such a key.
-                    decoder.is_direct &= !key_forgets(layout.columns[column].data_type);
+                    decoder.is_direct &= !key_loses_form(layout.columns[column].data_type);
                     decoder.key_columns.push(column);
                     decoder.key_outputs.push(output);
                 }
@@ -218,7 +218,7 @@ impl SliceDecoder {
         // A block may have another layout if the rows of the table have been rewritten since.
         let is_known = self.widths.starts_with(slice.section_widths());
         let is_direct = self.is_direct && is_known;
-        let mut keys = RowKeys::default();
+        let mut keys = RowKeyBuffer::default();
         if !is_direct || !self.key_columns.is_empty() {
             let rows = numbers(selection, slice.row_count());
             slice.append_row_keys(rows, &mut keys.bytes, &mut keys.ends)?;
@@ -243,7 +243,7 @@ impl SliceDecoder {
         Ok(())
     }
 
-    fn decode_keys(&self, keys: &RowKeys, vectors: &mut [Vector]) -> types::Result<()> {
+    fn decode_keys(&self, keys: &RowKeyBuffer, vectors: &mut [Vector]) -> types::Result<()> {
         if self.key_columns.is_empty() {
             return Ok(());
         }
@@ -263,7 +263,7 @@ impl SliceDecoder {
         &self,
         slice: &ColumnSlice,
         selection: Option<&[u32]>,
-        keys: &RowKeys,
+        keys: &RowKeyBuffer,
         vectors: &mut [Vector],
     ) -> Result<(), RowError> {
         let decoder = RowDecoder::new(&self.layout, &self.columns)?;
@@ -394,8 +394,8 @@ fn decode_added(
     let section = usize::from(section_of(reader.slot()));
     let nulls = nulls_of(reader, slice)?;
     let values = match reader.width() {
-        Some(width) => Values::Fixed(slice.fixed(section)?, width),
-        None => Values::Variable(slice.variable(section)?),
+        Some(width) => SlotValues::Fixed(slice.fixed(section)?, width),
+        None => SlotValues::Variable(slice.variable(section)?),
     };
     for row in rows {
         if slots.of_row(row) <= reader.slot() {
@@ -403,8 +403,8 @@ fn decode_added(
             continue;
         }
         let bytes = match &values {
-            Values::Fixed(bytes, width) => &bytes[row * width..][..*width],
-            Values::Variable(values) => values.get(row)?,
+            SlotValues::Fixed(bytes, width) => &bytes[row * width..][..*width],
+            SlotValues::Variable(values) => values.get(row)?,
         };
         reader.read_one(row, bytes, nulls, vector)?;
     }
@@ -412,7 +412,7 @@ fn decode_added(
 }
 
 /// The values of a slot.
-enum Values<'s> {
+enum SlotValues<'s> {
     /// Fixed width in bytes.
     Fixed(&'s [u8], usize),
     Variable(VariableColumn<'s>),

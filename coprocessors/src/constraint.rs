@@ -12,12 +12,12 @@ use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
 use types::function::quote_ident;
-use types::rowcode::{Place, RowDecoder, RowLayout};
+use types::rowcode::{ColumnPlace, RowDecoder, RowLayout};
 use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
 
-use crate::change::{Change, changes, evaluation, load_previous};
+use crate::change::{Change, changes, eval_context, load_previous};
 use crate::row::{self, PackedCells};
 use crate::violation::{self, CONSTRAINT, DuplicateKey, TableName};
 
@@ -109,7 +109,7 @@ pub struct ConstraintObserver {
 }
 
 /// A violated constraint or an error of its evaluation.
-enum Failure {
+enum RowViolation {
     /// A NULL; position in [`ConstraintObserver::columns`].
     Null(usize),
     /// A false CHECK; position in [`ConstraintSpec::checks`].
@@ -191,10 +191,10 @@ impl ConstraintObserver {
     fn has_expired(&self, change: &Change<'_>, position: usize) -> bool {
         let column = self.columns[position];
         match self.spec.layout.columns[column].place {
-            Place::Packed { family, .. } => {
-                self.spec.layout.expires_apart(column) && change.new.cell(family).is_none()
+            ColumnPlace::Packed { family, .. } => {
+                self.spec.layout.may_expire_before_row(column) && change.new.cell(family).is_none()
             }
-            Place::Key(_) => false,
+            ColumnPlace::Key(_) => false,
         }
     }
 
@@ -206,8 +206,8 @@ impl ConstraintObserver {
         columns.iter().any(|&position| self.has_expired(change, position))
             && columns.iter().all(|&position| {
                 match self.spec.layout.columns[self.columns[position]].place {
-                    Place::Packed { family, .. } => !puts_family(mutation, family),
-                    Place::Key(_) => true,
+                    ColumnPlace::Packed { family, .. } => !puts_family(mutation, family),
+                    ColumnPlace::Key(_) => true,
                 }
             })
     }
@@ -218,24 +218,24 @@ impl ConstraintObserver {
         mutation: &Mutation,
         change: &Change<'_>,
         eval: &EvalContext,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RowViolation> {
         let mut values: SmallVec<[Datum; 8]> = SmallVec::from_elem(Datum::Null, self.columns.len());
         RowDecoder::new(&self.spec.layout, &self.columns)
             .and_then(|decoder| decoder.decode(change.row, &change.new.packed(), &mut values))
-            .map_err(Failure::Value)?;
+            .map_err(RowViolation::Value)?;
         let refuses_null = |position: usize| {
             matches!(values[position], Datum::Null) && !self.has_expired(change, position)
         };
         if let Some(&position) = self.not_null.iter().find(|&&position| refuses_null(position)) {
-            return Err(Failure::Null(position));
+            return Err(RowViolation::Null(position));
         }
         for (position, predicate) in self.predicates.iter().enumerate() {
             if self.is_left_alone(mutation, change, predicate) {
                 continue;
             }
-            let outcome = predicate.eval_row(&values, eval).map_err(Failure::Value)?;
+            let outcome = predicate.eval_row(&values, eval).map_err(RowViolation::Value)?;
             if matches!(outcome, Datum::Bool(false)) {
-                return Err(Failure::Check(position));
+                return Err(RowViolation::Check(position));
             }
         }
         Ok(())
@@ -245,17 +245,17 @@ impl ConstraintObserver {
         &self,
         context: &dyn ObserverContext,
         change: &Change<'_>,
-        failure: Failure,
+        failure: RowViolation,
     ) -> store::Error {
         let table = &self.spec.table;
         let detail = || self.failing_row(context, change);
         let veto = match failure {
-            Failure::Value(error) => return violation::value_error(CONSTRAINT, error),
-            Failure::Null(position) => detail().map(|detail| {
+            RowViolation::Value(error) => return violation::value_error(CONSTRAINT, error),
+            RowViolation::Null(position) => detail().map(|detail| {
                 let column = self.columns[position];
                 violation::not_null(table, &self.spec.column_names[column], detail)
             }),
-            Failure::Check(position) => detail()
+            RowViolation::Check(position) => detail()
                 .map(|detail| violation::check(table, &self.spec.checks[position].name, detail)),
         };
         veto.map_or_else(|error| error, |veto| store::Error::Vetoed(Box::new(veto)))
@@ -285,7 +285,7 @@ impl ConstraintObserver {
         let values = layout
             .unpack(change.row, &packed)
             .map_err(|error| violation::value_error(CONSTRAINT, error))?;
-        Ok(self.spec.failing_row(values, &evaluation(context).style))
+        Ok(self.spec.failing_row(values, &eval_context(context).style))
     }
 }
 
@@ -311,7 +311,7 @@ impl RegionObserver for ConstraintObserver {
             return Ok(());
         }
         load_previous(context, batch, |mutation| self.is_partial(mutation))?;
-        let eval = evaluation(context);
+        let eval = eval_context(context);
         let changes = changes(self.spec.layout.family_count, batch);
         let written: Vec<(&Mutation, &Change<'_>)> = batch
             .iter()
@@ -365,7 +365,7 @@ pub fn duplicate_key_veto(
     (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
     style: &TextStyle,
 ) -> Veto {
-    key_veto(spec, (row_key, puts), style, |key| key.exists(CONSTRAINT))
+    key_veto(spec, (row_key, puts), style, |key| key.exists_veto(CONSTRAINT))
 }
 
 /// Returns the veto for a primary key that cannot be created because two rows have the same key,
@@ -375,7 +375,7 @@ pub fn duplicated_key_veto(
     (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
     style: &TextStyle,
 ) -> Veto {
-    key_veto(spec, (row_key, puts), style, |key| key.duplicated(CONSTRAINT))
+    key_veto(spec, (row_key, puts), style, |key| key.duplicated_veto(CONSTRAINT))
 }
 
 /// Returns the key values of a row, taken from `puts` if there are any.
@@ -404,7 +404,7 @@ fn key_veto(
 ) -> Veto {
     let values = match key_values(&spec.layout, row) {
         Ok(values) => values,
-        Err(error) => return violation::of_value(CONSTRAINT, error),
+        Err(error) => return violation::value_veto(CONSTRAINT, error),
     };
     let columns = || spec.layout.key.iter().map(|key| key.column);
     let names: Vec<String> = columns().map(|one| quote_ident(&spec.column_names[one])).collect();

@@ -8,17 +8,17 @@ use store::descriptor::{DataBlockEncoding, Durability, SplitOptions};
 use store::env::ReadFile;
 use store::observer::ObserverContext;
 use store::sorted_load::{ScratchFile, ScratchSpace};
-use store::transaction::Previous;
+use store::transaction::PreviousRow;
 use store::{
     CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, Store, TableDescriptor,
     TableId, Timestamp, ValueLayout,
 };
 use types::expr::Expr;
-use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::{DataType, Datum};
 
 use crate::index::{EntryFamilies, IndexSpec};
-use crate::registry::{ColumnShape, TableShape};
+use crate::registry::{ColumnSchema, TableSchema};
 use crate::rows::StoredRows;
 use crate::violation::TableName;
 
@@ -64,10 +64,10 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
     let mut slots = [0; 8];
     let mut place = |column: usize, family: usize| {
         if let Some(position) = key.iter().position(|key| key.column == column) {
-            return Place::Key(position);
+            return ColumnPlace::Key(position);
         }
         slots[family] += 1;
-        Place::Packed { family, slot: slots[family] - 1 }
+        ColumnPlace::Packed { family, slot: slots[family] - 1 }
     };
     let columns: Vec<LayoutColumn> = columns
         .iter()
@@ -79,8 +79,8 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
         })
         .collect();
     let families = columns.iter().map(|column| match column.place {
-        Place::Key(_) => 1,
-        Place::Packed { family, .. } => family + 1,
+        ColumnPlace::Key(_) => 1,
+        ColumnPlace::Packed { family, .. } => family + 1,
     });
     RowLayout {
         family_count: families.max().unwrap_or(1),
@@ -93,15 +93,15 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
 }
 
 /// Returns a table of nullable columns; the first is its key.
-pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableShape {
+pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableSchema {
     let types: Vec<(DataType, usize)> =
         columns.iter().map(|&(_, data_type)| (data_type, 0)).collect();
-    let of = |&(name, data_type): &(&str, DataType)| ColumnShape {
+    let of = |&(name, data_type): &(&str, DataType)| ColumnSchema {
         name: name.to_owned(),
         sql_type: data_type.into(),
         not_null: false,
     };
-    TableShape {
+    TableSchema {
         id: TABLE,
         name: name.to_owned(),
         columns: columns.iter().map(of).collect(),
@@ -161,7 +161,7 @@ pub(crate) fn index(
     let families = EntryFamilies::of(base, &[], include, false);
     IndexSpec {
         predicate: None,
-        unique_later: false,
+        deferrable_unique: false,
         nulls_not_distinct: false,
         name: format!("i{}", table.0),
         table: table_t(),
@@ -237,7 +237,7 @@ pub(crate) fn row_of_cells(row: &[u8], cells: &[(u8, &[u8], i64)]) -> CellBatch 
 
 /// Returns the mutation with a previous state, as read by its writer.
 pub(crate) fn with_previous(mutation: Mutation, previous: CellBatch) -> Mutation {
-    Mutation { previous: Previous::Row(Arc::new(previous)), ..mutation }
+    Mutation { previous: PreviousRow::Row(Arc::new(previous)), ..mutation }
 }
 
 /// An observer context over rows in memory that records added mutations.

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 use store::{CellBatch, RowRef};
 use types::Vector;
-use types::rowcode::{Place, RowDecoder, RowLayout, key_forgets};
+use types::rowcode::{ColumnPlace, RowDecoder, RowLayout, key_loses_form};
 
 use crate::violation;
 
@@ -34,7 +34,7 @@ impl From<types::Error> for RowError {
 
 impl RowError {
     /// Returns the store error; a value error becomes a veto of this coprocessor.
-    pub fn of(self, coprocessor: &str) -> store::Error {
+    pub fn into_store_error(self, coprocessor: &str) -> store::Error {
         match self {
             RowError::Store(error) => error,
             RowError::Value(error) => violation::value_error(coprocessor, error),
@@ -91,7 +91,7 @@ pub fn vectors_for(layout: &RowLayout, columns: &[usize], capacity: usize) -> Ve
 /// because its cell determines the existence of a row; if it may expire before the row, all
 /// families are needed.
 pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
-    if !layout.exists_by_first() {
+    if !layout.is_first_family_permanent() {
         return None;
     }
     let mut wanted: SmallVec<[bool; 8]> = SmallVec::from_elem(false, layout.family_count);
@@ -99,7 +99,7 @@ pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
         *first = true;
     }
     for &column in columns {
-        if let Place::Packed { family, .. } = layout.columns[column].place {
+        if let ColumnPlace::Packed { family, .. } = layout.columns[column].place {
             wanted[family] = true;
         }
     }
@@ -114,8 +114,8 @@ pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
 /// preserve the value's original form is also stored in family 0.
 pub(crate) fn families_with(layout: &RowLayout, columns: &[usize]) -> Vec<usize> {
     let family = |&column: &usize| match layout.columns[column].place {
-        Place::Packed { family, .. } => Some(family),
-        Place::Key(_) => key_forgets(layout.columns[column].data_type).then_some(0),
+        ColumnPlace::Packed { family, .. } => Some(family),
+        ColumnPlace::Key(_) => key_loses_form(layout.columns[column].data_type).then_some(0),
     };
     let mut families: Vec<usize> = columns.iter().filter_map(family).collect();
     families.sort_unstable();

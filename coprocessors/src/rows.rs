@@ -35,7 +35,7 @@ const BATCH_VALUE_BYTES: u64 = 2 << 20;
 #[derive(Default)]
 pub struct StoredRows {
     /// In scan order.
-    pieces: Vec<Piece>,
+    pieces: Vec<StoredRowsChunk>,
     row_count: usize,
     byte_count: u64,
     /// Uncompressed bytes of the values of slices.
@@ -45,16 +45,16 @@ pub struct StoredRows {
 }
 
 /// Rows that were read together.
-pub(crate) enum Piece {
+pub(crate) enum StoredRowsChunk {
     Cells(CellBatch),
     Slice(ColumnSlice),
 }
 
-impl Piece {
+impl StoredRowsChunk {
     fn row_count(&self) -> usize {
         match self {
-            Piece::Cells(cells) => cells.row_count(),
-            Piece::Slice(slice) => slice.row_count(),
+            StoredRowsChunk::Cells(cells) => cells.row_count(),
+            StoredRowsChunk::Slice(slice) => slice.row_count(),
         }
     }
 }
@@ -84,7 +84,7 @@ impl StoredRows {
 
     /// Returns whether some rows are slices.
     fn has_slices(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Slice(_)))
+        self.pieces.iter().any(|piece| matches!(piece, StoredRowsChunk::Slice(_)))
     }
 
     /// Removes all rows and retains the memory.
@@ -93,8 +93,8 @@ impl StoredRows {
         self.byte_count = 0;
         self.value_bytes = 0;
         let cells = self.pieces.drain(..).filter_map(|piece| match piece {
-            Piece::Cells(cells) => Some(cells),
-            Piece::Slice(_) => None,
+            StoredRowsChunk::Cells(cells) => Some(cells),
+            StoredRowsChunk::Slice(_) => None,
         });
         self.spare.extend(cells);
     }
@@ -119,12 +119,12 @@ impl StoredRows {
         self.row_count += cells.row_count();
         self.byte_count += cells.byte_count() as u64;
         match self.pieces.last_mut() {
-            Some(Piece::Cells(last)) if cells.row_count() < COPIED_ROWS => {
+            Some(StoredRowsChunk::Cells(last)) if cells.row_count() < COPIED_ROWS => {
                 last.append(&cells);
                 self.spare.push(cells);
             }
             _ if cells.is_empty() => self.spare.push(cells),
-            _ => self.pieces.push(Piece::Cells(cells)),
+            _ => self.pieces.push(StoredRowsChunk::Cells(cells)),
         }
     }
 
@@ -144,7 +144,7 @@ impl StoredRows {
                     self.row_count += slice.row_count();
                     self.byte_count += slice.stored_bytes();
                     self.value_bytes += slice.value_bytes();
-                    self.pieces.push(Piece::Slice(slice));
+                    self.pieces.push(StoredRowsChunk::Slice(slice));
                 }
                 ScanStep::End => {
                     self.spare.push(cells);
@@ -164,13 +164,13 @@ impl StoredRows {
         let mut found = Vec::with_capacity(selection.map_or(self.row_count, <[u32]>::len));
         self.each_piece::<store::Error>(selection, |piece, selection| {
             match piece {
-                Piece::Cells(cells) => {
+                StoredRowsChunk::Cells(cells) => {
                     found.extend(
                         numbers(selection, cells.row_count())
                             .map(|row| cells.row(row).key().to_vec()),
                     );
                 }
-                Piece::Slice(slice) => {
+                StoredRowsChunk::Slice(slice) => {
                     let (mut keys, mut ends) = (Vec::new(), Vec::new());
                     let rows = numbers(selection, slice.row_count());
                     slice.append_row_keys(rows, &mut keys, &mut ends)?;
@@ -187,7 +187,7 @@ impl StoredRows {
     }
 
     /// Returns the rows as they were read, in their order.
-    pub(crate) fn pieces(&self) -> &[Piece] {
+    pub(crate) fn chunks(&self) -> &[StoredRowsChunk] {
         &self.pieces
     }
 
@@ -196,7 +196,7 @@ impl StoredRows {
     fn each_piece<E>(
         &self,
         selection: Option<&[u32]>,
-        mut visit: impl FnMut(&Piece, Option<&[u32]>) -> Result<(), E>,
+        mut visit: impl FnMut(&StoredRowsChunk, Option<&[u32]>) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut start, mut rest, mut local) = (0, selection, Vec::new());
         for piece in &self.pieces {
@@ -292,13 +292,15 @@ impl Decoder {
 
     fn decode_piece(
         &self,
-        piece: &Piece,
+        piece: &StoredRowsChunk,
         selection: Option<&[u32]>,
         vectors: &mut [Vector],
     ) -> Result<(), RowError> {
         let cells = match piece {
-            Piece::Cells(cells) => cells,
-            Piece::Slice(slice) => return self.slices()?.decode(slice, selection, vectors),
+            StoredRowsChunk::Cells(cells) => cells,
+            StoredRowsChunk::Slice(slice) => {
+                return self.slices()?.decode(slice, selection, vectors);
+            }
         };
         let decoder = RowDecoder::new(&self.layout, &self.stored)?;
         for row in numbers(selection, cells.row_count()) {
@@ -333,12 +335,12 @@ fn timestamps(
     let mut times = Vec::new();
     rows.each_piece::<store::Error>(selection, |piece, selection| {
         match piece {
-            Piece::Cells(cells) => {
+            StoredRowsChunk::Cells(cells) => {
                 let newest = |row: usize| cells.row(row).cells().map(|cell| cell.timestamp).max();
                 let wanted = numbers(selection, cells.row_count());
                 times.extend(wanted.map(|row| time(newest(row))));
             }
-            Piece::Slice(slice) => {
+            StoredRowsChunk::Slice(slice) => {
                 let all: Vec<Timestamp> = slice.timestamps()?.collect();
                 let wanted = numbers(selection, slice.row_count());
                 times.extend(wanted.map(|row| time(Some(all[row]))));
@@ -367,7 +369,7 @@ pub struct FilteredDecoder {
 }
 
 /// Rows that passed a filter.
-pub struct Passed {
+pub struct FilteredRows {
     /// Their columns.
     pub batch: Batch,
     /// Their numbers among the decoded rows; `None` for all.
@@ -422,7 +424,7 @@ impl FilteredDecoder {
         &self,
         rows: &StoredRows,
         context: &EvalContext,
-    ) -> Result<Option<Passed>, RowError> {
+    ) -> Result<Option<FilteredRows>, RowError> {
         let mut passed = self.decode_until(rows, context)?;
         match passed.as_mut().and_then(|passed| passed.failure.take()) {
             Some(failure) => Err(failure.into()),
@@ -440,7 +442,7 @@ impl FilteredDecoder {
         &self,
         rows: &StoredRows,
         context: &EvalContext,
-    ) -> Result<Option<Passed>, RowError> {
+    ) -> Result<Option<FilteredRows>, RowError> {
         let row_count = rows.row_count();
         // Locating the columns of a packed row twice costs more than decoding some in vain.
         let at_once = self.late.stored.is_empty()
@@ -471,7 +473,7 @@ impl FilteredDecoder {
             let columns = self.places.iter().map(|&place| Arc::clone(&batch.columns[place]));
             batch.columns = columns.collect();
         }
-        Ok(Some(Passed { batch, selection, failure }))
+        Ok(Some(FilteredRows { batch, selection, failure }))
     }
 }
 

@@ -38,17 +38,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use store::mutation::Previous;
+use store::mutation::PreviousRow;
 use store::observer::{BulkLoadRef, Hook, Hooks, ObserverContext, RegionObserver, TableContext};
 use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
 use types::numeric::Numeric;
 use types::rowcode::{RowDecoder, RowLayout};
 use types::{DataType, Datum, Error, Result};
 
-use crate::change::{RowState, bulk_load_refused, changes, load_previous, refuse_unfollowed};
+use crate::change::{
+    RowState, bulk_load_error, changes, load_previous, reject_unmaintainable_edits,
+};
 use crate::registry::{
-    ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Need, Parameter,
-    TableDefinition,
+    ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Parameter,
+    ParameterRequirement, TableDefinition,
 };
 use crate::row;
 use crate::violation;
@@ -68,19 +70,19 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "table",
         kind: ArgumentKind::Table,
-        need: Need::Required,
+        need: ParameterRequirement::Required,
         about: "the table that counts and sums are kept in",
     },
     Parameter {
         name: "group_by",
         kind: ArgumentKind::Columns,
-        need: Need::Required,
+        need: ParameterRequirement::Required,
         about: "the columns whose values make a group",
     },
     Parameter {
         name: "sum",
         kind: ArgumentKind::Columns,
-        need: Need::Optional,
+        need: ParameterRequirement::Optional,
         about: "the columns that are summed up",
     },
 ];
@@ -167,7 +169,7 @@ impl CoprocessorFactory for SummaryFactory {
         while groups.peek().is_some() {
             let new = groups.by_ref().take(FILL_ROWS).map(|(key, group)| {
                 let mutation = summary.replacement(key, &group.values, &group.delta)?;
-                Ok(Mutation { previous: Previous::Absent, ..mutation })
+                Ok(Mutation { previous: PreviousRow::Absent, ..mutation })
             });
             let new = new.collect::<Result<Vec<_>>>().map_err(value_error)?;
             transaction.mutate(summary.target, new)?;
@@ -230,7 +232,7 @@ impl Summary {
     fn new(attachment: &Attachment<'_>) -> Result<Summary> {
         let groups = attachment.arguments.columns("group_by").unwrap_or_default();
         let sums = attachment.arguments.columns("sum").unwrap_or_default();
-        let target = attachment.other("table")?;
+        let target = attachment.referenced_table("table")?;
         Ok(Summary {
             name: attachment.name.to_owned(),
             table_name: attachment.table.name.clone(),
@@ -315,7 +317,7 @@ impl Summary {
         } else {
             self.replacement(key, values, &totals).map_err(value_error)?
         };
-        let previous = if found { Previous::Row(Arc::new(cells)) } else { Previous::Absent };
+        let previous = if found { PreviousRow::Row(Arc::new(cells)) } else { PreviousRow::Absent };
         Ok(Mutation { previous, ..mutation })
     }
 
@@ -421,7 +423,7 @@ impl RegionObserver for SummaryObserver {
     }
 
     fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
-        Err(bulk_load_refused("a summary"))
+        Err(bulk_load_error("a summary"))
     }
 
     fn pre_batch(
@@ -431,7 +433,7 @@ impl RegionObserver for SummaryObserver {
     ) -> store::Result<()> {
         let summary = &self.summary;
         let value_error = |error| violation::value_error(&summary.name, error);
-        refuse_unfollowed("a summary", batch)?;
+        reject_unmaintainable_edits("a summary", batch)?;
         load_previous(context, batch, |_| true)?;
         let mut groups = Groups::new();
         for change in changes(summary.layout.family_count, batch) {

@@ -87,8 +87,8 @@ impl Endpoint for TopNEndpoint {
         region: &dyn EndpointContext,
         request: &TopNRequest,
     ) -> store::Result<Page<TopNResponse>> {
-        let parts = Parts::of(request);
-        let mut state = RegionState::new(request, &parts).map_err(|error| failed(error.into()))?;
+        let parts = ColumnSplit::of(request);
+        let mut state = TopNCall::new(request, &parts).map_err(|error| failed(error.into()))?;
         let families = row::families_of(&request.layout, &request.columns);
         let start = region.ranges().first().map(|(start, _)| start.clone()).unwrap_or_default();
         let mut rows = StoredRows::new();
@@ -118,12 +118,12 @@ impl Endpoint for TopNEndpoint {
 }
 
 fn failed(error: RowError) -> store::Error {
-    error.of(TOP_N)
+    error.into_store_error(TOP_N)
 }
 
 /// A request with its columns in two groups: those decoded for all rows, and those decoded for
 /// candidates.
-struct Parts {
+struct ColumnSplit {
     /// Columns of the filter and of `early_keys`, by position in the table.
     early: Vec<usize>,
     /// The other columns.
@@ -139,8 +139,8 @@ struct Parts {
     output: Vec<usize>,
 }
 
-impl Parts {
-    fn of(request: &TopNRequest) -> Parts {
+impl ColumnSplit {
+    fn of(request: &TopNRequest) -> ColumnSplit {
         let keys: Vec<&Expr> = request.keys.iter().map(|key| &key.expression).collect();
         let is_computed = |key: &&Expr| !matches!(key, Expr::Column { .. });
         let early_count = keys.iter().rposition(is_computed).unwrap_or(0) + 1;
@@ -156,7 +156,7 @@ impl Parts {
         let renumbered = |expression: &Expr| expression.clone().remap_columns(&place);
         let in_table =
             |positions: &[usize]| positions.iter().map(|&p| request.columns[p]).collect();
-        Parts {
+        ColumnSplit {
             filter: request.filter.as_ref().map(renumbered),
             early_keys: early_keys.iter().map(|key| renumbered(key)).collect(),
             late_keys: late_keys.iter().flat_map(|key| key.columns()).map(place).collect(),
@@ -177,18 +177,18 @@ struct Candidates {
 }
 
 /// Accumulated state of one call.
-struct RegionState<'a> {
-    parts: &'a Parts,
+struct TopNCall<'a> {
+    parts: &'a ColumnSplit,
     context: &'a EvalContext,
     early: Decoder,
     late: Decoder,
     first: FirstRows,
 }
 
-impl<'a> RegionState<'a> {
-    fn new(request: &'a TopNRequest, parts: &'a Parts) -> types::Result<RegionState<'a>> {
+impl<'a> TopNCall<'a> {
+    fn new(request: &'a TopNRequest, parts: &'a ColumnSplit) -> types::Result<TopNCall<'a>> {
         let orders = request.keys.iter().map(KeyOrder::from).collect();
-        Ok(RegionState {
+        Ok(TopNCall {
             parts,
             context: &request.context,
             early: Decoder::new(&request.layout, &parts.early)?,

@@ -43,8 +43,10 @@ use types::datetime::UNIX_EPOCH_SECONDS;
 use types::rowcode::{RowDecoder, RowLayout};
 use types::{DataType, Datum, Error, Result};
 
-use crate::change::{RowState, bulk_load_refused, changes, load_previous};
-use crate::registry::{ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter};
+use crate::change::{RowState, bulk_load_error, changes, load_previous};
+use crate::registry::{
+    ArgumentKind, Attachment, CoprocessorFactory, Parameter, ParameterRequirement,
+};
 use crate::violation;
 
 /// The factory of `ttl_by_column`.
@@ -63,13 +65,13 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "column",
         kind: ArgumentKind::Column,
-        need: Need::Required,
+        need: ParameterRequirement::Required,
         about: "the column that says when a row expires",
     },
     Parameter {
         name: "after",
         kind: ArgumentKind::Duration,
-        need: Need::Optional,
+        need: ParameterRequirement::Optional,
         about: "how long after the column's time that is",
     },
 ];
@@ -146,15 +148,15 @@ struct TtlByColumn {
 
 /// Expiry time of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum ExpiryTime {
     /// Microseconds since 1970.
     At(i64),
     Never,
 }
 
 /// Changes to a mutation in addition to the TTL of its puts.
-struct Plan {
-    end: End,
+struct ExpiryPlan {
+    end: ExpiryTime,
     /// The new expiry is earlier than that of the previous versions.
     is_nearer: bool,
     /// Packed rows of families that are not written but need the same TTL.
@@ -162,7 +164,7 @@ struct Plan {
 }
 
 impl TtlByColumn {
-    fn plans(&self, batch: &[Mutation]) -> Result<Vec<Option<Plan>>> {
+    fn plans(&self, batch: &[Mutation]) -> Result<Vec<Option<ExpiryPlan>>> {
         let columns = [self.column];
         let decoder = RowDecoder::new(&self.layout, &columns)?;
         let end = |row: &[u8], state: &RowState<'_>| {
@@ -183,26 +185,26 @@ impl TtlByColumn {
                 let is_put = mutation.edits.iter().any(|edit| is_put_of(edit, family));
                 packed.filter(|_| !is_put).map(|packed| (family, packed.to_vec()))
             });
-            Ok(Some(Plan { end: new, is_nearer, kept: kept.collect() }))
+            Ok(Some(ExpiryPlan { end: new, is_nearer, kept: kept.collect() }))
         });
         plans.collect()
     }
 
-    fn end(&self, value: &Datum) -> End {
+    fn end(&self, value: &Datum) -> ExpiryTime {
         let micros = match value {
             Datum::Timestamp(i64::MAX) | Datum::Timestamptz(i64::MAX) | Datum::Date(i32::MAX) => {
-                return End::Never;
+                return ExpiryTime::Never;
             }
             Datum::Timestamp(micros) | Datum::Timestamptz(micros) => *micros,
             Datum::Date(i32::MIN) => i64::MIN,
             Datum::Date(days) => i64::from(*days).saturating_mul(DAY_MICROS),
-            _ => return End::Never,
+            _ => return ExpiryTime::Never,
         };
         let since_1970 = micros.saturating_add(UNIX_EPOCH_SECONDS * 1_000_000);
-        End::At(since_1970.saturating_add(self.after_micros))
+        ExpiryTime::At(since_1970.saturating_add(self.after_micros))
     }
 
-    fn apply(&self, plan: Plan, mutation: &mut Mutation) {
+    fn apply(&self, plan: ExpiryPlan, mutation: &mut Mutation) {
         for (family, value) in plan.kept {
             mutation.edits.push(Edit::Put {
                 family,
@@ -215,7 +217,7 @@ impl TtlByColumn {
         if plan.is_nearer {
             mutation.edits.insert(0, Edit::DeleteRow { timestamp: None });
         }
-        let End::At(end) = plan.end else { return };
+        let ExpiryTime::At(end) = plan.end else { return };
         let now = self.env.now_micros();
         for edit in &mut mutation.edits {
             if let Edit::Put { timestamp, ttl, .. } = edit {
@@ -249,7 +251,7 @@ impl RegionObserver for TtlByColumn {
     }
 
     fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
-        Err(bulk_load_refused("rows that expire by a column"))
+        Err(bulk_load_error("rows that expire by a column"))
     }
 
     fn pre_batch(

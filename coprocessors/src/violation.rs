@@ -58,7 +58,7 @@ pub struct DuplicateKey<'a> {
 impl DuplicateKey<'_> {
     /// Returns `duplicate key value violates unique constraint "t_pkey"`, `Key (a)=(1) already
     /// exists.`
-    pub fn exists(&self, coprocessor: &str) -> Veto {
+    pub fn exists_veto(&self, coprocessor: &str) -> Veto {
         Veto {
             message: format!(
                 "duplicate key value violates unique constraint \"{}\"",
@@ -70,7 +70,7 @@ impl DuplicateKey<'_> {
     }
 
     /// Returns `could not create unique index "i"`, `Key (a)=(1) is duplicated.`
-    pub fn duplicated(&self, coprocessor: &str) -> Veto {
+    pub fn duplicated_veto(&self, coprocessor: &str) -> Veto {
         Veto {
             message: format!("could not create unique index \"{}\"", self.constraint),
             detail: format!("Key {} is duplicated.", self.key_text()),
@@ -148,7 +148,7 @@ pub fn check(table: &TableName, constraint: &str, failing_row: String) -> Veto {
 }
 
 /// Returns the veto for a value error, with the error's SQLSTATE.
-pub fn of_value(coprocessor: &str, error: types::Error) -> Veto {
+pub fn value_veto(coprocessor: &str, error: types::Error) -> Veto {
     Veto {
         coprocessor: coprocessor.to_owned(),
         code: error.sqlstate.to_owned(),
@@ -160,7 +160,7 @@ pub fn of_value(coprocessor: &str, error: types::Error) -> Veto {
 
 /// Returns the store error for a value error, with the value error's SQLSTATE.
 pub fn value_error(coprocessor: &str, error: types::Error) -> store::Error {
-    store::Error::Vetoed(Box::new(of_value(coprocessor, error)))
+    store::Error::Vetoed(Box::new(value_veto(coprocessor, error)))
 }
 
 /// Returns `Failing row contains (1, null, x).`, with each value cut at 64 bytes.
@@ -210,12 +210,12 @@ mod tests {
             values: &[Datum::Int4(1), text("x")],
             style: &TextStyle::default(),
         };
-        let veto = key.exists("t_pkey");
+        let veto = key.exists_veto("t_pkey");
         assert_eq!(veto.code, "23505");
         assert_eq!((&*veto.schema, &*veto.table), ("s", "t"));
         assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
         assert_eq!(veto.detail, "Key (a, b)=(1, x) already exists.");
-        let veto = key.duplicated("t_pkey");
+        let veto = key.duplicated_veto("t_pkey");
         assert_eq!(veto.message, "could not create unique index \"t_pkey\"");
         assert_eq!(veto.detail, "Key (a, b)=(1, x) is duplicated.");
     }

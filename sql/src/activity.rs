@@ -17,10 +17,10 @@ use crate::timer::{MemoryShortage, StopFlag};
 
 /// Registry of the open sessions, by session number.
 #[derive(Default)]
-pub struct Sessions(Mutex<BTreeMap<i32, Arc<Activity>>>);
+pub struct SessionRegistry(Mutex<BTreeMap<i32, Arc<SessionActivity>>>);
 
 /// One session.
-pub struct Activity {
+pub struct SessionActivity {
     /// Session number, shown as its process id.
     pub session: i32,
     /// User name.
@@ -30,20 +30,20 @@ pub struct Activity {
     stop: Arc<StopFlag>,
     /// Memory account that the session's allocations are charged to.
     account: Account,
-    now: Mutex<Now>,
+    now: Mutex<ActivityState>,
     /// Statements whose plans the session caches.
-    plans: Mutex<Vec<Weak<dyn KeptPlan>>>,
+    plans: Mutex<Vec<Weak<dyn CachedPlan>>>,
 }
 
 /// A prepared statement whose cached plan can be dropped and rebuilt at the next execution.
-pub trait KeptPlan: Send + Sync {
+pub trait CachedPlan: Send + Sync {
     /// Drops the cached plan.
     fn forget_plan(&self);
 }
 
 /// Present state of a session, and its current or last statement.
 #[derive(Clone)]
-pub struct Now {
+pub struct ActivityState {
     /// State as in `pg_stat_activity.state`.
     pub state: &'static str,
     /// Time at which the state began, in microseconds of the Unix epoch.
@@ -54,7 +54,7 @@ pub struct Now {
     pub settings: Settings,
 }
 
-impl Sessions {
+impl SessionRegistry {
     /// Adds a session.
     pub fn begin(
         &self,
@@ -62,9 +62,10 @@ impl Sessions {
         settings: &Settings,
         stop: &Arc<StopFlag>,
         at: i64,
-    ) -> Arc<Activity> {
-        let now = Now { state: "idle", since: at, statement: None, settings: settings.clone() };
-        let activity = Arc::new(Activity {
+    ) -> Arc<SessionActivity> {
+        let now =
+            ActivityState { state: "idle", since: at, statement: None, settings: settings.clone() };
+        let activity = Arc::new(SessionActivity {
             session,
             user: user.to_owned(),
             began: at,
@@ -83,7 +84,7 @@ impl Sessions {
     }
 
     /// Returns all sessions, by number.
-    pub fn all(&self) -> Vec<Arc<Activity>> {
+    pub fn all(&self) -> Vec<Arc<SessionActivity>> {
         self.0.lock().values().cloned().collect()
     }
 
@@ -113,16 +114,16 @@ impl Sessions {
     }
 }
 
-impl Activity {
+impl SessionActivity {
     /// Records the start of a statement.
-    pub fn runs(&self, statement: &StatementText, settings: &Settings, at: i64) {
+    pub fn statement_started(&self, statement: &StatementText, settings: &Settings, at: i64) {
         let statement = Some((statement.clone(), at));
         let settings = settings.clone();
-        *self.now.lock() = Now { state: "active", since: at, statement, settings };
+        *self.now.lock() = ActivityState { state: "active", since: at, statement, settings };
     }
 
     /// Records that the session waits for its client, in an idle `state`.
-    pub fn rests(&self, state: &'static str, at: i64) {
+    pub fn set_idle(&self, state: &'static str, at: i64) {
         let mut now = self.now.lock();
         if now.state != state {
             (now.state, now.since) = (state, at);
@@ -130,7 +131,7 @@ impl Activity {
     }
 
     /// Registers a statement whose plan the session caches.
-    pub(crate) fn keeps(&self, plan: Weak<dyn KeptPlan>) {
+    pub(crate) fn register_plan(&self, plan: Weak<dyn CachedPlan>) {
         let mut plans = self.plans.lock();
         if plans.len() == plans.capacity() {
             plans.retain(|plan| plan.strong_count() > 0);
@@ -139,7 +140,7 @@ impl Activity {
     }
 
     /// Drops the cached plans of the session, except that of the running statement.
-    pub(crate) fn forget_plans(&self) {
+    pub(crate) fn drop_plans(&self) {
         let plans = self.plans.lock();
         if plans.is_empty() {
             return;
@@ -155,7 +156,7 @@ impl Activity {
     }
 
     /// Returns whether the session runs a statement.
-    pub fn is_at_work(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.now.lock().state == "active"
     }
 
@@ -165,7 +166,7 @@ impl Activity {
     }
 
     /// Stops the session's statement to free its memory.
-    pub(crate) fn stop_for_memory(&self, shortage: MemoryShortage) {
+    pub(crate) fn cancel_for_memory(&self, shortage: MemoryShortage) {
         self.stop.stop_for_memory(shortage);
     }
 
@@ -175,7 +176,7 @@ impl Activity {
     }
 
     /// Returns the present state of the session.
-    pub fn now(&self) -> Now {
+    pub fn now(&self) -> ActivityState {
         self.now.lock().clone()
     }
 }

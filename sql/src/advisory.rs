@@ -5,7 +5,7 @@
 //! themselves are entries of the store's row-lock table, which handles waiting, deadlock
 //! detection and the snapshot of the next holder; this module counts the acquisitions of each
 //! session. The functions `pg_advisory_*` call [`SessionLocks`]; `pg_locks` reads
-//! [`AdvisoryLocks::shown`].
+//! [`AdvisoryLocks::lock_rows`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,19 +20,19 @@ use crate::error::{Error, Result, sqlstate};
 
 /// Lock key: one 64-bit number or two 32-bit numbers, which are separate key spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
+pub enum AdvisoryKey {
     /// `pg_advisory_lock(bigint)`
     One(i64),
     /// `pg_advisory_lock(integer, integer)`
     Two(i32, i32),
 }
 
-impl Key {
+impl AdvisoryKey {
     /// Returns the row key of the lock in the store.
     fn row(self) -> Vec<u8> {
         match self {
-            Key::One(number) => [&[1], &number.to_be_bytes()[..]].concat(),
-            Key::Two(first, second) => {
+            AdvisoryKey::One(number) => [&[1], &number.to_be_bytes()[..]].concat(),
+            AdvisoryKey::Two(first, second) => {
                 [&[2], &first.to_be_bytes()[..], &second.to_be_bytes()].concat()
             }
         }
@@ -41,25 +41,25 @@ impl Key {
 
 /// Lock mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum AdvisoryMode {
     /// Conflicts with every other holder.
     Exclusive,
     /// Conflicts with exclusive holders only.
     Shared,
 }
 
-impl Mode {
+impl AdvisoryMode {
     fn lock_mode(self) -> LockMode {
         match self {
-            Mode::Exclusive => LockMode::Table(TableLockMode::Exclusive),
-            Mode::Shared => LockMode::Table(TableLockMode::Share),
+            AdvisoryMode::Exclusive => LockMode::Table(TableLockMode::Exclusive),
+            AdvisoryMode::Shared => LockMode::Table(TableLockMode::Share),
         }
     }
 }
 
 /// Duration of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum AdvisoryLevel {
     /// Until it is released or the session ends.
     Session,
     /// Until the transaction ends.
@@ -79,9 +79,9 @@ pub struct AdvisoryWait<'a> {
 
 /// Acquisitions of one lock by one session, in one mode.
 #[derive(Debug)]
-struct Holder {
+struct AdvisoryHolder {
     session: i32,
-    mode: Mode,
+    mode: AdvisoryMode,
     /// Number of session-level acquisitions.
     by_session: u32,
     /// Number of transaction-level acquisitions.
@@ -89,55 +89,59 @@ struct Holder {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    held: AHashMap<Key, Vec<Holder>>,
-    waiting: AHashMap<i32, (Key, Mode)>,
+struct AdvisoryState {
+    held: AHashMap<AdvisoryKey, Vec<AdvisoryHolder>>,
+    waiting: AHashMap<i32, (AdvisoryKey, AdvisoryMode)>,
     /// Locks of prepared transactions, by transaction number.
-    prepared: AHashMap<u64, Vec<(Key, Mode)>>,
+    prepared: AHashMap<u64, Vec<(AdvisoryKey, AdvisoryMode)>>,
 }
 
 /// Advisory locks of all sessions.
 pub struct AdvisoryLocks {
     store: Arc<Store>,
-    state: Mutex<State>,
+    state: Mutex<AdvisoryState>,
 }
 
 /// One row of `pg_locks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShownLock {
+pub struct AdvisoryLockRow {
     /// Key of the lock.
-    pub key: Key,
+    pub key: AdvisoryKey,
     /// Session that holds the lock or waits for it; `None`: a prepared transaction holds it.
     pub session: Option<i32>,
     /// Mode of the lock.
-    pub mode: Mode,
+    pub mode: AdvisoryMode,
     /// True if the lock is held, not waited for.
     pub granted: bool,
 }
 
-impl State {
+impl AdvisoryState {
     /// Returns the strongest mode in which a session holds a lock.
-    fn mode_of(&self, session: i32, key: Key) -> Option<LockMode> {
+    fn mode_of(&self, session: i32, key: AdvisoryKey) -> Option<LockMode> {
         let holders = self.held.get(&key).into_iter().flatten();
         let own = holders.filter(|holder| holder.session == session);
         own.map(|holder| holder.mode.lock_mode()).max()
     }
 
-    fn count(&mut self, session: i32, (key, mode, level): (Key, Mode, Level)) {
+    fn count(
+        &mut self,
+        session: i32,
+        (key, mode, level): (AdvisoryKey, AdvisoryMode, AdvisoryLevel),
+    ) {
         let holders = self.held.entry(key).or_default();
-        let same = |holder: &Holder| holder.session == session && holder.mode == mode;
+        let same = |holder: &AdvisoryHolder| holder.session == session && holder.mode == mode;
         let at = holders.iter().position(same).unwrap_or_else(|| {
-            holders.push(Holder { session, mode, by_session: 0, by_transaction: 0 });
+            holders.push(AdvisoryHolder { session, mode, by_session: 0, by_transaction: 0 });
             holders.len() - 1
         });
         match level {
-            Level::Session => holders[at].by_session += 1,
-            Level::Transaction => holders[at].by_transaction += 1,
+            AdvisoryLevel::Session => holders[at].by_session += 1,
+            AdvisoryLevel::Transaction => holders[at].by_transaction += 1,
         }
     }
 
     /// Removes holders whose counts are zero.
-    fn tidy(&mut self, key: Key) {
+    fn tidy(&mut self, key: AdvisoryKey) {
         if let Some(holders) = self.held.get_mut(&key) {
             holders.retain(|holder| holder.by_session + holder.by_transaction > 0);
             if holders.is_empty() {
@@ -163,7 +167,7 @@ impl AdvisoryLocks {
     fn acquire(
         &self,
         session: i32,
-        lock: (Key, Mode, Level),
+        lock: (AdvisoryKey, AdvisoryMode, AdvisoryLevel),
         wait: SessionWait<'_>,
     ) -> Result<Option<Sequence>> {
         let (key, mode, _) = lock;
@@ -186,7 +190,12 @@ impl AdvisoryLocks {
 
     /// Unlocks or downgrades a lock in the store after its counts were reduced. `before`: the
     /// mode that the session held.
-    fn give_back(&self, state: &mut State, (session, key): (i32, Key), seen: Sequence) {
+    fn give_back(
+        &self,
+        state: &mut AdvisoryState,
+        (session, key): (i32, AdvisoryKey),
+        seen: Sequence,
+    ) {
         let before = state.mode_of(session, key);
         state.tidy(key);
         let rest = state.mode_of(session, key);
@@ -195,10 +204,10 @@ impl AdvisoryLocks {
         }
     }
 
-    fn release(&self, session: i32, key: Key, mode: Mode, seen: Sequence) -> bool {
+    fn release(&self, session: i32, key: AdvisoryKey, mode: AdvisoryMode, seen: Sequence) -> bool {
         let mut state = self.state.lock();
         let Some(holders) = state.held.get_mut(&key) else { return false };
-        let own = |holder: &&mut Holder| {
+        let own = |holder: &&mut AdvisoryHolder| {
             holder.session == session && holder.mode == mode && holder.by_session > 0
         };
         let Some(holder) = holders.iter_mut().find(own) else { return false };
@@ -208,11 +217,16 @@ impl AdvisoryLocks {
     }
 
     /// Releases transaction-level acquisitions of a session, one for each entry of `taken`.
-    fn release_of_transaction(&self, session: i32, taken: &[(Key, Mode)], seen: Sequence) {
+    fn release_of_transaction(
+        &self,
+        session: i32,
+        taken: &[(AdvisoryKey, AdvisoryMode)],
+        seen: Sequence,
+    ) {
         let mut state = self.state.lock();
         for (key, mode) in taken {
             let Some(holders) = state.held.get_mut(key) else { continue };
-            let own = |holder: &&mut Holder| {
+            let own = |holder: &&mut AdvisoryHolder| {
                 holder.session == session && holder.mode == *mode && holder.by_transaction > 0
             };
             if let Some(holder) = holders.iter_mut().find(own) {
@@ -222,14 +236,14 @@ impl AdvisoryLocks {
         }
     }
 
-    fn release_all(&self, session: i32, level: Level, seen: Sequence) {
+    fn release_all(&self, session: i32, level: AdvisoryLevel, seen: Sequence) {
         let mut state = self.state.lock();
         let mut keys = Vec::new();
         for (key, holders) in &mut state.held {
             for holder in holders.iter_mut().filter(|holder| holder.session == session) {
                 match level {
-                    Level::Session => holder.by_session = 0,
-                    Level::Transaction => holder.by_transaction = 0,
+                    AdvisoryLevel::Session => holder.by_session = 0,
+                    AdvisoryLevel::Transaction => holder.by_transaction = 0,
                 }
                 keys.push(*key);
             }
@@ -241,9 +255,9 @@ impl AdvisoryLocks {
 
     /// Transfers the transaction-level locks of a session to its transaction, before PREPARE
     /// TRANSACTION.
-    fn give_to(&self, session: i32, transaction: &Transaction) -> Result<()> {
+    fn transfer_to(&self, session: i32, transaction: &Transaction) -> Result<()> {
         let mut state = self.state.lock();
-        let has_both = |holders: &Vec<Holder>| {
+        let has_both = |holders: &Vec<AdvisoryHolder>| {
             let own = || holders.iter().filter(|holder| holder.session == session);
             own().any(|one| one.by_session > 0) && own().any(|one| one.by_transaction > 0)
         };
@@ -254,11 +268,12 @@ impl AdvisoryLocks {
         }
         let mut given = Vec::new();
         for (key, holders) in &mut state.held {
-            let is_given = |holder: &Holder| holder.session == session && holder.by_transaction > 0;
+            let is_given =
+                |holder: &AdvisoryHolder| holder.session == session && holder.by_transaction > 0;
             if !holders.iter().any(is_given) {
                 continue;
             }
-            transaction.take_from_session(stored(session), &key.row());
+            transaction.adopt_session_lock(stored(session), &key.row());
             given.extend(holders.iter().filter(|one| is_given(one)).map(|one| (*key, one.mode)));
             holders.retain(|holder| !is_given(holder));
         }
@@ -275,10 +290,10 @@ impl AdvisoryLocks {
     }
 
     /// Returns all held and requested locks, by key and session.
-    pub fn shown(&self) -> Vec<ShownLock> {
+    pub fn lock_rows(&self) -> Vec<AdvisoryLockRow> {
         let state = self.state.lock();
         let held = state.held.iter().flat_map(|(key, holders)| {
-            let lock = |holder: &Holder| ShownLock {
+            let lock = |holder: &AdvisoryHolder| AdvisoryLockRow {
                 key: *key,
                 session: Some(holder.session),
                 mode: holder.mode,
@@ -286,19 +301,19 @@ impl AdvisoryLocks {
             };
             holders.iter().map(lock)
         });
-        let waiting = state.waiting.iter().map(|(session, (key, mode))| ShownLock {
+        let waiting = state.waiting.iter().map(|(session, (key, mode))| AdvisoryLockRow {
             key: *key,
             session: Some(*session),
             mode: *mode,
             granted: false,
         });
-        let prepared = state.prepared.values().flatten().map(|(key, mode)| ShownLock {
+        let prepared = state.prepared.values().flatten().map(|(key, mode)| AdvisoryLockRow {
             key: *key,
             session: None,
             mode: *mode,
             granted: true,
         });
-        let mut shown: Vec<ShownLock> = held.chain(waiting).chain(prepared).collect();
+        let mut shown: Vec<AdvisoryLockRow> = held.chain(waiting).chain(prepared).collect();
         shown.sort_by_key(|lock| (lock.key, lock.session, lock.granted));
         shown
     }
@@ -311,7 +326,7 @@ pub struct SessionLocks {
     /// True if the session ever acquired a lock; if not, releases are skipped.
     used: AtomicBool,
     /// Transaction-level acquisitions in order, one entry per acquisition.
-    of_transaction: Mutex<Vec<(Key, Mode)>>,
+    of_transaction: Mutex<Vec<(AdvisoryKey, AdvisoryMode)>>,
 }
 
 impl SessionLocks {
@@ -323,7 +338,7 @@ impl SessionLocks {
 
     /// Links a transaction to the session for deadlock detection: who waits for a lock of one of
     /// them waits for the other, too.
-    pub fn join(&self, transaction: &Transaction) {
+    pub fn link_transaction(&self, transaction: &Transaction) {
         if self.used.load(Ordering::Relaxed) {
             transaction.join_session(stored(self.session));
         }
@@ -334,7 +349,11 @@ impl SessionLocks {
     /// # Errors
     ///
     /// None at present.
-    pub fn try_acquire(&self, transaction: &Transaction, lock: (Key, Mode, Level)) -> Result<bool> {
+    pub fn try_acquire(
+        &self,
+        transaction: &Transaction,
+        lock: (AdvisoryKey, AdvisoryMode, AdvisoryLevel),
+    ) -> Result<bool> {
         let (wait, cancelled) = (LockWait::Skip, &AtomicBool::new(false));
         let timeouts = (None, Duration::ZERO);
         let (lock_timeout, deadlock_timeout) = timeouts;
@@ -352,7 +371,7 @@ impl SessionLocks {
     pub fn acquire(
         &self,
         transaction: &Transaction,
-        lock: (Key, Mode, Level),
+        lock: (AdvisoryKey, AdvisoryMode, AdvisoryLevel),
         wait: AdvisoryWait<'_>,
     ) -> Result<()> {
         let AdvisoryWait { lock_timeout, deadlock_timeout, cancelled } = wait;
@@ -364,16 +383,16 @@ impl SessionLocks {
     fn take(
         &self,
         transaction: &Transaction,
-        lock: (Key, Mode, Level),
+        lock: (AdvisoryKey, AdvisoryMode, AdvisoryLevel),
         wait: SessionWait<'_>,
     ) -> Result<bool> {
         self.used.store(true, Ordering::Relaxed);
-        self.join(transaction);
+        self.link_transaction(transaction);
         let seen = self.locks.acquire(self.session, lock, wait)?;
         if let Some(seen) = seen {
-            transaction.raise_floor(seen);
+            transaction.require_commit(seen);
             let (key, mode, level) = lock;
-            if level == Level::Transaction {
+            if level == AdvisoryLevel::Transaction {
                 self.of_transaction.lock().push((key, mode));
             }
         }
@@ -381,7 +400,7 @@ impl SessionLocks {
     }
 
     /// Returns the number of transaction-level acquisitions, as a position for `release_after`.
-    pub fn place(&self) -> usize {
+    pub fn acquisition_count(&self) -> usize {
         self.of_transaction.lock().len()
     }
 
@@ -405,7 +424,7 @@ impl SessionLocks {
     /// 0A000 if the session holds one of them at session level, too.
     pub fn give_to(&self, transaction: &Transaction) -> Result<()> {
         if self.used.load(Ordering::Relaxed) {
-            self.locks.give_to(self.session, transaction)?;
+            self.locks.transfer_to(self.session, transaction)?;
             self.of_transaction.lock().clear();
         }
         Ok(())
@@ -413,15 +432,15 @@ impl SessionLocks {
 
     /// Releases one session-level acquisition; returns whether there was one. The session has
     /// seen the commits up to `seen`.
-    pub fn release(&self, key: Key, mode: Mode, seen: Sequence) -> bool {
+    pub fn release(&self, key: AdvisoryKey, mode: AdvisoryMode, seen: Sequence) -> bool {
         self.locks.release(self.session, key, mode, seen)
     }
 
     /// Releases all locks of the session at one level. The session has seen or made the commits
     /// up to `seen`.
-    pub fn release_all(&self, level: Level, seen: Sequence) {
+    pub fn release_all(&self, level: AdvisoryLevel, seen: Sequence) {
         if self.used.load(Ordering::Relaxed) {
-            if level == Level::Transaction {
+            if level == AdvisoryLevel::Transaction {
                 self.of_transaction.lock().clear();
             }
             self.locks.release_all(self.session, level, seen);
@@ -431,8 +450,8 @@ impl SessionLocks {
 
 impl Drop for SessionLocks {
     fn drop(&mut self) {
-        self.release_all(Level::Transaction, Sequence(0));
-        self.release_all(Level::Session, Sequence(0));
+        self.release_all(AdvisoryLevel::Transaction, Sequence(0));
+        self.release_all(AdvisoryLevel::Session, Sequence(0));
     }
 }
 
@@ -480,16 +499,16 @@ mod tests {
     }
 
     impl World {
-        fn tries(&self, at: usize, mode: Mode, level: Level) -> bool {
+        fn tries(&self, at: usize, mode: AdvisoryMode, level: AdvisoryLevel) -> bool {
             self.sessions[at].try_acquire(&self.transactions[at], (KEY, mode, level)).unwrap()
         }
 
-        fn waits(&self, at: usize, key: Key, wait: AdvisoryWait<'_>) -> Result<()> {
-            let lock = (key, Mode::Exclusive, Level::Session);
+        fn waits(&self, at: usize, key: AdvisoryKey, wait: AdvisoryWait<'_>) -> Result<()> {
+            let lock = (key, AdvisoryMode::Exclusive, AdvisoryLevel::Session);
             self.sessions[at].acquire(&self.transactions[at], lock, wait)
         }
 
-        fn release(&self, at: usize, mode: Mode) -> bool {
+        fn release(&self, at: usize, mode: AdvisoryMode) -> bool {
             self.sessions[at].release(KEY, mode, Sequence(0))
         }
 
@@ -500,8 +519,8 @@ mod tests {
         }
     }
 
-    const KEY: Key = Key::One(7);
-    const SESSION: Level = Level::Session;
+    const KEY: AdvisoryKey = AdvisoryKey::One(7);
+    const SESSION: AdvisoryLevel = AdvisoryLevel::Session;
     static NEVER: AtomicBool = AtomicBool::new(false);
     const LONG: AdvisoryWait<'static> = AdvisoryWait {
         lock_timeout: None,
@@ -512,46 +531,48 @@ mod tests {
     #[test]
     fn a_lock_is_given_back_as_often_as_it_was_taken() {
         let world = world();
-        assert!(world.tries(0, Mode::Exclusive, SESSION));
-        assert!(world.tries(0, Mode::Exclusive, SESSION));
-        assert!(!world.tries(1, Mode::Shared, SESSION));
-        assert!(world.release(0, Mode::Exclusive));
-        assert!(!world.tries(1, Mode::Exclusive, SESSION));
-        assert!(world.release(0, Mode::Exclusive) && !world.release(0, Mode::Exclusive));
-        assert!(world.tries(1, Mode::Exclusive, SESSION));
-        let other = (Key::Two(0, 7), Mode::Exclusive, SESSION);
+        assert!(world.tries(0, AdvisoryMode::Exclusive, SESSION));
+        assert!(world.tries(0, AdvisoryMode::Exclusive, SESSION));
+        assert!(!world.tries(1, AdvisoryMode::Shared, SESSION));
+        assert!(world.release(0, AdvisoryMode::Exclusive));
+        assert!(!world.tries(1, AdvisoryMode::Exclusive, SESSION));
+        assert!(
+            world.release(0, AdvisoryMode::Exclusive) && !world.release(0, AdvisoryMode::Exclusive)
+        );
+        assert!(world.tries(1, AdvisoryMode::Exclusive, SESSION));
+        let other = (AdvisoryKey::Two(0, 7), AdvisoryMode::Exclusive, SESSION);
         assert!(world.sessions[0].try_acquire(&world.transactions[0], other).unwrap());
     }
 
     #[test]
     fn shared_locks_meet_and_transactions_end() {
         let world = world();
-        assert!(world.tries(0, Mode::Shared, Level::Transaction));
-        assert!(world.tries(1, Mode::Shared, SESSION));
-        assert!(!world.tries(0, Mode::Exclusive, SESSION));
-        assert_eq!(world.locks.shown().len(), 2);
+        assert!(world.tries(0, AdvisoryMode::Shared, AdvisoryLevel::Transaction));
+        assert!(world.tries(1, AdvisoryMode::Shared, SESSION));
+        assert!(!world.tries(0, AdvisoryMode::Exclusive, SESSION));
+        assert_eq!(world.locks.lock_rows().len(), 2);
         // A transaction-level lock cannot be released by the session.
-        assert!(!world.release(0, Mode::Shared));
-        world.sessions[0].release_all(Level::Transaction, Sequence(0));
-        assert!(world.tries(1, Mode::Exclusive, SESSION));
+        assert!(!world.release(0, AdvisoryMode::Shared));
+        world.sessions[0].release_all(AdvisoryLevel::Transaction, Sequence(0));
+        assert!(world.tries(1, AdvisoryMode::Exclusive, SESSION));
         // The lock remains held in the weaker mode.
-        assert!(world.release(1, Mode::Exclusive));
-        assert!(world.tries(0, Mode::Shared, SESSION));
-        assert!(!world.tries(0, Mode::Exclusive, SESSION));
+        assert!(world.release(1, AdvisoryMode::Exclusive));
+        assert!(world.tries(0, AdvisoryMode::Shared, SESSION));
+        assert!(!world.tries(0, AdvisoryMode::Exclusive, SESSION));
         let World { locks, sessions, .. } = world;
         drop(sessions);
-        assert!(locks.shown().is_empty());
+        assert!(locks.lock_rows().is_empty());
     }
 
     #[test]
     fn a_grant_raises_what_the_session_is_to_see() {
         let world = world();
-        assert!(world.tries(0, Mode::Shared, SESSION));
-        assert!(world.sessions[0].release(KEY, Mode::Shared, Sequence(5)));
-        assert!(world.tries(1, Mode::Shared, SESSION));
-        assert_eq!(world.transactions[1].floor(), Sequence(0));
-        assert!(world.tries(1, Mode::Exclusive, SESSION));
-        assert_eq!(world.transactions[1].floor(), Sequence(5));
+        assert!(world.tries(0, AdvisoryMode::Shared, SESSION));
+        assert!(world.sessions[0].release(KEY, AdvisoryMode::Shared, Sequence(5)));
+        assert!(world.tries(1, AdvisoryMode::Shared, SESSION));
+        assert_eq!(world.transactions[1].required_commit(), Sequence(0));
+        assert!(world.tries(1, AdvisoryMode::Exclusive, SESSION));
+        assert_eq!(world.transactions[1].required_commit(), Sequence(5));
     }
 
     #[test]
@@ -565,26 +586,30 @@ mod tests {
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| world.waits(1, KEY, LONG));
             world.until_waiting();
-            assert!(world.release(0, Mode::Exclusive));
+            assert!(world.release(0, AdvisoryMode::Exclusive));
             waiter.join().unwrap().unwrap();
         });
-        assert!(!world.tries(0, Mode::Shared, SESSION));
+        assert!(!world.tries(0, AdvisoryMode::Shared, SESSION));
     }
 
     #[test]
     fn a_circle_is_noticed() {
         let world = world();
-        world.waits(0, Key::One(1), LONG).unwrap();
-        world.waits(1, Key::One(2), LONG).unwrap();
+        world.waits(0, AdvisoryKey::One(1), LONG).unwrap();
+        world.waits(1, AdvisoryKey::One(2), LONG).unwrap();
         std::thread::scope(|scope| {
             // Either session may detect the deadlock; it then releases the lock that the other
             // waits for.
             let wait = |session: usize, wanted: i64, held: i64| {
-                let waited = world.waits(session, Key::One(wanted), LONG);
+                let waited = world.waits(session, AdvisoryKey::One(wanted), LONG);
                 if let Err(error) = &waited {
                     assert_eq!(error.sqlstate, "40P01");
-                    let held = Key::One(held);
-                    assert!(world.sessions[session].release(held, Mode::Exclusive, Sequence(0)));
+                    let held = AdvisoryKey::One(held);
+                    assert!(world.sessions[session].release(
+                        held,
+                        AdvisoryMode::Exclusive,
+                        Sequence(0)
+                    ));
                 }
                 waited.is_err()
             };
@@ -610,7 +635,7 @@ mod tests {
             let waiter = scope.spawn(|| {
                 let locked = row(first);
                 if locked.is_err() {
-                    assert!(world.sessions[0].release(KEY, Mode::Exclusive, Sequence(0)));
+                    assert!(world.sessions[0].release(KEY, AdvisoryMode::Exclusive, Sequence(0)));
                 }
                 locked.is_err()
             });

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use types::Batch;
 use types::expr::Expr;
 
-use crate::catalog::later::Later;
-use crate::catalog::statistics::{ColumnStatistics, TableStatistics, form};
+use crate::catalog::record_extension::Extended;
+use crate::catalog::statistics::{ColumnStatistics, TableStatistics, key_form};
 use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 use crate::exec::{self, Context};
-use crate::logical::{Bound, Logical, Query, TableScan};
+use crate::logical::{BoundPlan, Logical, Query, TableScan};
 use crate::planner;
 use crate::planner::statistics::NoStatistics;
 
@@ -33,7 +33,7 @@ const VALUE_BYTES_MAX: usize = 256;
 ///
 /// Errors of the scan, for example a cancellation.
 pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<TableStatistics> {
-    let mut sample = Sample::new(table);
+    let mut sample = RowSample::new(table);
     let scan = TableScan {
         table: Arc::clone(table),
         alias: table.name.clone(),
@@ -41,10 +41,10 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
         as_of: None,
         lock: None,
         index_hint: Some(Vec::new()),
-        known: None,
+        statistics: None,
     };
     let query = Query { plan: Logical::Scan(scan), columns: Vec::new() };
-    let plan = Arc::new(planner::plan(&Bound::Query(query), &NoStatistics)?);
+    let plan = Arc::new(planner::plan(&BoundPlan::Query(query), &NoStatistics)?);
     let eval = context.eval.clone();
     let mut indexes = partial_indexes(table, &sample.columns);
     let mut rows = exec::open(&plan, context)?;
@@ -54,7 +54,7 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
         }
         sample.add(&batch);
     }
-    let partial_indexes = Later(indexes.into_iter().map(|(_, counted)| counted).collect());
+    let partial_indexes = Extended(indexes.into_iter().map(|(_, counted)| counted).collect());
     let rows = sample.row_count;
     let columns = sample.columns.into_iter().map(|column| column.statistics(rows)).collect();
     Ok(TableStatistics { rows, estimate, columns, partial_indexes })
@@ -75,7 +75,7 @@ fn partial_indexes(table: &Table, columns: &[SampledColumn]) -> Vec<(Expr, (u32,
 }
 
 /// Reservoir sample of a table.
-struct Sample {
+struct RowSample {
     row_count: u64,
     kept: usize,
     random: u64,
@@ -93,8 +93,8 @@ struct SampledColumn {
     present: Vec<bool>,
 }
 
-impl Sample {
-    fn new(table: &Table) -> Sample {
+impl RowSample {
+    fn new(table: &Table) -> RowSample {
         let shown = table.columns.iter().enumerate().filter(|(_, column)| !column.is_hidden());
         let columns = shown.map(|(position, column)| SampledColumn {
             position,
@@ -105,7 +105,7 @@ impl Sample {
         });
         // The seed is fixed: the same table gives the same sample.
         let random = u64::from(table.id.0);
-        Sample { row_count: 0, kept: 0, random, columns: columns.collect() }
+        RowSample { row_count: 0, kept: 0, random, columns: columns.collect() }
     }
 
     /// Returns the next pseudo-random number: Steele, Lea and Flood's SplitMix64.
@@ -137,7 +137,7 @@ impl Sample {
 
 impl SampledColumn {
     fn put(&mut self, place: usize, value: &types::Datum) {
-        let form = form(value, self.data_type, self.data_type);
+        let form = key_form(value, self.data_type, self.data_type);
         let form = form.filter(|form| form.len() <= VALUE_BYTES_MAX);
         if place == self.values.len() {
             self.values.push(form);

@@ -18,12 +18,12 @@ use types::vector::VectorData;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
-use crate::spill::{HeapPlace, Spill, SpillHeap};
+use crate::spill::{HeapPlace, SpillHeap, StatementSpill};
 
 /// Memory limit of a buffer, and its spill area.
-pub struct Room {
+pub struct BufferLimit {
     /// Spill area for the batches beyond the limit.
-    pub spill: Arc<Spill>,
+    pub spill: Arc<StatementSpill>,
     /// Limit of the batches in memory, in bytes.
     pub bytes: usize,
 }
@@ -92,7 +92,7 @@ impl BatchBuffer {
     /// # Errors
     ///
     /// I/O errors; `53400` past `temp_file_limit`.
-    pub fn push(&mut self, batch: Batch, room: &Room) -> Result<()> {
+    pub fn push(&mut self, batch: Batch, room: &BufferLimit) -> Result<()> {
         let bytes = byte_count(&batch);
         let types = match self.bytes + bytes <= room.bytes {
             true => None,
@@ -150,7 +150,7 @@ impl BatchBuffer {
     }
 
     /// Truncates batches to their first `column_count` columns when they are read.
-    pub fn show(&mut self, column_count: usize) {
+    pub fn truncate_columns(&mut self, column_count: usize) {
         self.shown = Some(column_count);
     }
 
@@ -251,7 +251,7 @@ mod tests {
         for (known, bytes) in [(true, 0), (false, 0), (false, 20_000), (true, usize::MAX)] {
             let types = [DataType::Int8, DataType::Text];
             let mut buffer = BatchBuffer::new(Arc::from(&types[..if known { 2 } else { 0 }]));
-            let room = Room { spill: Arc::clone(&spill), bytes };
+            let room = BufferLimit { spill: Arc::clone(&spill), bytes };
             for (number, batch) in batches.iter().enumerate() {
                 buffer.push(batch.clone(), &room).unwrap();
                 let earlier = number / 2;

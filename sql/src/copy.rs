@@ -18,8 +18,8 @@ use crate::catalog::Catalog;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
+use crate::exec::constraint_queue::ConstraintQueue;
 use crate::exec::insert::RowSink;
-use crate::exec::watch::Watch;
 use crate::rows::Completion;
 
 /// The format of COPY data; the wire layer splits it into fields.
@@ -44,12 +44,12 @@ pub struct CopyFormat {
     /// Number of columns of the data.
     pub column_count: usize,
     /// Options FORCE_QUOTE, FORCE_NOT_NULL, FORCE_NULL and HEADER MATCH.
-    pub forced: Forced,
+    pub forced: ColumnOptions,
 }
 
 /// COPY options for single columns. Lists are as long as the row, or empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Forced {
+pub struct ColumnOptions {
     /// FORCE_QUOTE: values are always quoted.
     pub quote: Vec<bool>,
     /// FORCE_NOT_NULL: the null string is text.
@@ -60,8 +60,8 @@ pub struct Forced {
     pub header: Option<Vec<String>>,
 }
 
-impl Forced {
-    fn read(options: &ast::CopyOptions, names: &[&str], out: bool) -> Result<Forced> {
+impl ColumnOptions {
+    fn read(options: &ast::CopyOptions, names: &[&str], out: bool) -> Result<ColumnOptions> {
         let csv = options.format == ast::CopyFormat::Csv;
         let all = [
             ("quote", "FORCE_QUOTE", &options.force_quote, true),
@@ -104,7 +104,7 @@ impl Forced {
         let header = (options.header == ast::CopyHeader::Match)
             .then(|| names.iter().map(|name| (*name).to_owned()).collect());
         let [quote, not_null, null] = lists;
-        Ok(Forced { quote, not_null, null, header })
+        Ok(ColumnOptions { quote, not_null, null, header })
     }
 }
 
@@ -163,7 +163,7 @@ impl CopyFormat {
             quote,
             escape: byte("escape", &options.escape, quote)?,
             column_count: names.len(),
-            forced: Forced::read(options, names, direction == ast::CopyDirection::ToStdout)?,
+            forced: ColumnOptions::read(options, names, direction == ast::CopyDirection::ToStdout)?,
         };
         if !csv && matches!(format.delimiter, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9') {
             let delimiter = char::from(format.delimiter);
@@ -184,7 +184,7 @@ impl CopyFormat {
 
 /// Reads the option ENCODING.
 fn read_encoding(name: &str) -> Result<&'static Encoding> {
-    let encoding = Encoding::named(name).ok_or_else(|| {
+    let encoding = Encoding::by_name(name).ok_or_else(|| {
         let message = "argument to option \"encoding\" must be a valid encoding name";
         Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
     })?;
@@ -268,7 +268,7 @@ impl CopyIn {
         let mut row = vec![Datum::Null; table.columns.len()];
         let mut volatile = Vec::new();
         for (position, column) in table.columns.iter().enumerate() {
-            if let Some(default) = column.absent()
+            if let Some(default) = column.default_expression()
                 && !columns.contains(&position)
             {
                 // A default that is not immutable is evaluated for each row.
@@ -278,7 +278,8 @@ impl CopyIn {
                 }
             }
         }
-        let mut computed = volatile.iter().filter_map(|&column| table.columns[column].absent());
+        let mut computed =
+            volatile.iter().filter_map(|&column| table.columns[column].default_expression());
         let row_by_row = computed.any(|default| default.calls_volatile_routines())
             || filter.as_ref().is_some_and(Expr::calls_volatile_routines);
         Ok(CopyIn {
@@ -385,7 +386,7 @@ impl CopyIn {
     /// Evaluates the remaining defaults and the WHERE condition, and stages the row.
     fn end_row(&mut self, line: u64) -> Result<()> {
         for column in &self.volatile {
-            if let Some(default) = self.table.columns[*column].absent() {
+            if let Some(default) = self.table.columns[*column].default_expression() {
                 self.row[*column] = default.eval_row(&[], &self.context)?;
             }
         }
@@ -423,7 +424,7 @@ impl CopyIn {
     }
 
     /// Returns the constraint queue of the rows' foreign keys.
-    pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
+    pub(crate) fn watch(&self) -> Option<Arc<ConstraintQueue>> {
         self.sink.watch()
     }
 

@@ -16,55 +16,59 @@ use store::{
     Transaction,
 };
 
-use crate::activity::Sessions;
+use crate::activity::SessionRegistry;
 use crate::advisory::AdvisoryLocks;
-use crate::assemble::{self, Texts};
-use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
-use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
+use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
-use crate::catalog::later::decode_composite;
-use crate::catalog::mended;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
-    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, MADE_KEY,
+    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, INITIALIZED_KEY,
     ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode, encode,
 };
+use crate::catalog::record_extension::decode_composite;
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::standard_function;
 use crate::catalog::statistics::{
     STATISTICS_PREFIX, TableStatistics, decode_statistics, table_of_key,
 };
+use crate::catalog::stored_text_migration;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::new_relations::{NewRelations, NewerRelations};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
 use crate::quotas::Quotas;
+use crate::relation_assembly::{self, TextBinding};
+use crate::relation_visibility::{InvisibleRelations, RelationVisibility};
 use crate::row_ids::RowIds;
 use crate::sequences::SequenceStates;
 use crate::spill::SpillArea;
+use crate::table_coprocessors::{AttachedCoprocessor, CoprocessorRegistry};
 use crate::timer::Timer;
 
 /// Coprocessors of each table that has any.
 #[derive(Debug, Clone, Default)]
-struct AttachedByTable {
-    by_table: AHashMap<TableId, Arc<Vec<Attached>>>,
+struct CoprocessorsByTable {
+    by_table: AHashMap<TableId, Arc<Vec<AttachedCoprocessor>>>,
     /// Tables that only a coprocessor may write to. Each writing statement checks it.
     kept: AHashSet<TableId>,
 }
 
-impl AttachedByTable {
+impl CoprocessorsByTable {
     /// Returns a copy in which the coprocessors of one table are replaced.
-    fn with(&self, table: TableId, attached: Option<&Arc<Vec<Attached>>>) -> AttachedByTable {
+    fn with(
+        &self,
+        table: TableId,
+        attached: Option<&Arc<Vec<AttachedCoprocessor>>>,
+    ) -> CoprocessorsByTable {
         let mut by_table = self.by_table.clone();
         match attached.filter(|attached| !attached.is_empty()) {
             Some(attached) => by_table.insert(table, Arc::clone(attached)),
@@ -73,7 +77,7 @@ impl AttachedByTable {
         let all = by_table.values().flat_map(|attached| attached.iter());
         let exclusive = all.filter(|attached| attached.is_exclusive);
         let kept = exclusive.flat_map(|attached| attached.writes.iter().copied()).collect();
-        AttachedByTable { by_table, kept }
+        CoprocessorsByTable { by_table, kept }
     }
 }
 
@@ -81,11 +85,11 @@ impl AttachedByTable {
 pub struct Engine {
     store: Arc<Store>,
     catalog: ArcSwap<Catalog>,
-    pub(crate) coprocessors: Coprocessors,
+    pub(crate) coprocessors: CoprocessorRegistry,
     /// Coprocessors in the present observer chains, including changes of open transactions.
-    attached: ArcSwap<AttachedByTable>,
+    attached: ArcSwap<CoprocessorsByTable>,
     /// Recently created indexes, and tables with recently rewritten rows.
-    new_relations: NewRelations,
+    new_relations: RelationVisibility,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
     /// Request quotas in force.
@@ -101,7 +105,7 @@ pub struct Engine {
     /// Advisory locks.
     pub(crate) advisory: Arc<AdvisoryLocks>,
     /// Registry of the open sessions.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionRegistry,
     /// Timer thread for statement timeouts.
     pub(crate) timer: Timer,
     /// Store tables to be dropped, each list with the first commit whose readers do not use them.
@@ -117,7 +121,7 @@ pub struct Engine {
 impl Engine {
     /// Loads the catalog of a store and removes what a crashed DDL statement left behind. No
     /// coprocessors are attached yet.
-    pub(crate) fn load(store: Arc<Store>, coprocessors: Coprocessors) -> Result<Engine> {
+    pub(crate) fn load(store: Arc<Store>, coprocessors: CoprocessorRegistry) -> Result<Engine> {
         if !store.tables().iter().any(|table| table.id == CATALOG_TABLE) {
             store.create_table(catalog_descriptor())?;
         }
@@ -133,7 +137,7 @@ impl Engine {
         let engine = Engine {
             opened_micros: store.now_micros(),
             advisory: Arc::new(AdvisoryLocks::new(Arc::clone(&store))),
-            sessions: Sessions::default(),
+            sessions: SessionRegistry::default(),
             store,
             object_ids,
             row_ids,
@@ -143,7 +147,7 @@ impl Engine {
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
-            new_relations: NewRelations::default(),
+            new_relations: RelationVisibility::default(),
             publishing: Mutex::new(()),
             quotas: Quotas::default(),
             timer: Timer::default(),
@@ -191,9 +195,9 @@ impl Engine {
     /// # Errors
     ///
     /// Errors of the store.
-    pub fn give_back(&self) -> Result<()> {
-        self.object_ids.give_back()?;
-        self.sequences.give_back()
+    pub fn return_reserved(&self) -> Result<()> {
+        self.object_ids.return_reserved()?;
+        self.sequences.return_reserved()
     }
 
     /// Returns the catalog of the last committed DDL.
@@ -202,7 +206,7 @@ impl Engine {
     }
 
     /// Returns the indexes and tables that a snapshot cannot see, if there may be any.
-    pub(crate) fn relations_newer_than(&self, snapshot: Sequence) -> Option<NewerRelations> {
+    pub(crate) fn relations_newer_than(&self, snapshot: Sequence) -> Option<InvisibleRelations> {
         self.new_relations.newer_than(snapshot)
     }
 
@@ -212,7 +216,7 @@ impl Engine {
         debug_assert_eq!(catalog.check(), Ok(()), "a catalog that is published");
         let since = commit.max(self.store.status().visible);
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
-        self.new_relations.note((&self.catalog(), &catalog), since, oldest);
+        self.new_relations.record((&self.catalog(), &catalog), since, oldest);
         if let Err(error) = self.quotas.apply(&self.store, &catalog) {
             tracing::error!(%error, "could not set the quotas of tables");
         }
@@ -221,7 +225,7 @@ impl Engine {
 
     /// Drops store tables that a transaction has dropped or truncated, as soon as no snapshot
     /// from before its commit is open. The caller has published its catalog.
-    pub(crate) fn drop_when_unseen(&self, tables: Vec<TableId>, transaction: &Transaction) {
+    pub(crate) fn drop_when_unreferenced(&self, tables: Vec<TableId>, transaction: &Transaction) {
         if !tables.is_empty() {
             let visible = self.store.status().visible;
             self.unseen.lock().push((visible, tables));
@@ -230,7 +234,7 @@ impl Engine {
         self.drop_unseen(Some(transaction.id()));
     }
 
-    /// Drops the store tables that [`Engine::drop_when_unseen`] deferred and that no snapshot
+    /// Drops the store tables that [`Engine::drop_when_unreferenced`] deferred and that no snapshot
     /// needs any more. The snapshot of the transaction `own` does not count: it reads no more.
     pub(crate) fn drop_unseen(&self, own: Option<u64>) {
         if !self.has_unseen.load(Ordering::Acquire) {
@@ -256,7 +260,7 @@ impl Engine {
     pub(crate) fn drop_tables(&self, tables: &[TableId]) {
         for table in tables {
             self.forget_attached(*table);
-            if let Err(error) = self.row_ids.forget(*table) {
+            if let Err(error) = self.row_ids.remove(*table) {
                 let table = table.0;
                 tracing::warn!(table, %error, "could not forget the row numbers of a table");
             }
@@ -275,7 +279,7 @@ impl Engine {
         self.store.keep_logged(table.id, !table.indexes.is_empty())?;
         for index in &table.indexes {
             self.store.keep_logged(index.spec.store_table, true)?;
-            let required = index.spec.families.required();
+            let required = index.spec.families.required_family_ids();
             self.store.require_families(index.spec.store_table, required)?;
         }
         let attached = Arc::new(attached);
@@ -284,7 +288,7 @@ impl Engine {
     }
 
     /// Returns the coprocessors of a table, if it has any.
-    pub fn attached(&self, table: TableId) -> Option<Arc<Vec<Attached>>> {
+    pub fn attached(&self, table: TableId) -> Option<Arc<Vec<AttachedCoprocessor>>> {
         self.attached.load().by_table.get(&table).cloned()
     }
 
@@ -297,7 +301,7 @@ impl Engine {
 
     /// Returns the coprocessors that write to a table, each with the table that it is attached
     /// to.
-    pub(crate) fn writers_to(&self, target: TableId) -> Vec<(TableId, Attached)> {
+    pub(crate) fn writers_to(&self, target: TableId) -> Vec<(TableId, AttachedCoprocessor)> {
         let known = self.attached.load();
         let all = known.by_table.iter();
         let all = all.flat_map(|(table, attached)| attached.iter().map(|one| (*table, one)));
@@ -307,7 +311,10 @@ impl Engine {
 
     /// Returns the coprocessor that has exclusive write access to a table, with the table that it
     /// is attached to.
-    pub(crate) fn keeper_of(&self, target: TableId) -> Option<(TableId, Attached)> {
+    pub(crate) fn exclusive_writer_of(
+        &self,
+        target: TableId,
+    ) -> Option<(TableId, AttachedCoprocessor)> {
         if !self.attached.load().kept.contains(&target) {
             return None;
         }
@@ -354,11 +361,11 @@ fn create_public(store: &Arc<Store>) -> Result<()> {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
     let mut batch = CellBatch::new();
-    if transaction.get(CATALOG_TABLE, &Get::new(MADE_KEY), &mut batch)? {
+    if transaction.get(CATALOG_TABLE, &Get::new(INITIALIZED_KEY), &mut batch)? {
         return Ok(());
     }
     let public = SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned() };
-    let rows = [(schema_key(PUBLIC_OID), encode(&public)), (MADE_KEY.to_vec(), Vec::new())];
+    let rows = [(schema_key(PUBLIC_OID), encode(&public)), (INITIALIZED_KEY.to_vec(), Vec::new())];
     let rows = rows.map(|(key, value)| Mutation::new(key).put(0, Vec::new(), value));
     transaction.mutate(CATALOG_TABLE, rows.to_vec())?;
     transaction.commit()?.durable.wait()?;
@@ -390,11 +397,15 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
             Ok(())
         })
     };
-    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(mended::domain(bytes)?)))?;
+    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(stored_text_migration::domain(bytes)?)))?;
     read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode_composite(bytes)?)))?;
-    read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(mended::function(bytes)?)))?;
-    read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(mended::table(bytes)?))))?;
-    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(mended::view(bytes)?)))?;
+    read(FUNCTIONS_PREFIX, |bytes| {
+        Ok(Definition::Function(stored_text_migration::function(bytes)?))
+    })?;
+    read(TABLES_PREFIX, |bytes| {
+        Ok(Definition::Table(Box::new(stored_text_migration::table(bytes)?)))
+    })?;
+    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(stored_text_migration::view(bytes)?)))?;
     catalog = with_definitions(catalog, definitions, &coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);
@@ -402,7 +413,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     read_rows(store, COMMENTS_PREFIX, |subject, bytes| {
         let text: String = decode(bytes)?;
-        catalog = catalog.with_comment(Subject::of_key(subject)?, Some(&text));
+        catalog = catalog.with_comment(CommentSubjectKey::of_key(subject)?, Some(&text));
         Ok(())
     })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {
@@ -484,10 +495,10 @@ fn with_definition(
     coprocessors: &AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
     fail_late: bool,
 ) -> Result<Catalog> {
-    let texts = Texts { catalog, fail_late };
+    let texts = TextBinding { catalog, fail_late };
     Ok(match definition {
         Definition::Domain(record) => {
-            let domain = assemble::domain_of(texts, record.clone())?;
+            let domain = relation_assembly::domain_of(texts, record.clone())?;
             catalog.with_type(UserType::Domain(domain.into()))
         }
         Definition::Composite(record) => {
@@ -499,7 +510,7 @@ fn with_definition(
         }
         Definition::Table(record) => {
             let attached = coprocessors.get(record.oid.to_be_bytes().as_slice()).cloned();
-            let table = assemble::table_of(texts, record, attached.unwrap_or_default())?;
+            let table = relation_assembly::table_of(texts, record, attached.unwrap_or_default())?;
             catalog.with_stored(table, record.as_ref().clone())
         }
         Definition::View(record) => catalog.with_view(View::of_record(record.clone(), catalog)?),
@@ -552,7 +563,7 @@ fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Re
     })?;
     for table in numbered {
         if catalog.table_stored(table).is_none() {
-            row_ids.forget(table)?;
+            row_ids.remove(table)?;
         }
     }
     for descriptor in store.tables() {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use types::SqlType;
-use types::error::Mention;
+use types::error::TypeMention;
 
 use crate::parser::ParseError;
 
@@ -53,7 +53,7 @@ pub struct Error {
     /// Schema and name of the affected domain, or none.
     pub data_type: Option<Box<(String, String)>>,
     /// User-defined types that the message names.
-    pub mentions: Vec<Mention>,
+    pub mentions: Vec<TypeMention>,
     /// Source location, if drivers depend on it.
     pub raised_at: Option<&'static SourceLocation>,
     /// Statement of a procedural body that has the error, and the position in it, in characters
@@ -273,16 +273,16 @@ impl Error {
     /// Records that the message names a type by its [`sql_name`](types::DataType::sql_name),
     /// after the mentions recorded before.
     #[must_use]
-    pub fn naming(mut self, sql_type: impl Into<SqlType>) -> Error {
+    pub fn with_type_mention(mut self, sql_type: impl Into<SqlType>) -> Error {
         let base = sql_type.into().base;
-        let found = Mention::find(&self.message, &self.mentions, base.oid(), base.sql_name());
+        let found = TypeMention::find(&self.message, &self.mentions, base.oid(), base.sql_name());
         self.mentions.extend(found);
         self
     }
 
     /// Replaces the names of user-defined types in the message. `name_of` an OID returns the name
     /// that a session displays: qualified if its search path does not find the type.
-    pub fn name_types(&mut self, name_of: impl Fn(u32) -> Option<String>) {
+    pub fn replace_type_names(&mut self, name_of: impl Fn(u32) -> Option<String>) {
         // From the end, so that earlier positions remain valid.
         for mention in std::mem::take(&mut self.mentions).into_iter().rev() {
             if let Some(name) = name_of(mention.oid)
@@ -299,7 +299,7 @@ impl Error {
             Cow::Borrowed(code) => (code, None),
             Cow::Owned(code) => (sqlstate::INTERNAL_ERROR, Some(code)),
         };
-        let subject = types::error::Subject {
+        let subject = types::error::ErrorFields {
             data_type: self.data_type.map(|domain| *domain),
             constraint: self.constraint,
             schema: self.schema,
@@ -433,7 +433,9 @@ impl From<store::Error> for Error {
                 Error::new(sqlstate::DISK_FULL, message)
             }
             Store::Io { .. } => Error::new(sqlstate::IO_ERROR, message),
-            Store::LogFailed { failure, is_open } => log_failed(message, failure.is_full, is_open),
+            Store::LogFailed { failure, outcome_unknown: is_open } => {
+                log_failed(message, failure.is_full, is_open)
+            }
             Store::FlushFailed(failure) => log_failed(message, failure.is_full, false)
                 .with_hint("Mend the cause; memstores are flushed again all the time."),
             Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),

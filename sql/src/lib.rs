@@ -7,6 +7,7 @@
 //!
 //! The modules are listed bottom up; each uses only those above it.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
 
 pub mod ast;
@@ -17,10 +18,10 @@ pub mod catalog;
 pub mod logical;
 pub mod binder;
 pub mod deparse;
-pub mod assemble;
+pub mod relation_assembly;
 pub mod plan;
 pub mod planner;
-mod new_relations;
+mod relation_visibility;
 pub mod object_ids;
 pub mod row_ids;
 pub mod sequences;
@@ -35,7 +36,7 @@ pub mod advisory;
 pub mod activity;
 pub mod rows;
 pub mod session_objects;
-pub mod attach;
+pub mod table_coprocessors;
 pub mod quotas;
 pub mod prepared_transactions;
 pub mod engine;

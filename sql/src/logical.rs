@@ -11,8 +11,8 @@
 mod current_row;
 mod locks;
 mod merge;
-mod steps;
-mod walk;
+mod data_changing_with;
+mod traversal;
 mod window;
 
 use std::sync::Arc;
@@ -26,12 +26,13 @@ use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
 pub use current_row::{CurrentRow, CursorTable};
-pub use locks::{HeldRows, LockRows, LockedTable, RowLock};
+pub use data_changing_with::{NamedStep, Steps};
+pub use locks::{LockRows, LockedTable, LockedTables, RowLock};
 pub use merge::{Merge, MergeAction, MergeClause};
-pub use steps::{NamedStep, Steps};
 pub use types::order::SortKey;
 pub use window::{
-    Exclusion, Frame, FrameBound, FrameUnits, Reach, Window, WindowFunction, WindowKind, sort_keys,
+    Exclusion, Frame, FrameBound, FrameUnits, RangeFrameBound, Window, WindowFunction, WindowKind,
+    sort_keys,
 };
 
 /// An output column of a plan.
@@ -170,7 +171,7 @@ pub struct GroupingSets {
     pub sets: Vec<Vec<usize>>,
     /// Arguments of each GROUPING call, as key positions: its result has a bit set, the first
     /// key's highest, for each key that the group's set does not have.
-    pub groupings: Vec<Vec<usize>>,
+    pub grouping_calls: Vec<Vec<usize>>,
 }
 
 /// Set-returning functions, called for each row of the input: functions in FROM, over one row of
@@ -309,12 +310,12 @@ pub struct TableScan {
     /// `/*+ INDEX(t i) */`: only these indexes may be used; `NO_INDEX`: an empty list.
     pub index_hint: Option<Vec<String>>,
     /// Statistics of ANALYZE, where the planner chooses among access paths by them.
-    pub known: Option<Arc<KnownTable>>,
+    pub statistics: Option<Arc<ScanStatistics>>,
 }
 
 /// Statistics of a table's rows.
 #[derive(Debug, PartialEq)]
-pub struct KnownTable {
+pub struct ScanStatistics {
     /// Number of rows.
     pub rows: f64,
     /// Fraction of them in columnar blocks.
@@ -386,7 +387,7 @@ pub struct Join {
     /// Condition over the left columns followed by the right columns; `true` for a cross join.
     pub on: Expr,
     /// Decisions of the planner.
-    pub choice: JoinChoice,
+    pub choice: JoinDecision,
 }
 
 impl Join {
@@ -398,11 +399,11 @@ impl Join {
 
 /// Decisions and estimates of the planner for a join; the binder leaves them empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct JoinChoice {
+pub struct JoinDecision {
     /// Estimated number of output rows.
     pub rows: Option<f64>,
     /// Estimated number of left rows per output row.
-    pub left_rows_for_each: Option<f64>,
+    pub left_rows_per_row: Option<f64>,
     /// Index look-up join: the right side, a table with conditions, is looked up by key for each
     /// left row. The values of the left row are statement parameters from this index on, one for
     /// each equality of the join in order.
@@ -580,7 +581,7 @@ impl GroupingSets {
 
 /// Bound statement that reads or writes rows.
 #[derive(Debug, Clone)]
-pub enum Bound {
+pub enum BoundPlan {
     /// SELECT, VALUES.
     Query(Query),
     /// INSERT and UPSERT.
@@ -595,16 +596,16 @@ pub enum Bound {
     Steps(Steps),
 }
 
-impl Bound {
+impl BoundPlan {
     /// Returns the columns of the result rows, if the statement returns rows.
     pub fn columns(&self) -> Option<&[OutputColumn]> {
         let returning = match self {
-            Bound::Query(query) => return Some(&query.columns),
-            Bound::Steps(steps) => return steps.last.columns(),
-            Bound::Insert(insert) => &insert.returning,
-            Bound::Update(update) => &update.returning,
-            Bound::Delete(delete) => &delete.returning,
-            Bound::Merge(_) => return None,
+            BoundPlan::Query(query) => return Some(&query.columns),
+            BoundPlan::Steps(steps) => return steps.last.columns(),
+            BoundPlan::Insert(insert) => &insert.returning,
+            BoundPlan::Update(update) => &update.returning,
+            BoundPlan::Delete(delete) => &delete.returning,
+            BoundPlan::Merge(_) => return None,
         };
         returning.as_ref().map(|returning| returning.columns.as_slice())
     }
@@ -642,7 +643,7 @@ pub struct Insert {
     /// Action for an existing row.
     pub on_conflict: OnConflict,
     /// Input row of the conflict action, where it has subqueries.
-    pub conflict_row: Option<Box<GivenRow>>,
+    pub conflict_row: Option<Box<RowAtHand>>,
     /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheck>,
     /// RETURNING.
@@ -651,7 +652,7 @@ pub struct Insert {
 
 impl Insert {
     /// Returns the row-at-hand plans of the statement's parts.
-    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut GivenRow> {
+    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut RowAtHand> {
         let of_checks = self.checks.iter_mut().flat_map(|check| &mut check.row);
         self.conflict_row.iter_mut().chain(of_checks).map(Box::as_mut)
     }
@@ -665,7 +666,7 @@ pub struct ViewCheck {
     /// Condition over the row in table order; with `row`, over the output of that.
     pub predicate: Expr,
     /// Plan for the subqueries of the condition, where it has any; its output is one column.
-    pub row: Option<Box<GivenRow>>,
+    pub row: Option<Box<RowAtHand>>,
 }
 
 /// ON CONFLICT action of an insert.
@@ -695,7 +696,7 @@ pub enum OnConflict {
 /// A row that the executor has at hand, extended by subquery values. For a conflict action with
 /// subqueries it is the existing row, the proposed row, then the values of the subqueries.
 #[derive(Debug, Clone)]
-pub struct GivenRow {
+pub struct RowAtHand {
     /// Parameters that are set from the row at hand.
     pub parameters: Vec<Expr>,
     /// Plan that yields the one row.
@@ -755,7 +756,7 @@ pub struct Update {
 
 impl Update {
     /// Returns the row-at-hand plans of the statement's parts.
-    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut GivenRow> {
+    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut RowAtHand> {
         self.checks.iter_mut().flat_map(|check| &mut check.row).map(Box::as_mut)
     }
 }
@@ -838,7 +839,7 @@ impl Logical {
                 .iter()
                 .map(Expr::data_type)
                 .chain(grouping.aggregates.iter().map(|aggregate| aggregate.data_type))
-                .chain(grouping.groupings.iter().map(|_| DataType::Int4))
+                .chain(grouping.grouping_calls.iter().map(|_| DataType::Int4))
                 .collect(),
             Logical::SetOperation(operation) => operation.left.column_types(),
             Logical::Window(window) => {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Before a statement is cancelled, the store reclaims memory
-//! ([`Store::relieve_memory`](store::Store::relieve_memory)), from [`RELIEF_PART`] below the
+//! ([`Store::relieve_memory`](store::Store::release_memory)), from [`RELIEF_PART`] below the
 //! limit on. The store may use it again when a quarter of the limit is free. Sessions also drop
 //! the cached plans of their prepared statements, idle sessions first; the plans are rebuilt at
 //! the next execution.
@@ -34,10 +34,11 @@ use std::sync::{Arc, Weak};
 use std::thread::{JoinHandle, park, park_timeout};
 use std::time::{Duration, Instant};
 
+use store::env::process::{monotonic_now, read_text, spawn_thread};
 use store::memory;
 use store::memory::AccountId;
 
-use crate::activity::Activity;
+use crate::activity::SessionActivity;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::rows::out_of_memory;
@@ -99,9 +100,7 @@ impl MemoryGovernor {
         }
         memory::set_limit(limit_within_space(memory_bytes));
         let (engine, stops) = (Arc::downgrade(engine), Arc::clone(&stopping));
-        let thread = std::thread::Builder::new()
-            .name("memory-governor".to_owned())
-            .spawn(move || run(&engine, &stops, memory_bytes))?;
+        let thread = spawn_thread("memory-governor", move || run(&engine, &stops, memory_bytes))?;
         Ok(MemoryGovernor { stopping, thread: Some(thread) })
     }
 }
@@ -142,7 +141,7 @@ fn limit_within_space(memory_bytes: u64) -> u64 {
 
 /// Returns the address space limit in bytes; `None` if there is none.
 fn address_space() -> Option<u64> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let limits = read_text("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -161,7 +160,7 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
             stopped.clear();
             (resident_looks, exceeded_since) = (0, None);
             let engine = engine.upgrade().filter(|_| is_relieving);
-            is_relieving = engine.is_some_and(|engine| engine.store().relieve_memory(None));
+            is_relieving = engine.is_some_and(|engine| engine.store().release_memory(None));
             if is_relieving {
                 park_timeout(REFILL)
             } else {
@@ -176,7 +175,7 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
             is_relieving |= take_from_store(&engine, resident);
             if plans_forgotten.is_none_or(|at| at.elapsed() >= PLANS) && missing_bytes() > 0 {
                 forget_plans(&engine);
-                plans_forgotten = Some(Instant::now());
+                plans_forgotten = Some(monotonic_now());
             }
         }
         resident_looks = if resident > 0 { resident_looks + 1 } else { 0 };
@@ -188,8 +187,8 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
             false => 0,
         };
         let since = match memory::is_exceeded() {
-            true => *exceeded_since.get_or_insert_with(Instant::now),
-            false => *exceeded_since.insert(Instant::now()),
+            true => *exceeded_since.get_or_insert_with(monotonic_now),
+            false => *exceeded_since.insert(monotonic_now()),
         };
         if let Some(engine) = engine.upgrade() {
             let resident = usize::try_from(resident).unwrap_or(usize::MAX);
@@ -206,7 +205,7 @@ fn resident_bytes() -> u64 {
 
 /// Returns a size from `/proc/self/status`, in bytes.
 fn status_bytes(name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = read_text("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)
 }
@@ -217,7 +216,7 @@ fn take_from_store(engine: &Engine, resident: u64) -> bool {
     let wanted = (missing_bytes() as u64).max(resident);
     if wanted > 0 {
         // It may reclaim more than necessary, since freed memory shows with a delay.
-        engine.store().relieve_memory(Some(wanted));
+        engine.store().release_memory(Some(wanted));
     }
     wanted > 0
 }
@@ -232,12 +231,12 @@ fn missing_bytes() -> usize {
 /// before smaller ones.
 pub(crate) fn forget_plans(engine: &Engine) {
     let mut sessions = engine.sessions.all();
-    sessions.sort_by_cached_key(|one| (one.is_at_work(), Reverse(one.account().byte_count())));
+    sessions.sort_by_cached_key(|one| (one.is_active(), Reverse(one.account().byte_count())));
     for session in sessions {
         if missing_bytes() == 0 {
             return;
         }
-        session.forget_plans();
+        session.drop_plans();
     }
 }
 
@@ -251,7 +250,7 @@ fn relieve(
 ) {
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
-    let is_ending = |one: &&Arc<Activity>| {
+    let is_ending = |one: &&Arc<SessionActivity>| {
         // A session that has started another statement since can be cancelled again.
         let since = stopped.get(&one.session).filter(|_| one.is_stopped_for_memory());
         since.is_some_and(|since| since.elapsed() < PATIENCE)
@@ -261,7 +260,7 @@ fn relieve(
     if excess <= ending.sum() {
         return;
     }
-    let candidates = sessions.iter().filter(|one| !is_ending(one) && one.is_at_work());
+    let candidates = sessions.iter().filter(|one| !is_ending(one) && one.is_active());
     let Some(largest) = candidates.max_by_key(|one| one.account().byte_count()) else { return };
     let is_the_stores = AccountId::SERVER.byte_count() > largest.account().byte_count();
     if is_the_stores && excess < limit / STORE_EXCESS_PART && since.elapsed() < STORE_PATIENCE {
@@ -271,14 +270,14 @@ fn relieve(
     if largest.account().byte_count() >= limit / part {
         let detail = describe(&sessions, largest, (total, limit));
         tracing::warn!(session = largest.session, detail, "a statement is stopped for its memory");
-        largest.stop_for_memory(MemoryShortage { detail });
-        stopped.insert(largest.session, Instant::now());
+        largest.cancel_for_memory(MemoryShortage { detail });
+        stopped.insert(largest.session, monotonic_now());
     }
 }
 
 /// Fails if a session holds more than its equal share of half the limit. Called where the limit
 /// is exceeded.
-pub(crate) fn check_session(engine: &Engine, session: &Activity) -> Result<()> {
+pub(crate) fn check_session(engine: &Engine, session: &SessionActivity) -> Result<()> {
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
     if session.account().byte_count() <= limit / 2 / sessions.len().max(1) {
@@ -290,8 +289,8 @@ pub(crate) fn check_session(engine: &Engine, session: &Activity) -> Result<()> {
 
 /// Returns the DETAIL: the memory of the cancelled session and of others.
 fn describe(
-    sessions: &[Arc<Activity>],
-    stopped: &Activity,
+    sessions: &[Arc<SessionActivity>],
+    stopped: &SessionActivity,
     (total, limit): (usize, usize),
 ) -> String {
     let mebibytes = |bytes: usize| bytes >> 20;

@@ -58,7 +58,7 @@ impl ObjectIds {
     /// # Errors
     ///
     /// Errors of the store.
-    pub fn give_back(&self) -> Result<()> {
+    pub fn return_reserved(&self) -> Result<()> {
         let mut reserved = self.reserved.lock();
         if !reserved.is_empty() {
             self.change(|end| Some(if end == reserved.end { reserved.start } else { end }))?;
@@ -129,10 +129,10 @@ mod tests {
         let store = open(&directory);
         let ids = ObjectIds::new(&store);
         let first = ids.take(3).unwrap();
-        ids.give_back().unwrap();
+        ids.return_reserved().unwrap();
         assert_eq!(ObjectIds::new(&store).take(1).unwrap(), first + 3);
         // Another allocator has reserved since: no id of its block is allocated again.
         assert!(ids.take(1).unwrap() >= first + 64);
-        ids.give_back().unwrap();
+        ids.return_reserved().unwrap();
     }
 }

@@ -10,13 +10,13 @@ use store::Store;
 use store::transaction::{TableLockMode, TransactionOptions};
 use types::expr::EvalContext;
 
-use crate::attach::Coprocessors;
-use crate::binder::NoSystem;
+use crate::binder::EmptySystemCatalog;
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::CoprocessorRecord;
-use crate::ddl::{Changes, Ddl};
+use crate::ddl::{CatalogChanges, Ddl};
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::table_coprocessors::CoprocessorRegistry;
 
 /// Options of an engine that are not stored.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
-            registry: coprocessors::shipped::registry(),
+            registry: coprocessors::builtin::registry(),
             server_coprocessors: Vec::new(),
         }
     }
@@ -51,7 +51,7 @@ impl Engine {
     pub fn open(store: Arc<Store>, options: EngineOptions) -> Result<Arc<Engine>> {
         let EngineOptions { registry, server_coprocessors } = options;
         let has_server_coprocessors = !server_coprocessors.is_empty();
-        let coprocessors = Coprocessors::new(registry, server_coprocessors, store.env())?;
+        let coprocessors = CoprocessorRegistry::new(registry, server_coprocessors, store.env())?;
         let engine = Arc::new(Engine::load(store, coprocessors)?);
         if has_server_coprocessors {
             engine.prepare_server_targets()?;
@@ -84,7 +84,7 @@ impl Engine {
     fn define(&self, change: impl FnOnce(&mut Ddl<'_>) -> Result<()>) -> Result<()> {
         let transaction = Arc::new(self.store().begin(TransactionOptions::default()));
         transaction.begin_statement();
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         changes.begin_definition(self)?;
         let changed = change(&mut Ddl {
             engine: self,
@@ -93,14 +93,14 @@ impl Engine {
             eval: EvalContext::default(),
             user: crate::catalog::name::OWNER.to_owned(),
             path: Arc::default(),
-            system: Box::new(NoSystem),
+            system: Box::new(EmptySystemCatalog),
             settings: None,
             notices: Vec::new(),
-            stale: Vec::new(),
-            gives_up: false,
+            stale_indexes: Vec::new(),
+            stops_at_locks: false,
             index_drop_mode: TableLockMode::AccessExclusive,
-            gave_up_for: None,
-            waits_beside: false,
+            retry_reason: None,
+            waits_without_queueing: false,
             pending: Vec::new(),
         });
         let committed = changed.and_then(|()| {

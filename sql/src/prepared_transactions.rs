@@ -43,7 +43,7 @@ struct StoredChunks {
 }
 
 /// A prepared transaction.
-struct Prepared {
+struct PreparedEntry {
     owner: String,
     /// Time of PREPARE TRANSACTION, in microseconds of the Unix epoch.
     prepared_micros: i64,
@@ -53,7 +53,7 @@ struct Prepared {
 }
 
 /// A row of `pg_prepared_xacts`.
-pub struct ShownPrepared {
+pub struct PreparedTransactionRow {
     /// Number of the transaction.
     pub transaction: u64,
     /// Identifier.
@@ -68,18 +68,18 @@ pub struct ShownPrepared {
 pub struct PreparedTransactions {
     store: Arc<Store>,
     /// Entries by identifier; `None` while a session prepares or ends the transaction.
-    by_gid: Mutex<BTreeMap<String, Option<Arc<Prepared>>>>,
+    by_gid: Mutex<BTreeMap<String, Option<Arc<PreparedEntry>>>>,
 }
 
 /// Exclusive right to prepare or end the transaction of an identifier. Dropping it restores the
 /// previous entry.
-struct Claim<'a> {
+struct GidClaim<'a> {
     all: &'a PreparedTransactions,
     gid: &'a str,
-    before: Option<Arc<Prepared>>,
+    before: Option<Arc<PreparedEntry>>,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for GidClaim<'_> {
     fn drop(&mut self) {
         let mut by_gid = self.all.by_gid.lock();
         match self.before.take() {
@@ -122,7 +122,7 @@ impl PreparedTransactions {
             })?;
             let PreparedRecord { gid, owner, prepared_micros, .. } = record;
             tracing::info!(%gid, "restored a prepared transaction");
-            let prepared = Prepared { owner, prepared_micros, transaction, rows };
+            let prepared = PreparedEntry { owner, prepared_micros, transaction, rows };
             by_gid.insert(gid, Some(Arc::new(prepared)));
         }
         let by_gid = Mutex::new(by_gid);
@@ -149,11 +149,11 @@ impl PreparedTransactions {
         });
         let (rows, ticket) = kept.inspect_err(|_| transaction.rollback())?;
         let owner = owner.to_owned();
-        claim.before = Some(Arc::new(Prepared { owner, prepared_micros, transaction, rows }));
+        claim.before = Some(Arc::new(PreparedEntry { owner, prepared_micros, transaction, rows }));
         Ok(ticket)
     }
 
-    fn claim_new<'a>(&'a self, gid: &'a str) -> Result<Claim<'a>> {
+    fn claim_new<'a>(&'a self, gid: &'a str) -> Result<GidClaim<'a>> {
         if gid.len() >= IDENTIFIER_BYTES_MAX {
             let message = format!("transaction identifier \"{gid}\" is too long");
             return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
@@ -170,7 +170,7 @@ impl PreparedTransactions {
             )));
         }
         by_gid.insert(gid.to_owned(), None);
-        Ok(Claim { all: self, gid, before: None })
+        Ok(GidClaim { all: self, gid, before: None })
     }
 
     /// Writes the catalog rows of a prepared transaction; returns their keys.
@@ -192,7 +192,7 @@ impl PreparedTransactions {
     }
 
     /// Claims a prepared transaction in order to end it.
-    fn claim<'a>(&'a self, gid: &'a str) -> Result<Claim<'a>> {
+    fn claim<'a>(&'a self, gid: &'a str) -> Result<GidClaim<'a>> {
         match self.by_gid.lock().get_mut(gid) {
             None => {
                 let message =
@@ -200,7 +200,7 @@ impl PreparedTransactions {
                 Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
             }
             Some(slot) => match slot.take() {
-                Some(prepared) => Ok(Claim { all: self, gid, before: Some(prepared) }),
+                Some(prepared) => Ok(GidClaim { all: self, gid, before: Some(prepared) }),
                 None => {
                     let message = format!("prepared transaction with identifier \"{gid}\" is busy");
                     Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
@@ -242,10 +242,10 @@ impl PreparedTransactions {
     }
 
     /// Returns all prepared transactions, by identifier.
-    pub fn shown(&self) -> Vec<ShownPrepared> {
+    pub fn all(&self) -> Vec<PreparedTransactionRow> {
         let by_gid = self.by_gid.lock();
         let all = by_gid.iter().filter_map(|(gid, prepared)| Some((gid, prepared.as_ref()?)));
-        let shown = |(gid, prepared): (&String, &Arc<Prepared>)| ShownPrepared {
+        let shown = |(gid, prepared): (&String, &Arc<PreparedEntry>)| PreparedTransactionRow {
             transaction: prepared.transaction.id(),
             gid: gid.clone(),
             prepared_micros: prepared.prepared_micros,

@@ -83,7 +83,7 @@ impl RowIds {
     /// # Errors
     ///
     /// Errors of the store: a row of the catalog is then left, which the next start removes.
-    pub fn forget(&self, table: TableId) -> Result<()> {
+    pub fn remove(&self, table: TableId) -> Result<()> {
         self.tables.lock().remove(&table);
         let key = row_ids_key(table);
         let transaction = self.store.begin(TransactionOptions::default());
@@ -125,7 +125,7 @@ mod tests {
         // Reserved and unused ids are lost.
         let again = RowIds::new(&store);
         assert_eq!(again.take(TABLE, 1).unwrap().start, 2 * RESERVED + 1);
-        again.forget(TABLE).unwrap();
+        again.remove(TABLE).unwrap();
         assert_eq!(again.take(TABLE, 1).unwrap().start, 1);
     }
 

@@ -1,7 +1,7 @@
 //! Result rows of a running statement, and its completion.
 //!
-//! The session returns [`Rows`] for a portal; the wire layer fetches batches from them and sends
-//! the completion's command tag at the end.
+//! The session returns [`ResultRows`] for a portal; the wire layer fetches batches from them and
+//! sends the completion's command tag at the end.
 
 use std::sync::Arc;
 
@@ -32,29 +32,29 @@ impl Completion {
 
 /// Kind of command tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Tag {
+pub(crate) enum CommandTag {
     /// Counts the returned rows, after this word: `SELECT 3`.
     Returned(&'static str),
     /// Fixed: a data-changing statement counts the rows that it changed.
     Fixed(String),
 }
 
-enum Source {
+enum RowsSource {
     /// Row of a point get, until it is returned.
     Point(Option<Vec<Datum>>),
-    Operator(Running),
+    Operator(RunningPlan),
     Ready(Box<BatchBuffer>),
 }
 
 /// A running plan and its transaction.
-pub(crate) struct Running {
+pub(crate) struct RunningPlan {
     /// Topmost operator of the plan.
     pub(crate) operator: Box<dyn Operator>,
     /// Transaction, whose execution slot is taken for each batch.
     pub(crate) transaction: Arc<Transaction>,
 }
 
-impl Running {
+impl RunningPlan {
     /// Returns the next rows. Holds an execution slot only during the call, not while the client
     /// reads.
     fn next(&mut self) -> Result<Option<Batch>> {
@@ -64,21 +64,21 @@ impl Running {
 }
 
 /// Rows of a running statement. Independent of the session, so that several portals can be open.
-pub struct Rows {
+pub struct ResultRows {
     columns: Arc<[OutputColumn]>,
-    source: Source,
+    source: RowsSource,
     /// Batch that was fetched and not completely returned, and the number of its returned rows.
     pending: Option<(Batch, usize)>,
     returned: u64,
     /// Rows returned in all fetches.
     passed: u64,
-    tag: Tag,
+    tag: CommandTag,
     stop: Arc<StopFlag>,
     /// Rows of a BINARY cursor: clients that request text format get binary format, too.
     pub(crate) is_binary: bool,
 }
 
-impl Rows {
+impl ResultRows {
     /// Returns whether a client that does not choose a format gets binary format.
     pub fn is_binary(&self) -> bool {
         self.is_binary
@@ -87,11 +87,11 @@ impl Rows {
     /// Returns the rows of an operator.
     pub(crate) fn streaming(
         columns: Arc<[OutputColumn]>,
-        operator: Running,
-        tag: Tag,
+        operator: RunningPlan,
+        tag: CommandTag,
         stop: Arc<StopFlag>,
-    ) -> Rows {
-        Rows::new(columns, Source::Operator(operator), tag, stop)
+    ) -> ResultRows {
+        ResultRows::new(columns, RowsSource::Operator(operator), tag, stop)
     }
 
     /// Returns the row of a point get, if there is one.
@@ -99,41 +99,55 @@ impl Rows {
         columns: Arc<[OutputColumn]>,
         row: Option<Vec<Datum>>,
         stop: Arc<StopFlag>,
-    ) -> Rows {
-        Rows::new(columns, Source::Point(row), Tag::Returned("SELECT"), stop)
+    ) -> ResultRows {
+        ResultRows::new(columns, RowsSource::Point(row), CommandTag::Returned("SELECT"), stop)
     }
 
     /// Returns rows that are already computed.
     pub(crate) fn ready(
         columns: Arc<[OutputColumn]>,
         batches: impl IntoIterator<Item = Batch>,
-        tag: Tag,
+        tag: CommandTag,
         stop: Arc<StopFlag>,
-    ) -> Rows {
-        Rows::buffered(columns, batches.into_iter().collect(), tag, stop)
+    ) -> ResultRows {
+        ResultRows::buffered(columns, batches.into_iter().collect(), tag, stop)
     }
 
     /// Returns materialised rows, in memory or on disk.
     pub(crate) fn buffered(
         columns: Arc<[OutputColumn]>,
         batches: BatchBuffer,
-        tag: Tag,
+        tag: CommandTag,
         stop: Arc<StopFlag>,
-    ) -> Rows {
-        Rows::new(columns, Source::Ready(Box::new(batches)), tag, stop)
+    ) -> ResultRows {
+        ResultRows::new(columns, RowsSource::Ready(Box::new(batches)), tag, stop)
     }
 
-    fn new(columns: Arc<[OutputColumn]>, source: Source, tag: Tag, stop: Arc<StopFlag>) -> Rows {
-        Rows { columns, source, pending: None, returned: 0, passed: 0, tag, stop, is_binary: false }
+    fn new(
+        columns: Arc<[OutputColumn]>,
+        source: RowsSource,
+        tag: CommandTag,
+        stop: Arc<StopFlag>,
+    ) -> ResultRows {
+        ResultRows {
+            columns,
+            source,
+            pending: None,
+            returned: 0,
+            passed: 0,
+            tag,
+            stop,
+            is_binary: false,
+        }
     }
 
     /// Returns rows of text columns.
     pub(crate) fn of_text(
         names: &[&str],
         rows: &[Vec<String>],
-        tag: Tag,
+        tag: CommandTag,
         stop: Arc<StopFlag>,
-    ) -> Rows {
+    ) -> ResultRows {
         let columns = names
             .iter()
             .map(|name| OutputColumn {
@@ -147,7 +161,7 @@ impl Rows {
             .map(|row| row.iter().map(|value| Datum::text(value.as_str())).collect())
             .collect();
         let batch = Batch::from_rows(&vec![DataType::Text; names.len()], &datums);
-        Rows::ready(columns, [batch], tag, stop)
+        ResultRows::ready(columns, [batch], tag, stop)
     }
 
     /// Returns the columns.
@@ -182,11 +196,11 @@ impl Rows {
     fn fetch(&mut self) -> Result<Option<Batch>> {
         loop {
             let next = match &mut self.source {
-                Source::Operator(running) => {
-                    running.next().map_err(|error| stopped(error, &self.stop))?
+                RowsSource::Operator(running) => {
+                    running.next().map_err(|error| with_cancel_reason(error, &self.stop))?
                 }
-                Source::Ready(batches) => batches.pop_front()?,
-                Source::Point(row) => row.take().map(|row| {
+                RowsSource::Ready(batches) => batches.pop_front()?,
+                RowsSource::Point(row) => row.take().map(|row| {
                     let types: SmallVec<[DataType; 8]> =
                         self.columns.iter().map(|column| column.sql_type.base).collect();
                     Batch::from_rows(&types, std::slice::from_ref(&row))
@@ -207,31 +221,31 @@ impl Rows {
 
     /// Returns an error of writing the rows; of a cancelled statement, with the reason.
     pub fn failure(&self, error: Error) -> Error {
-        stopped(error, &self.stop)
+        with_cancel_reason(error, &self.stop)
     }
 
     /// Restarts the count of the completion: a client that fetches in several parts gets the row
     /// count of each.
-    pub fn begin_part(&mut self) {
+    pub fn restart_count(&mut self) {
         self.returned = 0;
     }
 
     /// Returns the number of rows returned since the statement was started.
-    pub fn passed(&self) -> u64 {
+    pub fn returned_total(&self) -> u64 {
         self.passed
     }
 
     /// Returns the completion, whose tag counts the returned rows.
     pub fn completion(&self) -> Completion {
         match &self.tag {
-            Tag::Returned(word) => Completion::new(format!("{word} {}", self.returned)),
-            Tag::Fixed(tag) => Completion::new(tag.clone()),
+            CommandTag::Returned(word) => Completion::new(format!("{word} {}", self.returned)),
+            CommandTag::Fixed(tag) => Completion::new(tag.clone()),
         }
     }
 }
 
 /// Returns the error of a statement; if it was cancelled, with the reason.
-pub(crate) fn stopped(mut error: Error, stop: &StopFlag) -> Error {
+pub(crate) fn with_cancel_reason(mut error: Error, stop: &StopFlag) -> Error {
     if error.sqlstate == sqlstate::QUERY_CANCELED && stop.is_terminated() {
         error.sqlstate = sqlstate::ADMIN_SHUTDOWN.into();
         "terminating connection due to administrator command".clone_into(&mut error.message);

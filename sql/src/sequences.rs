@@ -23,12 +23,12 @@ const RESERVED: i64 = 32;
 /// States of a store's sequences.
 pub struct SequenceStates {
     store: Arc<Store>,
-    states: Mutex<AHashMap<u32, Arc<Mutex<Option<State>>>>>,
+    states: Mutex<AHashMap<u32, Arc<Mutex<Option<SequenceState>>>>>,
 }
 
 /// State of one sequence.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct SequenceState {
     /// Last allocated value, or the first value.
     value: i64,
     /// True if `value` was allocated.
@@ -45,7 +45,7 @@ impl SequenceStates {
         SequenceStates { store: Arc::clone(store), states: Mutex::default() }
     }
 
-    fn state(&self, id: u32) -> Arc<Mutex<Option<State>>> {
+    fn state(&self, id: u32) -> Arc<Mutex<Option<SequenceState>>> {
         Arc::clone(self.states.lock().entry(id).or_default())
     }
 
@@ -74,7 +74,7 @@ impl SequenceStates {
             now.reserved = if ahead.is_some() { steps } else { 0 };
             now.increment = sequence.increment;
         }
-        *state = Some(State { value: next, is_called: true, ..now });
+        *state = Some(SequenceState { value: next, is_called: true, ..now });
         Ok(next)
     }
 
@@ -94,7 +94,8 @@ impl SequenceStates {
         let state = self.state(sequence.id);
         let mut state = state.lock();
         self.write(sequence.id, value, is_called)?;
-        *state = Some(State { value, is_called, reserved: 0, increment: sequence.increment });
+        *state =
+            Some(SequenceState { value, is_called, reserved: 0, increment: sequence.increment });
         Ok(())
     }
 
@@ -104,7 +105,7 @@ impl SequenceStates {
     ///
     /// Errors of the store.
     pub fn last(&self, sequence: &Sequence) -> Result<Option<i64>> {
-        let (value, is_called) = self.shown(sequence)?;
+        let (value, is_called) = self.state_of(sequence)?;
         Ok(is_called.then_some(value))
     }
 
@@ -113,7 +114,7 @@ impl SequenceStates {
     /// # Errors
     ///
     /// Errors of the store.
-    pub fn shown(&self, sequence: &Sequence) -> Result<(i64, bool)> {
+    pub fn state_of(&self, sequence: &Sequence) -> Result<(i64, bool)> {
         let state = self.state(sequence.id);
         let state = *state.lock();
         let state = self.loaded(sequence, state)?;
@@ -140,8 +141,8 @@ impl SequenceStates {
     /// # Errors
     ///
     /// Errors of the store.
-    pub fn give_back(&self) -> Result<()> {
-        let states: Vec<(u32, Arc<Mutex<Option<State>>>)> =
+    pub fn return_reserved(&self) -> Result<()> {
+        let states: Vec<(u32, Arc<Mutex<Option<SequenceState>>>)> =
             self.states.lock().iter().map(|(id, state)| (*id, Arc::clone(state))).collect();
         for (id, state) in states {
             let mut state = state.lock();
@@ -154,7 +155,7 @@ impl SequenceStates {
     }
 
     /// Returns the given state, or else the stored one.
-    fn loaded(&self, sequence: &Sequence, state: Option<State>) -> Result<State> {
+    fn loaded(&self, sequence: &Sequence, state: Option<SequenceState>) -> Result<SequenceState> {
         if let Some(state) = state {
             return Ok(state);
         }
@@ -167,7 +168,7 @@ impl SequenceStates {
             false => (sequence.first, false),
             true => decode(batch.row(0).value(0, b"").unwrap_or_default())?,
         };
-        Ok(State { value, is_called, reserved: 0, increment: sequence.increment })
+        Ok(SequenceState { value, is_called, reserved: 0, increment: sequence.increment })
     }
 
     fn write(&self, id: u32, value: i64, is_called: bool) -> Result<()> {

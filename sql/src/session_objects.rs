@@ -12,13 +12,13 @@ use types::SqlType;
 /// Prepared statements and cursors of a session.
 #[derive(Debug, Default)]
 pub struct SessionObjects {
-    statements: Mutex<BTreeMap<String, ShownStatement>>,
-    cursors: Mutex<BTreeMap<String, ShownCursor>>,
+    statements: Mutex<BTreeMap<String, StatementRow>>,
+    cursors: Mutex<BTreeMap<String, CursorRow>>,
 }
 
 /// A prepared statement.
 #[derive(Debug, Clone)]
-pub struct ShownStatement {
+pub struct StatementRow {
     /// Statement text.
     pub text: Arc<str>,
     /// Time of the preparation, in microseconds of the Unix epoch.
@@ -28,14 +28,14 @@ pub struct ShownStatement {
     /// True for PREPARE, false for a Parse message.
     pub from_sql: bool,
     /// Number of executions.
-    pub runs: Runs,
+    pub runs: ExecutionCounter,
 }
 
 /// Execution counter of a statement, shared with its view entry.
 #[derive(Debug, Clone, Default)]
-pub struct Runs(Arc<AtomicI64>);
+pub struct ExecutionCounter(Arc<AtomicI64>);
 
-impl Runs {
+impl ExecutionCounter {
     /// Counts one execution.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl Runs {
 
 /// A cursor, or a protocol portal.
 #[derive(Debug, Clone)]
-pub struct ShownCursor {
+pub struct CursorRow {
     /// Text of DECLARE, or of a portal's statement; `None` for a portal without text.
     pub statement: Option<Arc<str>>,
     /// Time of the declaration, in microseconds of the Unix epoch.
@@ -64,7 +64,7 @@ pub struct ShownCursor {
 
 impl SessionObjects {
     /// Adds a statement.
-    pub fn add_statement(&self, name: &str, statement: ShownStatement) {
+    pub fn add_statement(&self, name: &str, statement: StatementRow) {
         self.statements.lock().insert(name.to_owned(), statement);
     }
 
@@ -74,7 +74,7 @@ impl SessionObjects {
     }
 
     /// Adds a cursor.
-    pub fn add_cursor(&self, name: &str, cursor: ShownCursor) {
+    pub fn add_cursor(&self, name: &str, cursor: CursorRow) {
         self.cursors.lock().insert(name.to_owned(), cursor);
     }
 
@@ -84,13 +84,13 @@ impl SessionObjects {
     }
 
     /// Returns the statements, by name.
-    pub fn statements(&self) -> Vec<(String, ShownStatement)> {
+    pub fn statements(&self) -> Vec<(String, StatementRow)> {
         let statements = self.statements.lock();
         statements.iter().map(|(name, one)| (name.clone(), one.clone())).collect()
     }
 
     /// Returns the cursors, by name.
-    pub fn cursors(&self) -> Vec<(String, ShownCursor)> {
+    pub fn cursors(&self) -> Vec<(String, CursorRow)> {
         let cursors = self.cursors.lock();
         cursors.iter().map(|(name, one)| (name.clone(), one.clone())).collect()
     }

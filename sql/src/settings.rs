@@ -4,11 +4,11 @@
 //! 0A000, never ignored. Values are stored in the form that SHOW prints.
 
 mod modes;
-mod own;
+mod implemented;
 mod parsed;
 mod quantity;
 
-pub(crate) use modes::Modes;
+pub(crate) use modes::TransactionModeSet;
 pub(crate) use parsed::ParsedSettings;
 pub(crate) use quantity::parse_bytes;
 pub use quantity::parse_time;
@@ -26,7 +26,7 @@ use crate::ast::{OptionValue, SetVariable};
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser::quoted;
-use crate::settings::own::{LEVELS, OWN};
+use crate::settings::implemented::{LEVELS, OWN};
 use crate::settings::quantity::{
     INTEGER_MAX, PAGE_KILOBYTES, SECOND_UNITS, SIZE_UNITS, TIME_UNITS, Units, parse_quantity,
     parse_real, print_millis, print_quantity, print_time, unread_quantity, whole_quantity,
@@ -35,10 +35,10 @@ use crate::statement_log::LoggedStatements;
 
 /// Specification of one setting.
 #[derive(Clone)]
-struct Spec {
+struct SettingSpec {
     name: &'static str,
     default: &'static str,
-    kind: Kind,
+    kind: SettingKind,
     /// True if changes are reported to the client (ParameterStatus).
     reported: bool,
     description: &'static str,
@@ -46,7 +46,7 @@ struct Spec {
 
 /// Value domain of a setting.
 #[derive(Clone)]
-enum Kind {
+enum SettingKind {
     /// Boolean, in all spellings of PostgreSQL.
     Bool,
     /// Integer within bounds.
@@ -91,19 +91,19 @@ const NAME_BYTES_MAX: usize = 63;
 const fn spec(
     name: &'static str,
     default: &'static str,
-    kind: Kind,
+    kind: SettingKind,
     reported: bool,
     description: &'static str,
-) -> Spec {
-    Spec { name, default, kind, reported, description }
+) -> SettingSpec {
+    SettingSpec { name, default, kind, reported, description }
 }
 
 /// Specifications sorted by name in lower case: those of [`OWN`], and those of PostgreSQL that
 /// are accepted and shown without effect.
-static SPECS: LazyLock<Vec<Spec>> = LazyLock::new(|| {
+static SPECS: LazyLock<Vec<SettingSpec>> = LazyLock::new(|| {
     let lines = include_str!("settings/without_effect.txt").lines();
     let others = lines.filter(|line| !line.starts_with('#')).filter_map(without_effect);
-    let mut specs: Vec<Spec> = OWN.to_vec();
+    let mut specs: Vec<SettingSpec> = OWN.to_vec();
     specs.extend(others);
     specs.sort_by_key(|spec| spec.name.to_ascii_lowercase());
     specs
@@ -114,7 +114,7 @@ static REPORTED: LazyLock<Vec<usize>> =
     LazyLock::new(|| (0..SPECS.len()).filter(|index| SPECS[*index].reported).collect());
 
 /// Parses a line of the file of settings without effect.
-fn without_effect(line: &'static str) -> Option<Spec> {
+fn without_effect(line: &'static str) -> Option<SettingSpec> {
     let mut parts = line.split('|');
     let (name, kind, default) = (parts.next()?, parts.next()?, parts.next()?);
     let values = parts.next()?;
@@ -122,22 +122,22 @@ fn without_effect(line: &'static str) -> Option<Spec> {
     let whole = |text: &str| text.parse::<i64>().unwrap_or_default();
     let real = |text: &str| text.parse::<f64>().unwrap_or_default();
     let kind = match kind {
-        "bool" => Kind::Bool,
-        "enum" => Kind::Word(values.split(',').collect::<Vec<_>>().leak()),
-        "integer" => Kind::Integer(whole(low), whole(high)),
-        "real" => Kind::Real(real(low), real(high)),
-        "real milliseconds" => Kind::RealMilliseconds(real(low), real(high)),
-        "milliseconds" => Kind::Quantity(TIME_UNITS, whole(low), whole(high)),
-        "seconds" => Kind::Quantity(SECOND_UNITS, whole(low), whole(high)),
-        "kilobytes" => Kind::Quantity(SIZE_UNITS, whole(low), whole(high)),
-        "pages" => Kind::Pages(whole(low), whole(high)),
-        _ => Kind::Text,
+        "bool" => SettingKind::Bool,
+        "enum" => SettingKind::Word(values.split(',').collect::<Vec<_>>().leak()),
+        "integer" => SettingKind::Integer(whole(low), whole(high)),
+        "real" => SettingKind::Real(real(low), real(high)),
+        "real milliseconds" => SettingKind::RealMilliseconds(real(low), real(high)),
+        "milliseconds" => SettingKind::Quantity(TIME_UNITS, whole(low), whole(high)),
+        "seconds" => SettingKind::Quantity(SECOND_UNITS, whole(low), whole(high)),
+        "kilobytes" => SettingKind::Quantity(SIZE_UNITS, whole(low), whole(high)),
+        "pages" => SettingKind::Pages(whole(low), whole(high)),
+        _ => SettingKind::Text,
     };
     let about = "Accepted, as PostgreSQL has it; without effect here.";
     let draft = spec(name, default, kind, false, about);
     // In the form that SHOW prints.
     let default = canonical(&draft, default).map_or(default, |shown| shown.leak());
-    Some(Spec { default, ..draft })
+    Some(SettingSpec { default, ..draft })
 }
 
 /// Positions in [`SPECS`] of the transaction modes.
@@ -147,7 +147,7 @@ static MODES: LazyLock<[usize; 3]> = LazyLock::new(|| {
 });
 
 /// Description of a setting, for `pg_settings`.
-pub struct Description<'s> {
+pub struct SettingDescription<'s> {
     /// Canonical name.
     pub name: &'static str,
     /// Value, as SHOW prints it.
@@ -184,7 +184,7 @@ struct SettingValues {
     /// Values in the order of [`SPECS`].
     values: Arc<Vec<Arc<str>>>,
     /// Values that RESET restores: the defaults, or the client's start-up parameters.
-    initial: Arc<Initial>,
+    initial: Arc<InitialValues>,
     /// Custom settings, whose names contain a dot, by name in lower case.
     custom: BTreeMap<String, Arc<str>>,
     style: TextStyle,
@@ -198,7 +198,7 @@ struct SettingValues {
 
 /// Values that RESET restores.
 #[derive(Clone)]
-struct Initial {
+struct InitialValues {
     values: Arc<Vec<Arc<str>>>,
     custom: BTreeMap<String, Arc<str>>,
 }
@@ -233,7 +233,7 @@ impl Settings {
     ) -> Settings {
         let values: Arc<Vec<Arc<str>>> =
             Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect());
-        let initial = Initial { values: Arc::clone(&values), custom: BTreeMap::new() };
+        let initial = InitialValues { values: Arc::clone(&values), custom: BTreeMap::new() };
         let shared = SettingValues {
             values,
             initial: Arc::new(initial),
@@ -329,25 +329,27 @@ impl Settings {
     }
 
     /// Returns the descriptions of all settings for `pg_settings`, by name.
-    pub fn describe(&self) -> impl Iterator<Item = Description<'_>> {
+    pub fn describe(&self) -> impl Iterator<Item = SettingDescription<'_>> {
         let pairs = SPECS.iter().enumerate().zip(self.shared.initial.values.iter());
-        pairs.map(|((index, spec), initial)| Description {
+        pairs.map(|((index, spec), initial)| SettingDescription {
             name: spec.name,
             value: self.value_at(index),
             about: spec.description,
             default: spec.default,
             initial,
             is_default: self.value_at(index) == spec.default,
-            is_fixed: matches!(spec.kind, Kind::Fixed),
+            is_fixed: matches!(spec.kind, SettingKind::Fixed),
             kind: match spec.kind {
-                Kind::Bool => "bool",
-                Kind::Integer(..) | Kind::Quantity(..) | Kind::Pages(..) => "integer",
-                Kind::Real(..) | Kind::RealMilliseconds(..) => "real",
-                Kind::Word(_) => "enum",
+                SettingKind::Bool => "bool",
+                SettingKind::Integer(..) | SettingKind::Quantity(..) | SettingKind::Pages(..) => {
+                    "integer"
+                }
+                SettingKind::Real(..) | SettingKind::RealMilliseconds(..) => "real",
+                SettingKind::Word(_) => "enum",
                 _ => "string",
             },
             words: match spec.kind {
-                Kind::Word(words) => Some(words),
+                SettingKind::Word(words) => Some(words),
                 _ => None,
             },
         })
@@ -367,7 +369,7 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let Some(index) = position(name) else { return self.set_custom(name, value) };
         let spec = &SPECS[index];
-        if matches!(spec.kind, Kind::Fixed) && value.is_none() {
+        if matches!(spec.kind, SettingKind::Fixed) && value.is_none() {
             return Ok(());
         }
         let initial = Arc::clone(&self.shared.initial.values[index]);
@@ -377,16 +379,16 @@ impl Settings {
         }
         let SettingValues { style, logged, .. } = Arc::make_mut(&mut self.shared);
         let canonical = match spec.kind {
-            Kind::Zone => {
+            SettingKind::Zone => {
                 style.time_zone = read_zone(value)?;
                 style.time_zone.name().to_owned()
             }
-            Kind::Dates => {
+            SettingKind::Dates => {
                 let style = &mut style.formats.style;
                 (style.date, style.order) = read_date_style(value, (style.date, style.order))?;
                 print_date_style(style.date, style.order)
             }
-            Kind::Word(_) => canonical(spec, value).map_err(|mut error| {
+            SettingKind::Word(_) => canonical(spec, value).map_err(|mut error| {
                 // PostgreSQL's message has the name as it was written.
                 error.message = error.message.replacen(spec.name, name, 1);
                 error
@@ -404,7 +406,7 @@ impl Settings {
                 };
             }
             "client_encoding" => {
-                style.encoding = Encoding::named(&canonical).unwrap_or_default();
+                style.encoding = Encoding::by_name(&canonical).unwrap_or_default();
             }
             "log_statement" => *logged = LoggedStatements::named(&canonical),
             "extra_float_digits" => {
@@ -481,7 +483,7 @@ impl Settings {
         for name in names {
             self.set_custom(&name, None)?;
         }
-        let mut specs = SPECS.iter().filter(|spec| !matches!(spec.kind, Kind::Fixed));
+        let mut specs = SPECS.iter().filter(|spec| !matches!(spec.kind, SettingKind::Fixed));
         specs.try_for_each(|spec| self.set(spec.name, None))
     }
 
@@ -514,7 +516,7 @@ impl Settings {
     /// Returns the truncated value if a value is too long for a setting of kind name.
     pub fn truncated<'v>(name: &str, value: &'v str) -> Option<&'v str> {
         let index = position(name)?;
-        let is_name = matches!(SPECS[index].kind, Kind::Name);
+        let is_name = matches!(SPECS[index].kind, SettingKind::Name);
         (is_name && value.len() > NAME_BYTES_MAX).then(|| name_cut(value))
     }
 
@@ -530,7 +532,7 @@ impl Settings {
 
     /// Returns whether a setting is a list of names.
     pub fn is_list(name: &str) -> bool {
-        position(name).is_some_and(|index| matches!(SPECS[index].kind, Kind::Names))
+        position(name).is_some_and(|index| matches!(SPECS[index].kind, SettingKind::Names))
     }
 
     /// Returns whether messages of a severity are sent to the client.
@@ -569,7 +571,7 @@ fn read_encoding(value: &str) -> Result<String> {
     if value == "UNICODE" {
         return Ok(value.to_owned());
     }
-    let encoding = Encoding::named(value).ok_or_else(|| invalid(NAME, value))?;
+    let encoding = Encoding::by_name(value).ok_or_else(|| invalid(NAME, value))?;
     if encoding.is_supported() {
         return Ok(encoding.name.to_owned());
     }
@@ -643,10 +645,10 @@ fn outside(name: &str, value: &str, (low, high): (&str, &str)) -> Error {
 
 /// Converts a value to the form that SHOW prints.
 #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
-fn canonical(spec: &Spec, value: &str) -> Result<String> {
+fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
     let bad = || invalid(spec.name, value);
     match &spec.kind {
-        Kind::Bool => {
+        SettingKind::Bool => {
             parse_bool(value).map(|on| if on { "on" } else { "off" }.to_owned()).ok_or_else(|| {
                 Error::new(
                     sqlstate::INVALID_PARAMETER_VALUE,
@@ -654,14 +656,14 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
                 )
             })
         }
-        Kind::Integer(low, high) => {
+        SettingKind::Integer(low, high) => {
             let number: i64 = value.trim().parse().map_err(|_| bad())?;
             if (*low..=*high).contains(&number) {
                 return Ok(number.to_string());
             }
             Err(outside(spec.name, &number.to_string(), (&low.to_string(), &high.to_string())))
         }
-        Kind::Real(low, high) => {
+        SettingKind::Real(low, high) => {
             let number: f64 = value.trim().parse().map_err(|_| bad())?;
             if number.is_nan() {
                 return Err(bad());
@@ -671,7 +673,7 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             }
             Err(outside(spec.name, &number.to_string(), (&low.to_string(), &high.to_string())))
         }
-        Kind::RealMilliseconds(low, high) => {
+        SettingKind::RealMilliseconds(low, high) => {
             let unread = || unread_quantity(spec.name, value, TIME_UNITS);
             let millis = parse_real(value, TIME_UNITS).ok_or_else(unread)?;
             if (*low..=*high).contains(&millis) {
@@ -680,10 +682,10 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             let bounds = (&*low.to_string(), &*high.to_string());
             Err(outside(spec.name, &format!("{millis} ms"), bounds))
         }
-        Kind::Quantity(units, low, high) => {
+        SettingKind::Quantity(units, low, high) => {
             whole_quantity((spec.name, value), units, (*low, *high))
         }
-        Kind::Pages(low, high) => {
+        SettingKind::Pages(low, high) => {
             let is_bare = value.trim().bytes().all(|byte| byte.is_ascii_digit());
             let quantity = parse_quantity(value, SIZE_UNITS).ok_or_else(bad)?;
             let pages = if is_bare { quantity } else { quantity / PAGE_KILOBYTES };
@@ -693,12 +695,16 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             let bounds = (&*format!("{low}"), &*format!("{high}"));
             Err(outside(spec.name, &format!("{pages} 8kB"), bounds))
         }
-        Kind::Milliseconds => whole_quantity((spec.name, value), TIME_UNITS, (0, INTEGER_MAX)),
-        Kind::KilobyteLimit if value.trim() == "-1" => Ok("-1".to_owned()),
-        Kind::KilobyteLimit => whole_quantity((spec.name, value), SIZE_UNITS, (-1, INTEGER_MAX)),
-        Kind::Names => SearchPath::parse(value, "").map(|_| value.to_owned()),
-        Kind::Kilobytes => whole_quantity((spec.name, value), SIZE_UNITS, (64, INTEGER_MAX)),
-        Kind::Word(words) => words
+        SettingKind::Milliseconds => {
+            whole_quantity((spec.name, value), TIME_UNITS, (0, INTEGER_MAX))
+        }
+        SettingKind::KilobyteLimit if value.trim() == "-1" => Ok("-1".to_owned()),
+        SettingKind::KilobyteLimit => {
+            whole_quantity((spec.name, value), SIZE_UNITS, (-1, INTEGER_MAX))
+        }
+        SettingKind::Names => SearchPath::parse(value, "").map(|_| value.to_owned()),
+        SettingKind::Kilobytes => whole_quantity((spec.name, value), SIZE_UNITS, (64, INTEGER_MAX)),
+        SettingKind::Word(words) => words
             .iter()
             .find(|word| {
                 let debug = spec.name == "client_min_messages" && **word == "debug2";
@@ -706,13 +712,13 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             })
             .map(|word| (*word).to_owned())
             .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
-        Kind::Name => {
+        SettingKind::Name => {
             let shown = |byte| if matches!(byte, b' '..=b'~') { char::from(byte) } else { '?' };
             Ok(name_cut(value).bytes().map(shown).collect())
         }
-        Kind::Text | Kind::Zone | Kind::Dates => Ok(value.to_owned()),
-        Kind::Encoding => read_encoding(value),
-        Kind::Only(spellings) => {
+        SettingKind::Text | SettingKind::Zone | SettingKind::Dates => Ok(value.to_owned()),
+        SettingKind::Encoding => read_encoding(value),
+        SettingKind::Only(spellings) => {
             let same = spellings.iter().any(|known| known.eq_ignore_ascii_case(value));
             if same || spec.default.eq_ignore_ascii_case(value) {
                 return Ok(spec.default.to_owned());
@@ -722,8 +728,8 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
                 format!("The only value is \"{}\".", spec.default),
             ))
         }
-        Kind::Fixed if value == spec.default && !value.is_empty() => Ok(value.to_owned()),
-        Kind::Fixed => {
+        SettingKind::Fixed if value == spec.default && !value.is_empty() => Ok(value.to_owned()),
+        SettingKind::Fixed => {
             Err(Error::new("55P02", format!("parameter \"{}\" cannot be changed", spec.name)))
         }
     }
@@ -833,7 +839,7 @@ mod tests {
         let names: Vec<_> = SPECS.iter().map(|spec| spec.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted());
         for spec in SPECS.iter() {
-            let of_server = matches!(spec.kind, Kind::Fixed) && spec.default.is_empty();
+            let of_server = matches!(spec.kind, SettingKind::Fixed) && spec.default.is_empty();
             assert!(of_server || canonical(spec, spec.default).is_ok(), "{}", spec.name);
         }
     }

@@ -1,9 +1,9 @@
 //! Temporary files of statements that exceed their memory.
 //!
 //! A [`SpillArea`] is a subdirectory of the data directory, emptied at start. A statement's
-//! [`Spill`] creates files and accounts for their bytes; a file is written once, batch by batch,
-//! read once or several times, and removed with its handle. Nothing is synced: temporary files
-//! are not needed after a crash. Sorts, hash joins, aggregation and
+//! [`StatementSpill`] creates files and accounts for their bytes; a file is written once, batch by
+//! batch, read once or several times, and removed with its handle. Nothing is synced: temporary
+//! files are not needed after a crash. Sorts, hash joins, aggregation and
 //! [`BatchBuffer`](crate::batch_buffer::BatchBuffer) spill here.
 //!
 //! ```text
@@ -43,7 +43,7 @@ pub struct SpillArea {
 }
 
 /// Temporary files of one statement, and their size limit.
-pub struct Spill {
+pub struct StatementSpill {
     area: Arc<SpillArea>,
     bytes: AtomicU64,
     bytes_max: Option<u64>,
@@ -59,7 +59,7 @@ pub struct SpillWriter {
 
 /// A written file; dropping it removes it.
 pub struct SpillFile {
-    spill: Arc<Spill>,
+    spill: Arc<StatementSpill>,
     types: Arc<[DataType]>,
     path: PathBuf,
     byte_count: u64,
@@ -124,19 +124,24 @@ impl SpillArea {
     }
 
     /// Starts the accounting of a statement, which may hold at most `bytes_max` at a time.
-    pub fn begin(self: &Arc<SpillArea>, bytes_max: Option<u64>) -> Arc<Spill> {
+    pub fn begin(self: &Arc<SpillArea>, bytes_max: Option<u64>) -> Arc<StatementSpill> {
         let area = Arc::clone(self);
-        Arc::new(Spill { area, bytes: AtomicU64::new(0), bytes_max, written: AtomicU64::new(0) })
+        Arc::new(StatementSpill {
+            area,
+            bytes: AtomicU64::new(0),
+            bytes_max,
+            written: AtomicU64::new(0),
+        })
     }
 }
 
-impl Spill {
+impl StatementSpill {
     /// Creates a file of batches with columns of these types.
     ///
     /// # Errors
     ///
     /// I/O errors.
-    pub fn create(self: &Arc<Spill>, types: &Arc<[DataType]>) -> Result<SpillWriter> {
+    pub fn create(self: &Arc<StatementSpill>, types: &Arc<[DataType]>) -> Result<SpillWriter> {
         let path = self.area.new_path();
         let to = self.area.env.create_temporary(&path)?;
         let (spill, types) = (Arc::clone(self), Arc::clone(types));
@@ -151,17 +156,17 @@ impl Spill {
     }
 
     fn take(&self, bytes: u64) -> Result<()> {
-        self.count(bytes).map_err(|Full { bytes_max }| {
+        self.count(bytes).map_err(|SpillLimitReached { bytes_max }| {
             Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, over_limit(bytes_max))
         })?;
         Ok(self.area.check_disk(bytes)?)
     }
 
-    fn count(&self, bytes: u64) -> std::result::Result<(), Full> {
+    fn count(&self, bytes: u64) -> std::result::Result<(), SpillLimitReached> {
         self.written.fetch_add(bytes, Ordering::Relaxed);
         let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match self.bytes_max {
-            Some(bytes_max) if held > bytes_max => Err(Full { bytes_max }),
+            Some(bytes_max) if held > bytes_max => Err(SpillLimitReached { bytes_max }),
             _ => Ok(()),
         }
     }
@@ -176,7 +181,7 @@ impl Spill {
 }
 
 /// Scratch space of a statement, for sorts of the store.
-pub struct ScratchArea(pub Arc<Spill>);
+pub struct ScratchArea(pub Arc<StatementSpill>);
 
 /// Writer of a scratch file, which holds bytes instead of batches.
 struct RawWriter {
@@ -192,7 +197,7 @@ struct RawReader {
 
 /// A scratch file; dropping it removes it.
 struct RawFile {
-    spill: Arc<Spill>,
+    spill: Arc<StatementSpill>,
     path: PathBuf,
     byte_count: u64,
 }
@@ -210,7 +215,7 @@ impl ScratchFile for RawWriter {
     fn append(&mut self, bytes: &[u8]) -> store::Result<()> {
         let length = bytes.len() as u64;
         self.file.byte_count += length;
-        self.file.spill.count(length).map_err(|Full { bytes_max }| {
+        self.file.spill.count(length).map_err(|SpillLimitReached { bytes_max }| {
             store::Error::Vetoed(Box::new(Veto {
                 code: sqlstate::CONFIGURATION_LIMIT_EXCEEDED.to_owned(),
                 message: over_limit(bytes_max),
@@ -246,7 +251,7 @@ impl Drop for RawFile {
 }
 
 /// Error: the statement has reached its size limit.
-struct Full {
+struct SpillLimitReached {
     bytes_max: u64,
 }
 
@@ -334,7 +339,7 @@ impl SpillHeap {
     /// # Errors
     ///
     /// I/O errors.
-    pub fn create(spill: &Arc<Spill>) -> Result<SpillHeap> {
+    pub fn create(spill: &Arc<StatementSpill>) -> Result<SpillHeap> {
         let writer = spill.create(&Arc::from([]))?;
         let from = spill.area.env.open(&writer.file.path)?;
         Ok(SpillHeap { writer, from })

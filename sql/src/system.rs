@@ -1,21 +1,21 @@
 //! System catalogs, system views and table functions: rows that the server computes.
 //!
 //! The binder finds their columns through [`SystemNames`]; scans read their rows from a
-//! [`SystemRowSource`]. A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns
-//! and the function that computes its rows. Relations of `pg_catalog` and `information_schema` are
-//! defined in [`shape`]; the rows of most depend on the catalog alone and are cached in its
-//! [`snapshot`].
+//! [`SystemContext`]. A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns and
+//! the function that computes its rows. Relations of `pg_catalog` and `information_schema` are
+//! defined in [`relation_definitions`]; the rows of most depend on the catalog alone and are cached
+//! in its [`view_cache`].
 
 mod coprocessors;
 mod definition;
 mod functions;
-mod grants;
+mod privilege_views;
 mod history;
 mod information_schema;
 mod locks;
 mod memory;
-mod names;
-mod objects;
+mod reg_names;
+mod catalog_objects;
 mod pg_cast;
 mod pg_catalog;
 mod pg_depend;
@@ -26,12 +26,12 @@ mod privileges;
 mod pseudo_types;
 mod regions;
 mod session;
-mod shape;
-mod snapshot;
+mod relation_definitions;
+mod view_cache;
 mod storage_options;
 mod statistics;
 mod text_search;
-mod type_limits;
+mod type_modifier_columns;
 mod updatable;
 mod usage;
 mod user_functions;
@@ -53,36 +53,36 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::SessionLocks;
 use crate::ast::TableName;
-use crate::attach::Coprocessors;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
 use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
-use crate::catalog::{Catalog, Relation};
-use crate::deparse::Reader;
+use crate::catalog::{Catalog, CatalogRelation};
+use crate::deparse::DeparseContext;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, HistoryBegin, SystemSource};
 use crate::logical::{Origin, OutputColumn};
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
-use crate::system::snapshot::Snapshot;
 use crate::system::value::{bytes, int8, text};
-use crate::system::views::Viewer;
+use crate::system::view_cache::SystemViewCache;
+use crate::system::views::DefinitionContext;
+use crate::table_coprocessors::CoprocessorRegistry;
 
 pub use functions::{CatalogNames, ChangedSetting, ChangedSettings};
 pub(crate) use session::exported_named;
 
 type Row = Vec<Datum>;
 
-struct View {
+struct SystemView {
     name: &'static str,
     columns: &'static [(&'static str, DataType)],
-    rows: fn(&SystemRowSource) -> Result<Vec<Row>>,
+    rows: fn(&SystemContext) -> Result<Vec<Row>>,
 }
 
-const VIEWS: &[View] = &[
-    View {
+const VIEWS: &[SystemView] = &[
+    SystemView {
         name: "tables",
         columns: &[
             ("table_name", DataType::Text),
@@ -96,7 +96,7 @@ const VIEWS: &[View] = &[
         ],
         rows: tables,
     },
-    View {
+    SystemView {
         name: "views",
         columns: &[("view_name", DataType::Text), ("definition", DataType::Text)],
         rows: |source| {
@@ -109,7 +109,7 @@ const VIEWS: &[View] = &[
                 .collect())
         },
     },
-    View {
+    SystemView {
         name: "sequences",
         columns: &[
             ("sequence_name", DataType::Text),
@@ -127,7 +127,7 @@ const VIEWS: &[View] = &[
     },
     regions::VIEW,
     statistics::VIEW,
-    View {
+    SystemView {
         name: "admission",
         columns: &[
             ("handlers", DataType::Int8),
@@ -139,7 +139,7 @@ const VIEWS: &[View] = &[
         ],
         rows: admission,
     },
-    View {
+    SystemView {
         name: "quotas",
         columns: &[
             ("kind", DataType::Text),
@@ -151,7 +151,7 @@ const VIEWS: &[View] = &[
         ],
         rows: quotas,
     },
-    View {
+    SystemView {
         name: "compactions",
         columns: &[
             ("table_name", DataType::Text),
@@ -167,7 +167,7 @@ const VIEWS: &[View] = &[
         ],
         rows: compactions,
     },
-    View {
+    SystemView {
         name: "endpoint_calls",
         columns: &[
             ("call", DataType::Int8),
@@ -182,7 +182,7 @@ const VIEWS: &[View] = &[
         ],
         rows: endpoint_calls,
     },
-    View {
+    SystemView {
         name: "storage",
         columns: &[
             ("table_name", DataType::Text),
@@ -200,7 +200,7 @@ const VIEWS: &[View] = &[
     },
     coprocessors::VIEW,
     coprocessors::AVAILABLE,
-    View {
+    SystemView {
         name: "settings",
         columns: &[
             ("name", DataType::Text),
@@ -230,7 +230,7 @@ const CELL_COLUMNS: &[(&str, DataType)] = &[
 /// Columns of system views and table functions, for the binder.
 pub struct SystemNames<'e> {
     /// The callable endpoints of coprocessors; `None` if there are none.
-    coprocessors: Option<&'e Coprocessors>,
+    coprocessors: Option<&'e CoprocessorRegistry>,
     /// The settings that `reg…` literals are resolved with; without them no name is checked.
     settings: Option<&'e Settings>,
 }
@@ -255,7 +255,7 @@ impl SystemCatalog for SystemNames<'_> {
         if schema == Some("bennu") {
             return VIEWS.iter().find(|view| view.name == name).map(|view| output(view.columns));
         }
-        let shape = shape::find(schema, name)?;
+        let shape = relation_definitions::find(schema, name)?;
         let column = |(at, (name, sql_type)): (usize, &(&str, SqlType))| OutputColumn {
             name: (*name).to_owned(),
             sql_type: *sql_type,
@@ -265,7 +265,9 @@ impl SystemCatalog for SystemNames<'_> {
     }
 
     fn table_oid(&self, schema: Option<&str>, name: &str) -> Option<u32> {
-        shape::find(schema, name).filter(|shape| shape.is_table).map(|shape| shape.oid)
+        relation_definitions::find(schema, name)
+            .filter(|shape| shape.is_table)
+            .map(|shape| shape.oid)
     }
 
     fn is_function(&self, name: &str) -> bool {
@@ -285,16 +287,16 @@ impl SystemCatalog for SystemNames<'_> {
 
     fn check_name(&self, catalog: &Catalog, kind: RegKind, text: &str) -> Result<()> {
         let Some(settings) = self.settings else { return Ok(()) };
-        let viewer = Viewer { catalog, settings, coprocessors: None };
+        let viewer = DefinitionContext { catalog, settings, coprocessors: None };
         if kind == RegKind::Class && catalog.find_text(text, &viewer.search_path())?.is_some() {
             return Ok(());
         }
-        names::oid_of(&viewer, &Snapshot::of(catalog).objects, kind, text).map(drop)
+        reg_names::oid_of(&viewer, &SystemViewCache::of(catalog).objects, kind, text).map(drop)
     }
 
     fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
         match self.coprocessors {
-            Some(coprocessors) => coprocessors::shape(coprocessors, table, name),
+            Some(coprocessors) => coprocessors::endpoint_shape(coprocessors, table, name),
             None => Err(binder::no_endpoint(table, name)),
         }
     }
@@ -303,7 +305,7 @@ impl SystemCatalog for SystemNames<'_> {
 /// Returns true if a name is that of a system catalog that is a table in PostgreSQL.
 pub(crate) fn is_catalog_table(name: &TableName) -> bool {
     let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
-    shape::find(schema, &name.name.value).is_some_and(|shape| shape.is_table)
+    relation_definitions::find(schema, &name.name.value).is_some_and(|shape| shape.is_table)
 }
 
 /// Returns the OID of the relation and the attribute number that each column of a result comes
@@ -313,8 +315,11 @@ pub(crate) fn origins(catalog: &Catalog, columns: &[OutputColumn]) -> Vec<(u32, 
     let origin = |column: &OutputColumn| match column.origin? {
         (Origin::System(oid), position) => Some((oid, number(position))),
         (Origin::Relation(oid), position) => match catalog.table(oid) {
-            Some(table) => Some((objects::shown(oid), objects::number_of_column(table, position))),
-            None => catalog.view(oid).map(|_| (objects::shown(oid), number(position))),
+            Some(table) => Some((
+                catalog_objects::user_oid(oid),
+                catalog_objects::attribute_number(table, position),
+            )),
+            None => catalog.view(oid).map(|_| (catalog_objects::user_oid(oid), number(position))),
         },
     };
     columns.iter().map(|column| origin(column).unwrap_or_default()).collect()
@@ -332,7 +337,7 @@ fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
 }
 
 /// Context of system views and functions for one statement.
-pub struct SystemRowSource {
+pub struct SystemContext {
     /// The engine.
     pub engine: Arc<Engine>,
     /// The catalog that the statement sees.
@@ -352,11 +357,11 @@ pub struct SystemRowSource {
     /// Values that are constant within the session.
     pub constants: Arc<SessionConstants>,
     /// Executes the user-defined functions that the statement calls.
-    pub routines: Arc<dyn RoutineSource>,
+    pub routines: Arc<dyn RoutineExecutor>,
 }
 
 /// Executor of user-defined functions.
-pub trait RoutineSource: Send + Sync {
+pub trait RoutineExecutor: Send + Sync {
     /// Executes a call for the statement of `source` and returns its rows: at most one unless the
     /// function returns a set.
     ///
@@ -365,15 +370,15 @@ pub trait RoutineSource: Send + Sync {
     /// Errors of the statements of the function.
     fn rows(
         &self,
-        source: &SystemRowSource,
+        source: &SystemContext,
         routine: &Routine,
         arguments: Vec<Datum>,
     ) -> Result<Vec<Row>>;
 }
 
-impl SystemRowSource {
-    fn viewer(&self) -> Viewer<'_> {
-        Viewer {
+impl SystemContext {
+    fn viewer(&self) -> DefinitionContext<'_> {
+        DefinitionContext {
             catalog: &self.catalog,
             settings: &self.settings,
             coprocessors: Some(&self.engine.coprocessors),
@@ -381,7 +386,7 @@ impl SystemRowSource {
     }
 }
 
-impl SystemSource for SystemRowSource {
+impl SystemSource for SystemContext {
     fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Row>> {
         if name == "cells" {
             return cells(self, arguments);
@@ -394,16 +399,16 @@ impl SystemSource for SystemRowSource {
             return (view.rows)(self);
         }
         let shape = shape_named(name).ok_or_else(|| no_rows(name))?;
-        let snapshot = Snapshot::of(&self.catalog);
+        let snapshot = SystemViewCache::of(&self.catalog);
         Ok(views::rows(shape, &snapshot.objects, self)?.unwrap_or_default())
     }
 
     fn shared_rows(&self, name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
         let Some(shape) = shape_named(name) else { return Ok(None) };
-        let snapshot = Snapshot::of(&self.catalog);
-        if shape.schema == shape::INFORMATION_SCHEMA {
+        let snapshot = SystemViewCache::of(&self.catalog);
+        if shape.schema == relation_definitions::INFORMATION_SCHEMA {
             let path = self.viewer().search_path();
-            let reader = Reader::by(&self.catalog, &path);
+            let reader = DeparseContext::with_search_path(&self.catalog, &path);
             return Ok(snapshot.view(shape, Some(&path), |objects| {
                 information_schema::rows(shape, reader, objects)
             }));
@@ -419,7 +424,7 @@ impl SystemSource for SystemRowSource {
     }
 
     fn history_begin(&self, table: &Table, columns: &[usize]) -> Result<HistoryBegin> {
-        history::begin(self, table, columns)
+        history::history_begin(self, table, columns)
     }
 
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {
@@ -431,7 +436,7 @@ impl SystemSource for SystemRowSource {
     }
 
     fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Row>> {
-        coprocessors::call(self, request)
+        coprocessors::call_endpoint(self, request)
     }
 }
 
@@ -440,25 +445,25 @@ fn no_rows(name: &str) -> Error {
 }
 
 /// Returns the definition of a relation of `pg_catalog` or `information_schema` by its full name.
-fn shape_named(name: &str) -> Option<&'static shape::Shape> {
+fn shape_named(name: &str) -> Option<&'static relation_definitions::RelationDefinition> {
     match name.split_once('.') {
-        Some((schema, name)) => shape::find(Some(schema), name),
-        None => shape::find(None, name),
+        Some((schema, name)) => relation_definitions::find(Some(schema), name),
+        None => relation_definitions::find(None, name),
     }
 }
 
 /// Returns the row of a sequence that is queried as a table.
-fn sequence_row(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
+fn sequence_row(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>> {
     let number = arguments.first().and_then(Datum::as_i64);
     let number = number.and_then(|number| u32::try_from(number).ok());
     let Some(sequence) = number.and_then(|number| source.catalog.sequence(number)) else {
         return Ok(Vec::new());
     };
-    let (value, is_called) = source.engine.sequences.shown(sequence)?;
+    let (value, is_called) = source.engine.sequences.state_of(sequence)?;
     Ok(vec![vec![Datum::Int8(value), Datum::Int8(0), Datum::Bool(is_called)]])
 }
 
-fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn sequences(source: &SystemContext) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for sequence in source.catalog.sequences() {
         let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
@@ -483,7 +488,7 @@ fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn tables(source: &SystemContext) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for table in source.catalog.tables() {
         let family = &table.descriptor.families[0];
@@ -507,7 +512,7 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
 }
 
 /// Returns the store tables of tables and indexes, with their names.
-fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
+fn store_tables(source: &SystemContext) -> Vec<(String, TableId)> {
     let tables = source.catalog.tables().into_iter();
     tables
         .flat_map(|table| {
@@ -518,7 +523,7 @@ fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
         .collect()
 }
 
-fn admission(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn admission(source: &SystemContext) -> Result<Vec<Row>> {
     let status = source.engine.store().admission();
     Ok(vec![vec![
         int8(status.handlers as u64),
@@ -530,7 +535,7 @@ fn admission(source: &SystemRowSource) -> Result<Vec<Row>> {
     ]])
 }
 
-fn quotas(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn quotas(source: &SystemContext) -> Result<Vec<Row>> {
     let now = source.engine.store().now_micros();
     let mut rows = Vec::new();
     for (subject, quota) in source.engine.quotas.all().iter() {
@@ -555,7 +560,7 @@ fn quotas(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn compactions(source: &SystemContext) -> Result<Vec<Row>> {
     let tables = store_tables(source);
     let descriptors = source.engine.store().tables();
     let mut rows = Vec::new();
@@ -588,7 +593,7 @@ fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn endpoint_calls(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn endpoint_calls(source: &SystemContext) -> Result<Vec<Row>> {
     let tables = store_tables(source);
     let row = |call: EndpointCallStatus| {
         let name = tables.iter().find(|(_, id)| *id == call.table).map(|(name, _)| name);
@@ -608,7 +613,7 @@ fn endpoint_calls(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(source.engine.store().endpoint_calls().into_iter().map(row).collect())
 }
 
-fn storage(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn storage(source: &SystemContext) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (name, id) in store_tables(source) {
         let figures = source.engine.store().compaction_figures(Some(id))?;
@@ -628,13 +633,13 @@ fn storage(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn settings(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn settings(source: &SystemContext) -> Result<Vec<Row>> {
     let all = source.settings.show_all();
     Ok(all.map(|(name, value, about)| vec![text(name), text(value), text(about)]).collect())
 }
 
 /// Returns the cells of a table: `cells(table [, raw [, versions]])`.
-fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
+fn cells(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>> {
     let Some(Datum::Text(name)) = arguments.first() else {
         return Err(Error::new(
             sqlstate::INVALID_PARAMETER_VALUE,
@@ -642,7 +647,7 @@ fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
         ));
     };
     let path = source.settings.search_path();
-    let Some(Relation::Table(table)) = source.catalog.find_text(name, &path)? else {
+    let Some(CatalogRelation::Table(table)) = source.catalog.find_text(name, &path)? else {
         let message = format!("relation \"{name}\" does not exist");
         return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
     };

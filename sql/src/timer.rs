@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use types::interrupt::Interrupt;
 
+use store::env::process::{monotonic_now, spawn_thread};
+
 /// Cancellation state of a session: the flag and its reason.
 #[derive(Debug, Default)]
 pub struct StopFlag {
@@ -29,7 +31,7 @@ pub struct StopFlag {
     /// Store's number of the open transaction, or of the last one if none is open.
     transaction: AtomicU64,
     /// Deadline of the running statement.
-    due: Mutex<Due>,
+    due: Mutex<StatementDeadline>,
 }
 
 /// Reason for cancelling a statement to free its memory.
@@ -49,7 +51,7 @@ impl std::fmt::Debug for TerminationListener {
 }
 
 #[derive(Debug, Default)]
-struct Due {
+struct StatementDeadline {
     at: Option<Instant>,
     /// True if the timer's queue has an entry for this flag. The entry checks `at` when it is
     /// due, so a session has at most one entry.
@@ -61,8 +63,8 @@ impl StopFlag {
     /// limit.
     pub fn interrupt(&self) -> Interrupt {
         Interrupt::new(Arc::clone(&self.stop))
-            .giving_way(store::admission::give_way)
-            .within(store::memory::may_take)
+            .with_yield_hook(store::admission::yield_slot)
+            .with_allocation_hook(store::memory::may_take)
     }
 
     /// Clears the flag for the next statement.
@@ -74,7 +76,7 @@ impl StopFlag {
     }
 
     /// Clears the flag for the clean-up after the session's end, terminated or not.
-    pub fn begin_end(&self) {
+    pub fn clear_for_cleanup(&self) {
         self.begin_statement();
         self.stop.store(false, Ordering::Relaxed);
     }
@@ -172,28 +174,28 @@ impl Ord for Deadline {
 }
 
 #[derive(Default)]
-struct Queue {
+struct TimerQueue {
     deadlines: BinaryHeap<Reverse<Deadline>>,
     closed: bool,
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct TimerShared {
+    queue: Mutex<TimerQueue>,
     changed: Condvar,
 }
 
 /// Timer thread and its queue. The thread starts with the first timeout.
 #[derive(Default)]
 pub struct Timer {
-    shared: Arc<Shared>,
+    shared: Arc<TimerShared>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Timer {
     /// Cancels the current statement of `flag` after `timeout`, unless another has begun.
     pub fn stop_after(&self, timeout: Duration, flag: &Arc<StopFlag>) {
-        let at = Instant::now() + timeout;
+        let at = monotonic_now() + timeout;
         {
             let mut due = flag.due.lock();
             due.at = Some(at);
@@ -207,9 +209,7 @@ impl Timer {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
-            *thread = std::thread::Builder::new()
-                .name("statement-timer".to_owned())
-                .spawn(move || run(&shared))
+            *thread = spawn_thread("statement-timer", move || run(&shared))
                 .map_err(|error| tracing::error!(%error, "could not start the statement timer"))
                 .ok();
         }
@@ -227,10 +227,10 @@ impl Drop for Timer {
     }
 }
 
-fn run(shared: &Shared) {
+fn run(shared: &TimerShared) {
     let mut queue = shared.queue.lock();
     while !queue.closed {
-        let now = Instant::now();
+        let now = monotonic_now();
         match queue.deadlines.peek() {
             None => shared.changed.wait(&mut queue),
             Some(Reverse(next)) if next.at > now => {

@@ -10,7 +10,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use coprocessors::registry::{ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter};
+use coprocessors::registry::{
+    ArgumentKind, Attachment, CoprocessorFactory, Parameter, ParameterRequirement,
+};
 use sql::EngineOptions;
 use sql::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use store::Mutation;
@@ -33,13 +35,13 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "message",
         kind: ArgumentKind::Text,
-        need: Need::Default("refused"),
+        need: ParameterRequirement::Default("refused"),
         about: "what to say",
     },
     Parameter {
         name: "code",
         kind: ArgumentKind::Text,
-        need: Need::Default("23514"),
+        need: ParameterRequirement::Default("23514"),
         about: "its SQLSTATE",
     },
 ];

@@ -64,7 +64,7 @@ fn sequences_go_on_after_a_restart() {
     assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "33|2\n");
     assert_eq!(server.run("a", "SELECT nextval('gone')"), "8\n");
     // A clean shutdown returns them.
-    server.engine().give_back().unwrap();
+    server.engine().return_reserved().unwrap();
     server.restart();
     assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "34|3\n");
     assert!(server.run("b", "SELECT lastval()").contains("55000"));

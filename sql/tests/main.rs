@@ -1,5 +1,7 @@
 //! Integration tests of the crate, in one binary so that it is linked once.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
+
 mod attach_crash;
 mod binder;
 mod columnar;
@@ -13,11 +15,11 @@ mod history;
 mod large_statements;
 mod long_unions;
 mod long_values;
-mod older_texts;
+mod stored_text_migration;
 mod online_indexes;
 mod parser_limits;
 mod queries;
-mod read_figures;
+mod read_statistics;
 mod replanning;
 mod row_locks;
 mod scripts;

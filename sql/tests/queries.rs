@@ -13,7 +13,7 @@ mod merge_joins;
 mod paths;
 mod planning_time;
 mod schema;
-mod side_by_side;
+mod parallel_scans;
 mod transactions;
 
 use std::fmt::Write as _;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sql::EngineOptions;
 use sql::catalog::name::ObjectName;
-use sql::session::{Execution, Prepared, Session, parse};
+use sql::session::{Execution, PreparedStatement, Session, parse};
 
 use crate::server::{Server, rows};
 
@@ -14,7 +14,7 @@ fn run(session: &mut Session, text: &str) {
     rows(session, text, &mut drop).unwrap();
 }
 
-fn execute(session: &mut Session, prepared: &Arc<Prepared>) -> usize {
+fn execute(session: &mut Session, prepared: &Arc<PreparedStatement>) -> usize {
     let Execution::Rows(mut rows) = session.execute(prepared, Vec::new()).unwrap() else {
         panic!("it is a query")
     };
@@ -63,7 +63,7 @@ fn a_text_that_comes_again_is_planned_once_until_its_table_changes() {
             None => (session.prepare(&parse(text).unwrap()[0], &[]).unwrap(), false),
         };
         if !cached {
-            session.keep(text, &prepared);
+            session.cache_plan(text, &prepared);
         }
         assert_eq!(execute(session, &prepared), 2);
         (cached, prepared.columns.as_ref().unwrap().len())

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use coprocessors::registry::{
-    AnswerColumn, ArgumentKind, EndpointCall, Need, Parameter, TableEndpoint,
+    AnswerColumn, ArgumentKind, EndpointCall, Parameter, ParameterRequirement, TableEndpoint,
 };
 use coprocessors::row;
 use coprocessors::violation::value_error;
@@ -28,19 +28,19 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "column",
         kind: ArgumentKind::Column,
-        need: Need::Required,
+        need: ParameterRequirement::Required,
         about: "whose values are counted",
     },
     Parameter {
         name: "by",
         kind: ArgumentKind::Integer,
-        need: Need::Default("1"),
+        need: ParameterRequirement::Default("1"),
         about: "what values are divided by",
     },
     Parameter {
         name: "then",
         kind: ArgumentKind::Text,
-        need: Need::Default("count"),
+        need: ParameterRequirement::Default("count"),
         about: "how to fail",
     },
 ];

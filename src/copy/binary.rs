@@ -40,7 +40,7 @@ pub struct BinaryDecoder {
 }
 
 /// Result of reading a part of the data.
-enum Part<T> {
+enum DecodeStep<T> {
     Whole(T),
     /// Incomplete: more bytes are needed.
     Cut,
@@ -88,8 +88,8 @@ impl BinaryDecoder {
     fn read(&mut self, rest: &mut &[u8], sink: &mut BinarySink<'_>) -> sql::Result<()> {
         if !self.header_read {
             match header(rest)? {
-                Part::Whole(()) => self.header_read = true,
-                Part::Cut => return Ok(()),
+                DecodeStep::Whole(()) => self.header_read = true,
+                DecodeStep::Cut => return Ok(()),
             }
         }
         while !rest.is_empty() {
@@ -103,7 +103,7 @@ impl BinaryDecoder {
                 *rest = after;
                 continue;
             };
-            let Part::Whole(fields) = fields(&mut after, count)? else { break };
+            let DecodeStep::Whole(fields) = fields(&mut after, count)? else { break };
             sink(self.rows + 1, &fields)?;
             self.rows += 1;
             *rest = after;
@@ -113,14 +113,14 @@ impl BinaryDecoder {
 }
 
 /// Reads the header.
-fn header(rest: &mut &[u8]) -> sql::Result<Part<()>> {
+fn header(rest: &mut &[u8]) -> sql::Result<DecodeStep<()>> {
     let known = rest.len().min(SIGNATURE.len());
     if rest[..known] != SIGNATURE[..known] {
         return Err(malformed("COPY file signature not recognized"));
     }
     let mut after = &rest[known..];
     let (Some(flags), Some(length)) = (take(&mut after), take(&mut after)) else {
-        return Ok(Part::Cut);
+        return Ok(DecodeStep::Cut);
     };
     let (flags, length) = (u32::from_be_bytes(flags), i32::from_be_bytes(length));
     if flags & OIDS_FLAG != 0 {
@@ -132,29 +132,31 @@ fn header(rest: &mut &[u8]) -> sql::Result<Part<()>> {
     let Ok(length) = usize::try_from(length) else {
         return Err(malformed("invalid COPY file header (missing length)"));
     };
-    let Some((_, after)) = after.split_at_checked(length) else { return Ok(Part::Cut) };
+    let Some((_, after)) = after.split_at_checked(length) else { return Ok(DecodeStep::Cut) };
     *rest = after;
-    Ok(Part::Whole(()))
+    Ok(DecodeStep::Whole(()))
 }
 
 /// The fields of a row; `None` is NULL.
 type Fields<'a> = SmallVec<[Option<&'a [u8]>; 32]>;
 
 /// Reads the fields of a row.
-fn fields<'a>(rest: &mut &'a [u8], count: usize) -> sql::Result<Part<Fields<'a>>> {
+fn fields<'a>(rest: &mut &'a [u8], count: usize) -> sql::Result<DecodeStep<Fields<'a>>> {
     let mut fields = Fields::new();
     for _ in 0..count {
-        let Some(length) = take(rest).map(i32::from_be_bytes) else { return Ok(Part::Cut) };
+        let Some(length) = take(rest).map(i32::from_be_bytes) else { return Ok(DecodeStep::Cut) };
         if length == -1 {
             fields.push(None);
             continue;
         }
         let length = usize::try_from(length).map_err(|_| malformed("invalid field size"))?;
-        let Some((field, after)) = rest.split_at_checked(length) else { return Ok(Part::Cut) };
+        let Some((field, after)) = rest.split_at_checked(length) else {
+            return Ok(DecodeStep::Cut);
+        };
         fields.push(Some(field));
         *rest = after;
     }
-    Ok(Part::Whole(fields))
+    Ok(DecodeStep::Whole(fields))
 }
 
 /// Reads `N` bytes, if they are available.

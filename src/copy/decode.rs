@@ -410,7 +410,7 @@ fn malformed(message: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sql::session::Forced;
+    use sql::session::ColumnOptions;
 
     fn text() -> CopyFormat {
         CopyFormat {
@@ -423,7 +423,7 @@ mod tests {
             quote: b'"',
             escape: b'"',
             column_count: 0,
-            forced: Forced::default(),
+            forced: ColumnOptions::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use sql::session::CopyFormat;
 use types::binary;
-use types::pieces::Pace;
+use types::interruptible::InterruptPacer;
 use types::text::TextStyle;
 use types::{Batch, DataType};
 
@@ -21,7 +21,7 @@ pub fn write_row(
     value: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> types::Result<()> {
-    let mut pace = Pace::new(&style.interrupt);
+    let mut pace = InterruptPacer::new(&style.interrupt);
     for (position, (column, data_type)) in batch.columns.iter().zip(types).enumerate() {
         if position > 0 {
             out.push(format.delimiter);
@@ -47,7 +47,7 @@ pub fn write_binary(
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> types::Result<()> {
-    let mut pace = Pace::new(&style.interrupt);
+    let mut pace = InterruptPacer::new(&style.interrupt);
     out.extend_from_slice(&(types.len() as u16).to_be_bytes());
     for (column, data_type) in batch.columns.iter().zip(types) {
         let at = out.len();
@@ -69,7 +69,7 @@ pub fn write_header(format: &CopyFormat, names: &[&str], out: &mut Vec<u8>) {
         if position > 0 {
             out.push(format.delimiter);
         }
-        write_field(format, false, name.as_bytes(), &mut Pace::never(), out)
+        write_field(format, false, name.as_bytes(), &mut InterruptPacer::without_interrupt(), out)
             .expect("there is no flag to be set");
     }
     out.push(b'\n');
@@ -80,7 +80,7 @@ fn write_field(
     format: &CopyFormat,
     quote: bool,
     value: &[u8],
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> types::Result<()> {
     if !format.csv {
@@ -128,7 +128,7 @@ fn write_field(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sql::session::Forced;
+    use sql::session::ColumnOptions;
 
     fn format(csv: bool) -> CopyFormat {
         CopyFormat {
@@ -141,13 +141,20 @@ mod tests {
             quote: b'"',
             escape: b'"',
             column_count: 1,
-            forced: Forced::default(),
+            forced: ColumnOptions::default(),
         }
     }
 
     fn field(csv: bool, value: &str) -> String {
         let mut out = Vec::new();
-        write_field(&format(csv), false, value.as_bytes(), &mut Pace::never(), &mut out).unwrap();
+        write_field(
+            &format(csv),
+            false,
+            value.as_bytes(),
+            &mut InterruptPacer::without_interrupt(),
+            &mut out,
+        )
+        .unwrap();
         String::from_utf8(out).unwrap()
     }
 

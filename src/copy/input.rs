@@ -8,7 +8,7 @@ use crate::copy::binary::BinaryDecoder;
 use crate::copy::decode::Decoder;
 
 /// Decoder of the data of one COPY, which passes rows to a [`CopyIn`].
-pub enum Input {
+pub enum CopyDecoder {
     /// Text or CSV.
     Fields(Box<Decoder>, Conversion),
     /// The binary format.
@@ -50,14 +50,14 @@ impl Conversion {
     }
 }
 
-impl Input {
+impl CopyDecoder {
     /// Creates the input of a COPY at the start of its data.
-    pub fn of(copy: &CopyIn) -> Input {
+    pub fn of(copy: &CopyIn) -> CopyDecoder {
         match copy.format.binary {
-            true => Input::Binary(BinaryDecoder::default()),
+            true => CopyDecoder::Binary(BinaryDecoder::default()),
             false => {
                 let conversion = Conversion { encoding: copy.encoding(), cut: Vec::new() };
-                Input::Fields(Box::new(Decoder::new(copy.format.clone())), conversion)
+                CopyDecoder::Fields(Box::new(Decoder::new(copy.format.clone())), conversion)
             }
         }
     }
@@ -69,30 +69,32 @@ impl Input {
     /// Those of malformed data, and of a completed row, with its line.
     pub fn push(&mut self, bytes: &[u8], copy: &mut CopyIn) -> sql::Result<()> {
         let result = match self {
-            Input::Fields(decoder, conversion) => conversion.push(bytes, &mut |bytes| {
+            CopyDecoder::Fields(decoder, conversion) => conversion.push(bytes, &mut |bytes| {
                 decoder.push(bytes, &mut |line, fields| copy.push_row(line, fields))
             }),
-            Input::Binary(decoder) => {
+            CopyDecoder::Binary(decoder) => {
                 decoder.push(bytes, &mut |row, fields| copy.push_binary(row, fields))
             }
         };
-        result.map_err(|error| self.located(error, copy))
+        result.map_err(|error| self.with_line_context(error, copy))
     }
 
     /// Ends the data.
     ///
     /// # Errors
     ///
-    /// As of [`Input::push`].
+    /// As of [`CopyDecoder::push`].
     pub fn finish(self, copy: &mut CopyIn) -> sql::Result<()> {
         match self {
-            Input::Fields(mut decoder, conversion) => {
+            CopyDecoder::Fields(mut decoder, conversion) => {
                 let result = conversion
                     .finish()
                     .and_then(|()| decoder.finish(&mut |line, fields| copy.push_row(line, fields)));
-                result.map_err(|error| Input::Fields(decoder, conversion).located(error, copy))
+                result.map_err(|error| {
+                    CopyDecoder::Fields(decoder, conversion).with_line_context(error, copy)
+                })
             }
-            Input::Binary(decoder) => match decoder.row() {
+            CopyDecoder::Binary(decoder) => match decoder.row() {
                 Some(row) => decoder.finish().map_err(|error| copy.located(error, row)),
                 None => decoder.finish(),
             },
@@ -100,13 +102,13 @@ impl Input {
     }
 
     /// Returns an error whose CONTEXT has the current line and its text.
-    pub fn located(&self, error: Error, copy: &CopyIn) -> Error {
+    pub fn with_line_context(&self, error: Error, copy: &CopyIn) -> Error {
         match self {
-            Input::Binary(decoder) => match decoder.row() {
+            CopyDecoder::Binary(decoder) => match decoder.row() {
                 Some(row) => copy.located(error, row),
                 None => error,
             },
-            Input::Fields(decoder, _) => {
+            CopyDecoder::Fields(decoder, _) => {
                 let mut error = copy.located(error, decoder.line());
                 if let (Some(context), Some(text)) = (&mut error.context, decoder.failed())
                     && context.ends_with(&format!(", line {}", decoder.line()))

@@ -1,11 +1,12 @@
 //! Sample data of the demo, and its load with COPY.
 
 use std::io::{Read, Write};
-use std::time::Instant;
 
 use flate2::read::GzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use sql::session::{Execution, Session};
+
+use store::env::process::monotonic_now;
 
 use crate::copy::decode::Decoder;
 use crate::error::Result;
@@ -79,13 +80,13 @@ pub(super) fn load(session: &mut Session, out: &mut dyn Write) -> Result<()> {
     let template = "{msg:>9} [{bar:40}] {human_pos}/{human_len} rows, {per_sec}";
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
     bar.set_style(style.progress_chars("=> "));
-    let began = Instant::now();
+    let began = monotonic_now();
     for sample in SAMPLES {
         bar.set_message(sample.name);
         for definition in sample.definition {
             statement::run(session, definition)?;
         }
-        let began = Instant::now();
+        let began = monotonic_now();
         let rows = copy(session, sample, &bar)?;
         let seconds = began.elapsed().as_secs_f64();
         let rate = rows as f64 / seconds;

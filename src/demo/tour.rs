@@ -1,9 +1,10 @@
 //! Tour of the demo: statements that show bennu's features, with plans, first rows and times.
 
 use std::io::Write;
-use std::time::Instant;
 
 use sql::session::Session;
+
+use store::env::process::monotonic_now;
 
 use crate::error::Result;
 use crate::statement;
@@ -102,7 +103,7 @@ fn time_travel(session: &mut Session, out: &mut dyn Write) -> Result<()> {
 }
 
 fn show(session: &mut Session, title: &str, text: &str, out: &mut dyn Write) -> Result<()> {
-    let began = Instant::now();
+    let began = monotonic_now();
     let outcome = statement::run(session, text)?;
     let millis = began.elapsed().as_secs_f64() * 1e3;
     writeln!(out, "\n-- {title}")?;

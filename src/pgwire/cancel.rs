@@ -17,35 +17,35 @@ use sql::session::CancelHandle;
 /// The open sessions.
 #[derive(Default)]
 pub(crate) struct CancelRegistry {
-    sessions: Mutex<AHashMap<i32, Entry>>,
+    sessions: Mutex<AHashMap<i32, RegisteredSession>>,
 }
 
-struct Entry {
+struct RegisteredSession {
     secret: i32,
     handle: CancelHandle,
-    connection: Arc<Endable>,
+    connection: Arc<ClientSocket>,
 }
 
 /// Poll events of a socket whose peer has closed it or its sending side.
 #[cfg(target_os = "linux")]
-const GONE: PollFlags = PollFlags::RDHUP.union(PollFlags::HUP).union(PollFlags::ERR);
+const DISCONNECT_EVENTS: PollFlags = PollFlags::RDHUP.union(PollFlags::HUP).union(PollFlags::ERR);
 #[cfg(not(target_os = "linux"))]
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
 
 /// A client's socket, for polling its peer and for ending the connection.
-pub(crate) struct Endable {
+pub(crate) struct ClientSocket {
     socket: OwnedFd,
     is_ended: AtomicBool,
 }
 
-impl Endable {
+impl ClientSocket {
     /// Creates the entry of a connection.
-    pub(crate) fn of(socket: OwnedFd) -> Endable {
-        Endable { socket, is_ended: AtomicBool::new(false) }
+    pub(crate) fn of(socket: OwnedFd) -> ClientSocket {
+        ClientSocket { socket, is_ended: AtomicBool::new(false) }
     }
 
     /// Returns whether the connection is to end without waiting for its client.
-    pub(crate) fn is_ended(&self) -> bool {
+    pub(crate) fn must_end(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
 
@@ -65,12 +65,12 @@ pub(crate) struct Registration {
     process_id: i32,
     /// The secret of cancel requests.
     pub(crate) secret: i32,
-    connection: Arc<Endable>,
+    connection: Arc<ClientSocket>,
 }
 
 impl Registration {
     /// Returns the connection, for ending it.
-    pub(crate) fn connection(&self) -> Arc<Endable> {
+    pub(crate) fn connection(&self) -> Arc<ClientSocket> {
         Arc::clone(&self.connection)
     }
 }
@@ -86,8 +86,8 @@ impl CancelRegistry {
         // The first four bytes of a random UUID are all random.
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let secret = i32::from_be_bytes([a, b, c, d]);
-        let connection = Arc::new(Endable::of(socket));
-        let entry = Entry { secret, handle, connection: Arc::clone(&connection) };
+        let connection = Arc::new(ClientSocket::of(socket));
+        let entry = RegisteredSession { secret, handle, connection: Arc::clone(&connection) };
         self.sessions.lock().insert(process_id, entry);
         Registration { registry: Arc::clone(self), process_id, secret, connection }
     }
@@ -107,16 +107,18 @@ impl CancelRegistry {
     }
 
     /// Cancels the running statements of disconnected clients.
-    pub(crate) fn cancel_gone(&self) {
+    pub(crate) fn cancel_disconnected(&self) {
         let sessions = self.sessions.lock();
-        let mut sockets: Vec<PollFd<'_>> =
-            sessions.values().map(|entry| PollFd::new(&entry.connection.socket, GONE)).collect();
+        let mut sockets: Vec<PollFd<'_>> = sessions
+            .values()
+            .map(|entry| PollFd::new(&entry.connection.socket, DISCONNECT_EVENTS))
+            .collect();
         if let Err(error) = poll(&mut sockets, Some(&Timespec::default())) {
             tracing::debug!(%error, "could not ask which clients are gone");
             return;
         }
         for (entry, socket) in sessions.values().zip(&sockets) {
-            if socket.revents().intersects(GONE) {
+            if socket.revents().intersects(DISCONNECT_EVENTS) {
                 entry.handle.cancel();
             }
         }
@@ -128,7 +130,7 @@ impl CancelRegistry {
     }
 
     /// Closes the sockets of all sessions, even if their clients do not read.
-    pub(crate) fn cut_off_all(&self) {
+    pub(crate) fn close_all_sockets(&self) {
         for entry in self.sessions.lock().values() {
             let _ = shutdown(&entry.connection.socket, Shutdown::Both);
         }

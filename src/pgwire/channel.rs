@@ -21,9 +21,9 @@ use pgwire::messages::DecodeContext;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use types::encoding::Encoding;
 
-use crate::pgwire::cancel::Endable;
+use crate::pgwire::cancel::ClientSocket;
 use crate::pgwire::frame;
-use crate::pgwire::frame::{Frame, Malformed, Phase};
+use crate::pgwire::frame::{Frame, Phase, ProtocolViolation};
 use crate::pgwire::message::Output;
 
 /// Bytes of output at which it is sent, so that results of any size take little memory.
@@ -60,7 +60,7 @@ pub(crate) struct Buffers {
 pub(crate) struct Channel {
     stream: Stream,
     buffers: Buffers,
-    ending: Arc<Endable>,
+    ending: Arc<ClientSocket>,
 }
 
 /// Outcome of a read.
@@ -95,14 +95,14 @@ impl Buffers {
         &mut self,
         phase: Phase,
         encoding: &'static Encoding,
-    ) -> Result<Option<Frame>, Malformed> {
+    ) -> Result<Option<Frame>, ProtocolViolation> {
         frame::take(&mut self.input, phase, encoding, &self.context)
     }
 
     /// Returns the bytes that the input holds, and the announced length of its first message.
     /// Capacity beyond that length is not counted, because it is untouched memory.
     fn incoming(&self) -> (usize, usize) {
-        let announced = frame::announced(&self.input);
+        let announced = frame::announced_length(&self.input);
         let filled = self.input.len().max(announced.saturating_add(1));
         (self.input.capacity().min(filled), announced)
     }
@@ -129,7 +129,7 @@ impl Buffers {
             return Ok(());
         }
         // The announced length does not count the type byte.
-        let capacity = (2 * needed).min(frame::announced(input) + 1).max(needed);
+        let capacity = (2 * needed).min(frame::announced_length(input) + 1).max(needed);
         let mut grown = Vec::from(std::mem::take(input));
         let reserved = grown.try_reserve_exact(capacity - grown.len());
         if reserved.is_ok() {
@@ -154,7 +154,7 @@ impl Channel {
         stream: Stream,
         buffers: Buffers,
         patience: Duration,
-        ending: Arc<Endable>,
+        ending: Arc<ClientSocket>,
     ) -> io::Result<Channel> {
         let channel = Channel { stream, buffers, ending };
         channel.block()?;
@@ -172,7 +172,7 @@ impl Channel {
 
     /// Returns a duplicate of the socket, for a task that waits for data after [`Channel::read`]
     /// has timed out. Reads and writes block again after [`Channel::block`].
-    pub(crate) fn watched(&self) -> io::Result<tokio::net::TcpStream> {
+    pub(crate) fn duplicate_socket(&self) -> io::Result<tokio::net::TcpStream> {
         let socket = self.socket().try_clone()?;
         socket.set_nonblocking(true)?;
         tokio::net::TcpStream::from_std(socket)
@@ -198,7 +198,7 @@ impl Channel {
         &mut self,
         phase: Phase,
         encoding: &'static Encoding,
-    ) -> Result<Option<Frame>, Malformed> {
+    ) -> Result<Option<Frame>, ProtocolViolation> {
         self.buffers.take(phase, encoding)
     }
 
@@ -233,13 +233,13 @@ impl Channel {
         })
     }
 
-    /// Returns whether [`Channel::relieve`] would send the output.
+    /// Returns whether [`Channel::flush_if_full`] would send the output.
     pub(crate) fn is_full(&self) -> bool {
         self.buffers.output.bytes.len() >= OUTPUT_BYTES
     }
 
     /// Sends the output if it exceeds [`OUTPUT_BYTES`]; blocks while the client does not read.
-    pub(crate) fn relieve(&mut self) -> io::Result<()> {
+    pub(crate) fn flush_if_full(&mut self) -> io::Result<()> {
         if self.is_full() { self.flush() } else { Ok(()) }
     }
 
@@ -263,7 +263,7 @@ impl Channel {
                 Ok(count) => sent += count,
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut if !self.ending.is_ended() => {}
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut if !self.ending.must_end() => {}
                     _ => return Err(error),
                 },
             }

@@ -28,12 +28,12 @@ pub(crate) struct Client {
 
 impl Client {
     /// Returns a client before its startup packet.
-    pub(crate) fn at(address: SocketAddr) -> Client {
+    pub(crate) fn new(address: SocketAddr) -> Client {
         Client { address, user: String::new(), database: String::new(), process_id: 0 }
     }
 
     /// Logs the connection.
-    pub(crate) fn connected(&self, options: &LogOptions) {
+    pub(crate) fn log_connected(&self, options: &LogOptions) {
         if options.connections {
             tracing::info!(target: TARGET, address = %self.address, "connection received");
         }
@@ -68,7 +68,7 @@ impl Client {
     }
 
     /// Logs a statement. `name` is the portal's name in the extended protocol.
-    pub(crate) fn runs(&self, text: &str, name: Option<&str>) {
+    pub(crate) fn log_statement(&self, text: &str, name: Option<&str>) {
         let Client { address, user, database, process_id } = self;
         match name {
             None => tracing::info!(

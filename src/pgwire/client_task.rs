@@ -19,15 +19,17 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
+use store::env::process::monotonic_now;
+
 use crate::pgwire::client_log::Client;
-use crate::pgwire::connection::{Connection, PATIENCE, Worked, going_down};
+use crate::pgwire::connection::{Connection, IDLE_THREAD_TIMEOUT, WorkOutcome, shutdown_failure};
 use crate::pgwire::failure::{Failure, Result, is_out_of_descriptors, panic_message};
 use crate::pgwire::login_throttle::StartupSlot;
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::service::Service;
 use crate::pgwire::start_channel::StartChannel;
 use crate::pgwire::startup;
-use crate::pgwire::startup::{Started, TOO_MANY_CLIENTS, TOO_MANY_CONNECTIONS};
+use crate::pgwire::startup::{StartedSession, TOO_MANY_CLIENTS, TOO_MANY_CONNECTIONS};
 
 /// Time limit for the login.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -53,14 +55,14 @@ pub(crate) async fn serve(
     service: Arc<Service>,
     slot: StartupSlot,
 ) {
-    let began = Instant::now();
-    let mut client = Client::at(address);
-    client.connected(&service.log);
+    let began = monotonic_now();
+    let mut client = Client::new(address);
+    client.log_connected(&service.log);
     let mut channel = StartChannel::new(stream);
     let mut stopping = stopped(service.stopping.clone());
     let started = tokio::select! {
         biased;
-        () = &mut stopping => Err(going_down()),
+        () = &mut stopping => Err(shutdown_failure()),
         () = slot.preempted() => Err(Failure::fatal(TOO_MANY_CONNECTIONS, SLOT_PREEMPTED)),
         started = tokio::time::timeout(
             START_TIMEOUT,
@@ -72,14 +74,15 @@ pub(crate) async fn serve(
     };
     drop(slot);
     match started {
-        Ok(Some(Started { session, registration })) => {
+        Ok(Some(StartedSession { session, registration })) => {
             let terminated = Arc::new(Notify::new());
             let (notified, ended) = (Arc::clone(&terminated), registration.connection());
             session.on_terminate(move || {
                 notified.notify_one();
                 ended.end();
             });
-            let channel = match channel.into_channel(PATIENCE, registration.connection()) {
+            let channel = match channel.into_channel(IDLE_THREAD_TIMEOUT, registration.connection())
+            {
                 Ok(channel) => channel,
                 Err(error) => return tracing::debug!(%error, "a client is gone"),
             };
@@ -102,7 +105,7 @@ pub(crate) async fn serve(
 /// Runs a connection on a thread whenever its client sends data, until it ends.
 async fn work(connection: Box<Connection>, mut stopping: Stopping, terminated: &Notify) {
     let mut worked = on_thread(move || connection.begin()).await;
-    while let Worked::Idle(connection) = worked {
+    while let WorkOutcome::Idle(connection) = worked {
         worked = match wait(&connection, &mut stopping, terminated).await {
             Ok(()) => on_thread(move || connection.work()).await,
             Err(failure) => on_thread(move || connection.end(Err(failure))).await,
@@ -111,7 +114,7 @@ async fn work(connection: Box<Connection>, mut stopping: Stopping, terminated: &
 }
 
 /// Runs a part of a connection's work on a thread.
-async fn on_thread(part: impl FnOnce() -> Worked + Send + 'static) -> Worked {
+async fn on_thread(part: impl FnOnce() -> WorkOutcome + Send + 'static) -> WorkOutcome {
     match spawn_blocking(part).await {
         Ok(worked) => worked,
         Err(error) => {
@@ -119,14 +122,14 @@ async fn on_thread(part: impl FnOnce() -> Worked + Send + 'static) -> Worked {
                 let panic = panic_message(panic.as_ref());
                 tracing::error!(panic, "a connection has panicked");
             }
-            Worked::Ended
+            WorkOutcome::Ended
         }
     }
 }
 
 /// Waits until an idle client sends something or disconnects.
 async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Notify) -> Result<()> {
-    let socket = match connection.watched() {
+    let socket = match connection.duplicate_socket() {
         // Without a descriptor for waiting, the socket is polled by a thread at intervals.
         Err(error) if is_out_of_descriptors(&error) => {
             tokio::time::sleep(NO_DESCRIPTOR_PAUSE).await;
@@ -137,8 +140,8 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
     let limit = connection.idle_limit();
     tokio::select! {
         biased;
-        () = stopping => Err(going_down()),
-        () = terminated.notified() => Err(going_down()),
+        () = stopping => Err(shutdown_failure()),
+        () = terminated.notified() => Err(shutdown_failure()),
         ready = socket.readable() => Ok(ready?),
         // The readiness event may not have been processed yet.
         error = idle_too_long(limit) => match connection.has_bytes() {

@@ -2,7 +2,7 @@
 //! answers.
 //!
 //! It runs on its own thread and blocks on the client, on locks and on the log. If the client
-//! sends nothing for [`PATIENCE`], the thread is released and
+//! sends nothing for [`IDLE_THREAD_TIMEOUT`], the thread is released and
 //! [`client_task`](crate::pgwire::client_task) waits for the next message.
 //!
 //! ```text
@@ -31,8 +31,9 @@ use pgwire::messages::response::{
 };
 use sql::error::sqlstate;
 use sql::logical::OutputColumn;
-use sql::session::rows::{Completion, Rows};
-use sql::session::{Execution, Prepared, Session, TransactionStatus};
+use sql::session::rows::{Completion, ResultRows};
+use sql::session::{Execution, PreparedStatement, Session, TransactionStatus};
+use store::env::process::monotonic_now;
 use store::wal::DurableTicket;
 use tokio::net::TcpStream;
 use types::Datum;
@@ -44,20 +45,20 @@ use crate::pgwire::extended::UnnamedStatement;
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::{Frame, Phase};
 use crate::pgwire::incoming::IncomingMessage;
-use crate::pgwire::lent::LentChannel;
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
+use crate::pgwire::shared_channel::SharedChannel;
 
 /// Time for which a session keeps its thread while its client sends nothing: long enough for an
 /// active client, and short for an idle one, whose next message costs the start of a thread.
-pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+pub(super) const IDLE_THREAD_TIMEOUT: Duration = Duration::from_millis(200);
 /// Time limit for sending the last error.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connection of a logged-in client.
 pub(crate) struct Connection {
-    pub(super) channel: LentChannel,
+    pub(super) channel: SharedChannel,
     pub(super) session: Session,
     pub(super) unnamed: Option<UnnamedStatement>,
     /// Set after an error in the extended protocol, until Sync.
@@ -80,22 +81,22 @@ const COPY_FAIL: u8 = b'f';
 
 /// The next action after a message was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum MessageOutcome {
     Message,
     End,
 }
 
 /// Input of a connection.
-enum Input {
+enum ConnectionInput {
     Frame(Frame),
-    /// The client has sent nothing for [`PATIENCE`].
+    /// The client has sent nothing for [`IDLE_THREAD_TIMEOUT`].
     Nothing,
     /// The client has disconnected.
     End,
 }
 
 /// The state in which a connection releases its thread.
-pub(crate) enum Worked {
+pub(crate) enum WorkOutcome {
     /// The client is idle.
     Idle(Box<Connection>),
     /// The connection has ended.
@@ -104,7 +105,7 @@ pub(crate) enum Worked {
 
 /// Returns the failure of a connection that ends because the server stops or another session has
 /// terminated it.
-pub(super) fn going_down() -> Failure {
+pub(super) fn shutdown_failure() -> Failure {
     Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
 
@@ -116,7 +117,7 @@ impl Connection {
         service: Arc<Service>,
         (client, began): (Client, Instant),
     ) -> Box<Connection> {
-        let channel = LentChannel::new(channel);
+        let channel = SharedChannel::new(channel);
         session.on_notices(channel.sink());
         let incoming = service.incoming.of(session.process_id(), registration.connection());
         Box::new(Connection {
@@ -134,7 +135,7 @@ impl Connection {
     }
 
     /// Reports the successful login to the client.
-    pub(super) fn begin(mut self: Box<Connection>) -> Worked {
+    pub(super) fn begin(mut self: Box<Connection>) -> WorkOutcome {
         let _account = self.session.memory_account().enter();
         self.put_ready();
         match self.channel.flush() {
@@ -144,31 +145,31 @@ impl Connection {
     }
 
     /// Answers the client's messages until it is idle.
-    pub(super) fn work(mut self: Box<Connection>) -> Worked {
+    pub(super) fn work(mut self: Box<Connection>) -> WorkOutcome {
         let _account = self.session.memory_account().enter();
         if let Err(error) = self.channel.block() {
             return self.end(Err(error.into()));
         }
         loop {
             let next = match self.next_input() {
-                Ok(Input::Frame(Frame::Message(message))) => self.answer(message),
-                Ok(Input::Frame(Frame::Unreadable { kind, error })) => {
+                Ok(ConnectionInput::Frame(Frame::Message(message))) => self.answer(message),
+                Ok(ConnectionInput::Frame(Frame::Unreadable { kind, error })) => {
                     self.answer_unreadable(kind, error)
                 }
-                Ok(Input::Nothing) => return Worked::Idle(self),
-                Ok(Input::End) => Ok(Next::End),
+                Ok(ConnectionInput::Nothing) => return WorkOutcome::Idle(self),
+                Ok(ConnectionInput::End) => Ok(MessageOutcome::End),
                 Err(failure) => Err(failure),
             };
             match next {
-                Ok(Next::Message) => store::memory::give_back(),
-                Ok(Next::End) => return self.end(Ok(())),
+                Ok(MessageOutcome::Message) => store::memory::give_back(),
+                Ok(MessageOutcome::End) => return self.end(Ok(())),
                 Err(failure) => return self.end(Err(failure)),
             }
         }
     }
 
     /// Ends the connection and reports the reason to the client.
-    pub(super) fn end(self: Box<Connection>, result: Result<()>) -> Worked {
+    pub(super) fn end(self: Box<Connection>, result: Result<()>) -> WorkOutcome {
         let _ = self.channel.block();
         let _account = self.session.memory_account().enter();
         // Releases the session's resources before the client is informed; this may take a while.
@@ -188,17 +189,17 @@ impl Connection {
                 channel.into_channel().close(CLOSE_TIMEOUT);
             }
         }
-        Worked::Ended
+        WorkOutcome::Ended
     }
 
     /// Returns the client's socket, for waiting for data; [`Connection::work`] makes it block
     /// again.
-    pub(super) fn watched(&self) -> io::Result<TcpStream> {
-        self.channel.watched()
+    pub(super) fn duplicate_socket(&self) -> io::Result<TcpStream> {
+        self.channel.duplicate_socket()
     }
 
     /// Returns whether the client has sent data, while the socket is
-    /// [watched](Connection::watched).
+    /// [watched](Connection::duplicate_socket).
     pub(super) fn has_bytes(&self) -> bool {
         self.channel.has_bytes()
     }
@@ -209,33 +210,36 @@ impl Connection {
         Some((self.ready?.checked_add(limit)?, error))
     }
 
-    /// Returns the next message; waits for it for [`PATIENCE`], or less if the idle timeout is
-    /// near.
-    fn next_input(&mut self) -> Result<Input> {
+    /// Returns the next message; waits for it for [`IDLE_THREAD_TIMEOUT`], or less if the idle
+    /// timeout is near.
+    fn next_input(&mut self) -> Result<ConnectionInput> {
         loop {
             self.incoming.check()?;
-            if self.is_to_end() {
-                return Err(going_down());
+            if self.is_terminating() {
+                return Err(shutdown_failure());
             }
             let encoding = self.session.client_encoding();
             if let Some(frame) = self.channel.take(Phase::Session, encoding)? {
                 self.ready = None;
                 self.incoming.end();
-                return Ok(Input::Frame(frame));
+                return Ok(ConnectionInput::Frame(frame));
             }
             let (bytes, announced) = self.channel.incoming();
-            self.incoming.note(bytes, announced)?;
-            if self.idle_limit().is_some_and(|(limit, _)| limit < Instant::now() + PATIENCE) {
+            self.incoming.record(bytes, announced)?;
+            if self
+                .idle_limit()
+                .is_some_and(|(limit, _)| limit < monotonic_now() + IDLE_THREAD_TIMEOUT)
+            {
                 // The read would end after the idle timeout.
-                return Ok(Input::Nothing);
+                return Ok(ConnectionInput::Nothing);
             }
             match self.channel.read()? {
                 ReadOutcome::Bytes => {}
                 ReadOutcome::End if self.incoming.check().is_err() => {}
                 // Terminating a session shuts its socket down for reading.
-                ReadOutcome::End if self.is_to_end() => return Err(going_down()),
-                ReadOutcome::End => return Ok(Input::End),
-                ReadOutcome::Nothing => return Ok(Input::Nothing),
+                ReadOutcome::End if self.is_terminating() => return Err(shutdown_failure()),
+                ReadOutcome::End => return Ok(ConnectionInput::End),
+                ReadOutcome::Nothing => return Ok(ConnectionInput::Nothing),
             }
         }
     }
@@ -244,21 +248,21 @@ impl Connection {
     pub(super) fn next_message(&mut self) -> Result<Option<Frame>> {
         loop {
             match self.next_input()? {
-                Input::Frame(frame) => return Ok(Some(frame)),
-                Input::Nothing => {}
-                Input::End => return Ok(None),
+                ConnectionInput::Frame(frame) => return Ok(Some(frame)),
+                ConnectionInput::Nothing => {}
+                ConnectionInput::End => return Ok(None),
             }
         }
     }
 
     /// Returns whether the server stops or another session has terminated this one.
-    pub(super) fn is_to_end(&self) -> bool {
+    pub(super) fn is_terminating(&self) -> bool {
         self.session.is_terminated() || *self.service.stopping.borrow()
     }
 
-    fn answer(&mut self, message: Message) -> Result<Next> {
+    fn answer(&mut self, message: Message) -> Result<MessageOutcome> {
         match message {
-            Message::Terminate(_) => return Ok(Next::End),
+            Message::Terminate(_) => return Ok(MessageOutcome::End),
             Message::Sync(_) => {
                 self.skipping = false;
                 let result = self.sync();
@@ -285,15 +289,15 @@ impl Connection {
                 }
             }
         }
-        self.channel.relieve()?;
-        Ok(Next::Message)
+        self.channel.flush_if_full()?;
+        Ok(MessageOutcome::Message)
     }
 
     /// Answers a message whose text is not valid in the client's encoding with a statement error.
-    fn answer_unreadable(&mut self, kind: u8, error: types::Error) -> Result<Next> {
+    fn answer_unreadable(&mut self, kind: u8, error: types::Error) -> Result<MessageOutcome> {
         // Remaining messages of a failed COPY.
         if self.skipping || kind == COPY_FAIL {
-            return Ok(Next::Message);
+            return Ok(MessageOutcome::Message);
         }
         self.report(Err(sql::Error::from(error).into()))?;
         match kind {
@@ -301,7 +305,7 @@ impl Connection {
             _ => self.skipping = true,
         }
         self.channel.flush()?;
-        Ok(Next::Message)
+        Ok(MessageOutcome::Message)
     }
 
     /// Reports a failed statement to the client; other failures are returned.
@@ -312,10 +316,10 @@ impl Connection {
                 if error.sqlstate == sqlstate::QUERY_CANCELED
                     && *self.service.stopping.borrow() =>
             {
-                return Err(going_down());
+                return Err(shutdown_failure());
             }
             Err(Failure::Statement(_)) if self.session.is_terminated() => {
-                return Err(going_down());
+                return Err(shutdown_failure());
             }
             Err(Failure::Statement(error)) => error,
             other => return other,
@@ -326,7 +330,7 @@ impl Connection {
             Ok(())
         })?;
         // The statement has failed, whether or not the log becomes durable.
-        let _ = self.settle_statement();
+        let _ = self.wait_statement_durable();
         self.put_notices();
         self.output().put_error(Severity::Error, &error);
         Ok(())
@@ -334,7 +338,7 @@ impl Connection {
 
     /// Appends ReadyForQuery, after ParameterStatus for changed settings.
     fn put_ready(&mut self) {
-        for (name, value) in self.session.take_reported() {
+        for (name, value) in self.session.take_changed_reported() {
             self.output().put_parameter_status(name, &value);
         }
         let status = match self.session.transaction_status() {
@@ -342,9 +346,9 @@ impl Connection {
             TransactionStatus::InBlock => ReadyStatus::Transaction,
             TransactionStatus::Failed => ReadyStatus::Error,
         };
-        self.session.end_time();
+        self.session.stop_clock();
         self.channel.output().put(&ReadyForQuery::new(status));
-        self.ready = Some(Instant::now());
+        self.ready = Some(monotonic_now());
     }
 
     pub(super) fn put_notices(&mut self) {
@@ -376,7 +380,7 @@ impl Connection {
     /// Starts a statement.
     pub(super) fn start_statement(
         &mut self,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<PreparedStatement>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         // Sets the encoding for notices.
@@ -387,7 +391,7 @@ impl Connection {
     /// Sends the rows of a result, at most `row_limit`. Returns whether all rows were sent.
     pub(super) fn send_rows(
         &mut self,
-        rows: &mut Rows,
+        rows: &mut ResultRows,
         encoder: &RowEncoder,
         mut row_limit: usize,
     ) -> Result<bool> {
@@ -403,9 +407,9 @@ impl Connection {
                 let written = encoder.write_rows(&batch, row, &style, OUTPUT_BYTES, out);
                 row = written.map_err(|error| rows.failure(error))?;
                 if self.channel.is_full() {
-                    self.settle_seen()?;
+                    self.wait_seen_commits_durable()?;
                 }
-                self.channel.relieve()?;
+                self.channel.flush_if_full()?;
             }
         }
         Ok(false)
@@ -414,22 +418,22 @@ impl Connection {
     /// Ends the implicit transaction, if one is open, and its portals.
     pub(super) fn end_implicit(&mut self) -> Result<()> {
         let ticket = run(|| self.session.end_implicit())?;
-        self.settle(ticket)
+        self.wait_durable(ticket)
     }
 
     /// Waits until the commit of the last statement, if any, is durable.
-    pub(super) fn settle_statement(&mut self) -> Result<()> {
+    pub(super) fn wait_statement_durable(&mut self) -> Result<()> {
         let ticket = self.session.take_ticket();
-        self.settle(ticket)
+        self.wait_durable(ticket)
     }
 
     /// Waits until all commits that the open transaction has seen are durable.
-    pub(super) fn settle_seen(&mut self) -> Result<()> {
-        let ticket = self.session.seen();
-        self.settle(ticket)
+    pub(super) fn wait_seen_commits_durable(&mut self) -> Result<()> {
+        let ticket = self.session.durability_of_reads();
+        self.wait_durable(ticket)
     }
 
-    fn settle(&mut self, ticket: Option<DurableTicket>) -> Result<()> {
+    fn wait_durable(&mut self, ticket: Option<DurableTicket>) -> Result<()> {
         let Some(ticket) = ticket else { return Ok(()) };
         Ok(ticket.wait().map_err(sql::Error::from)?)
     }

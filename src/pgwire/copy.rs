@@ -4,14 +4,14 @@ use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use sql::Error;
 use sql::error::sqlstate;
-use sql::session::rows::{Completion, Rows};
+use sql::session::rows::{Completion, ResultRows};
 use sql::session::{CopyFormat, CopyIn};
 use types::DataType;
-use types::pieces::Pace;
+use types::interruptible::InterruptPacer;
 
 use crate::copy::binary::{END, HEADER};
 use crate::copy::encode;
-use crate::copy::input::Input;
+use crate::copy::input::CopyDecoder;
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::Frame;
@@ -24,7 +24,7 @@ impl Connection {
         let formats = vec![i16::from(code); copy.format.column_count];
         self.channel.output().put(&CopyInResponse::new(code, columns, formats));
         self.channel.flush()?;
-        let mut input = Input::of(&copy);
+        let mut input = CopyDecoder::of(&copy);
         loop {
             match self.next_message()? {
                 Some(Frame::Unreadable { error, .. }) => return Err(Error::from(error).into()),
@@ -36,7 +36,7 @@ impl Connection {
                 Some(Frame::Message(Message::CopyFail(fail))) => {
                     let message = format!("COPY from stdin failed: {}", fail.message);
                     let error = Error::new(sqlstate::QUERY_CANCELED, message);
-                    return Err(input.located(error, &copy).into());
+                    return Err(input.with_line_context(error, &copy).into());
                 }
                 // Clients may send these messages at any time.
                 Some(Frame::Message(Message::Flush(_) | Message::Sync(_))) => {}
@@ -54,7 +54,11 @@ impl Connection {
     }
 
     /// Sends the rows of COPY … TO STDOUT, one per message.
-    pub(super) fn copy_out(&mut self, mut rows: Rows, format: &CopyFormat) -> Result<Completion> {
+    pub(super) fn copy_out(
+        &mut self,
+        mut rows: ResultRows,
+        format: &CopyFormat,
+    ) -> Result<Completion> {
         let count = rows.columns().len();
         let columns = i16::try_from(count).unwrap_or(i16::MAX);
         let code = i8::from(format.binary);
@@ -70,7 +74,7 @@ impl Connection {
             put_copy_data(&mut self.channel.output().bytes, |out| {
                 let start = out.len();
                 encode::write_header(format, &names, out);
-                encoding.encode_tail(out, start, &mut Pace::never())
+                encoding.encode_tail(out, start, &mut InterruptPacer::without_interrupt())
             })?;
         }
         // As in PostgreSQL, one message has the header and the first row (or the end): clients
@@ -88,10 +92,10 @@ impl Connection {
                     }
                     let start = out.len();
                     encode::write_row(format, &types, row, &style, &mut value, out)?;
-                    encoding.encode_tail(out, start, &mut Pace::new(&style.interrupt))
+                    encoding.encode_tail(out, start, &mut InterruptPacer::new(&style.interrupt))
                 });
                 written.map_err(|error| rows.failure(error))?;
-                self.channel.relieve()?;
+                self.channel.flush_if_full()?;
             }
             row_count += batch.row_count as u64;
         }

@@ -14,7 +14,7 @@ use sql::error::sqlstate;
 use sql::logical::OutputColumn;
 use sql::session::portals::{Portal, PortalState};
 use sql::session::rows::Completion;
-use sql::session::{Execution, Prepared, TransactionStatus};
+use sql::session::{Execution, PreparedStatement, TransactionStatus};
 use types::text::TextStyle;
 use types::{Datum, SqlType, binary, text};
 
@@ -31,7 +31,7 @@ pub(super) enum UnnamedStatement {
     /// Its text is empty.
     Empty,
     /// It can be executed.
-    Prepared(Arc<Prepared>),
+    Prepared(Arc<PreparedStatement>),
 }
 
 impl Connection {
@@ -47,7 +47,7 @@ impl Connection {
                 Ok(())
             }
             Message::Flush(_) => {
-                self.settle_seen()?;
+                self.wait_seen_commits_durable()?;
                 Ok(self.channel.flush()?)
             }
             _ => Err(Error::new("08P01", "unexpected message").into()),
@@ -90,13 +90,13 @@ impl Connection {
 
     fn keep(&mut self, name: &str, statement: UnnamedStatement) -> sql::Result<()> {
         match statement {
-            UnnamedStatement::Prepared(prepared) => self.session.keep_statement(name, prepared),
+            UnnamedStatement::Prepared(prepared) => self.session.store_statement(name, prepared),
             UnnamedStatement::Empty => self.session.keep_empty_statement(name),
         }
     }
 
     /// Returns a prepared statement; `None` for an empty one.
-    fn statement(&self, name: Option<&str>) -> sql::Result<Option<Arc<Prepared>>> {
+    fn statement(&self, name: Option<&str>) -> sql::Result<Option<Arc<PreparedStatement>>> {
         let Some(name) = name else {
             return match &self.unnamed {
                 Some(UnnamedStatement::Prepared(prepared)) => Ok(Some(Arc::clone(prepared))),
@@ -219,7 +219,7 @@ impl Connection {
             }
         };
         self.put_notices();
-        self.settle_statement()?;
+        self.wait_statement_durable()?;
         let now = self.session.transaction_status();
         // All portals ended with the transaction.
         if before == TransactionStatus::Idle || now != TransactionStatus::Idle {
@@ -249,9 +249,9 @@ impl Connection {
             let mut rows = run(|| session.execute_cursor(name, wanted))?;
             let encoder = RowEncoder::new(rows.columns(), &Formats::default());
             self.send_rows(&mut rows, &encoder, usize::MAX)?;
-            sent += rows.passed();
+            sent += rows.returned_total();
             row_limit -= wanted;
-            if rows.passed() < wanted as u64 {
+            if rows.returned_total() < wanted as u64 {
                 self.put_outcome(Outcome::Complete(Completion::new(format!("SELECT {sent}"))));
                 return Ok(());
             }
@@ -268,7 +268,7 @@ impl Connection {
         let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
                 if self.session.is_prepared_logged(prepared) {
-                    self.client.runs(prepared.text(), Some(name));
+                    self.client.log_statement(prepared.text(), Some(name));
                 }
                 match self.start_statement(prepared, parameters)? {
                     Execution::Done(completion) => return Ok(Outcome::Complete(completion)),
@@ -283,7 +283,7 @@ impl Connection {
             }
             PortalState::Open(rows) => {
                 let mut rows = rows.into_inner();
-                rows.begin_part();
+                rows.restart_count();
                 rows
             }
             PortalState::Exhausted => {
@@ -344,7 +344,7 @@ fn parameter_types(
 /// Decodes the parameters of a Bind message.
 fn parameters(
     bind: &Bind,
-    prepared: Option<&Prepared>,
+    prepared: Option<&PreparedStatement>,
     style: &TextStyle,
 ) -> sql::Result<Vec<Datum>> {
     let types = prepared.map_or(&[][..], |prepared| &prepared.parameter_types);

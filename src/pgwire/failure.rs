@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use sql::Error;
 use sql::error::sqlstate;
 
-use crate::pgwire::frame::Malformed;
+use crate::pgwire::frame::ProtocolViolation;
 
 /// `insufficient_resources`
 const INSUFFICIENT_RESOURCES: &str = "53000";
@@ -58,8 +58,8 @@ pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE].contains(&errno))
 }
 
-impl From<Malformed> for Failure {
-    fn from(error: Malformed) -> Failure {
+impl From<ProtocolViolation> for Failure {
+    fn from(error: ProtocolViolation) -> Failure {
         Failure::fatal("08P01", error.0)
     }
 }

@@ -28,7 +28,7 @@ const STARTUP_BYTES_MAX: usize = 10_000;
 
 /// A protocol violation, after which the connection cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) String);
+pub(crate) struct ProtocolViolation(pub(crate) String);
 
 /// A frame of a client.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) enum Frame {
     },
 }
 
-type Result<T> = std::result::Result<T, Malformed>;
+type Result<T> = std::result::Result<T, ProtocolViolation>;
 
 /// The set of allowed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,14 +91,18 @@ pub(crate) fn take(
     let Some((least, most)) = bounds(kind, phase) else { return Err(unexpected(kind, phase)) };
     let Some(length) = length_word(&input[1..]) else { return Ok(None) };
     if !(least..=most).contains(&length) {
-        return Err(Malformed(format!("invalid length {length} of message type {}", name(kind))));
+        return Err(ProtocolViolation(format!(
+            "invalid length {length} of message type {}",
+            name(kind)
+        )));
     }
     if input.len() <= length {
         return Ok(None);
     }
     let mut frame = input.split_to(1 + length);
-    let texts = check(kind, &frame[5..])
-        .map_err(|error| Malformed(format!("{} in message type {}", error.0, name(kind))))?;
+    let texts = check(kind, &frame[5..]).map_err(|error| {
+        ProtocolViolation(format!("{} in message type {}", error.0, name(kind)))
+    })?;
     match converted(&frame, &texts, encoding) {
         Ok(Some(converted)) => frame = converted,
         Ok(None) => {}
@@ -106,13 +110,13 @@ pub(crate) fn take(
     }
     match PgWireFrontendMessage::decode(&mut frame, context) {
         Ok(Some(message)) => Ok(Some(Frame::Message(message))),
-        Ok(None) => Err(Malformed(format!("incomplete message type {}", name(kind)))),
-        Err(error) => Err(Malformed(error.to_string())),
+        Ok(None) => Err(ProtocolViolation(format!("incomplete message type {}", name(kind)))),
+        Err(error) => Err(ProtocolViolation(error.to_string())),
     }
 }
 
 /// Returns the announced length of the first message of the input; 0 if it is not known yet.
-pub(crate) fn announced(input: &[u8]) -> usize {
+pub(crate) fn announced_length(input: &[u8]) -> usize {
     input.get(1..).and_then(length_word).unwrap_or(0)
 }
 
@@ -143,8 +147,8 @@ fn converted(
     Ok(Some(converted))
 }
 
-fn unexpected(kind: u8, phase: Phase) -> Malformed {
-    Malformed(match phase {
+fn unexpected(kind: u8, phase: Phase) -> ProtocolViolation {
+    ProtocolViolation(match phase {
         Phase::Authentication => format!("expected SASL response, got message type {kind}"),
         Phase::Session => format!("invalid frontend message type {kind}"),
     })
@@ -154,7 +158,7 @@ fn unexpected(kind: u8, phase: Phase) -> Malformed {
 pub(crate) fn take_startup(input: &mut BytesMut) -> Result<Option<BytesMut>> {
     let Some(length) = length_word(input) else { return Ok(None) };
     if !(8..=STARTUP_BYTES_MAX).contains(&length) {
-        return Err(Malformed("invalid length of startup packet".to_owned()));
+        return Err(ProtocolViolation("invalid length of startup packet".to_owned()));
     }
     if input.len() < length {
         return Ok(None);
@@ -165,10 +169,10 @@ pub(crate) fn take_startup(input: &mut BytesMut) -> Result<Option<BytesMut>> {
 /// Decodes a startup packet of protocol 3.
 pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
     let body = packet.get(8..).unwrap_or_default();
-    let mut walk = Walk::of(body);
-    let invalid = || Malformed("invalid startup packet layout".to_owned());
+    let mut walk = BodyReader::of(body);
+    let invalid = || ProtocolViolation("invalid startup packet layout".to_owned());
     // The client's encoding is not known yet.
-    let is_empty = |walk: &mut Walk<'_>| {
+    let is_empty = |walk: &mut BodyReader<'_>| {
         let text = walk.cstring().map_err(|_| invalid())?;
         std::str::from_utf8(&body[text.clone()]).map_err(|_| invalid())?;
         Ok(text.is_empty())
@@ -177,7 +181,9 @@ pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
         is_empty(&mut walk)?;
     }
     walk.end().map_err(|_| {
-        Malformed("invalid startup packet layout: expected terminator as last byte".to_owned())
+        ProtocolViolation(
+            "invalid startup packet layout: expected terminator as last byte".to_owned(),
+        )
     })?;
     match Startup::decode(&mut packet, &decode_context()) {
         Ok(Some(startup)) => Ok(startup),
@@ -187,7 +193,7 @@ pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
 
 /// Validates the body of the first SASL message, which the codec returns undecoded.
 pub(crate) fn check_sasl_initial(body: &[u8]) -> Result<()> {
-    let mut walk = Walk::of(body);
+    let mut walk = BodyReader::of(body);
     walk.cstring()?;
     walk.value()?;
     walk.end()
@@ -213,7 +219,7 @@ type Texts = SmallVec<[Range<usize>; 2]>;
 
 /// Validates the body of a message against its type. Returns the ranges of its texts.
 fn check(kind: u8, body: &[u8]) -> Result<Texts> {
-    let mut walk = Walk::of(body);
+    let mut walk = BodyReader::of(body);
     let mut texts = Texts::new();
     match kind {
         b'Q' | b'f' => texts.push(walk.cstring()?),
@@ -237,7 +243,7 @@ fn check(kind: u8, body: &[u8]) -> Result<Texts> {
         b'C' | b'D' => {
             let target = walk.bytes(1)?[0];
             if !matches!(target, b'S' | b'P') {
-                return Err(Malformed(format!("invalid target {}", name(target))));
+                return Err(ProtocolViolation(format!("invalid target {}", name(target))));
             }
             texts.push(walk.cstring()?);
         }
@@ -253,20 +259,20 @@ fn check(kind: u8, body: &[u8]) -> Result<Texts> {
 }
 
 /// The unread part of a body.
-struct Walk<'a> {
+struct BodyReader<'a> {
     rest: &'a [u8],
     /// The length of the body.
     length: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn of(body: &'a [u8]) -> Walk<'a> {
-        Walk { rest: body, length: body.len() }
+impl<'a> BodyReader<'a> {
+    fn of(body: &'a [u8]) -> BodyReader<'a> {
+        BodyReader { rest: body, length: body.len() }
     }
 
     fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
-            return Err(Malformed("insufficient data left".to_owned()));
+            return Err(ProtocolViolation("insufficient data left".to_owned()));
         };
         self.rest = rest;
         Ok(taken)
@@ -285,14 +291,14 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let length = usize::try_from(length)
-            .map_err(|_| Malformed(format!("invalid length {length} of a value")))?;
+            .map_err(|_| ProtocolViolation(format!("invalid length {length} of a value")))?;
         self.bytes(length).map(|_| ())
     }
 
     /// Skips a text and its terminator; returns its range in the body.
     fn cstring(&mut self) -> Result<Range<usize>> {
         let Some(end) = self.rest.iter().position(|byte| *byte == 0) else {
-            return Err(Malformed("invalid string: no terminator".to_owned()));
+            return Err(ProtocolViolation("invalid string: no terminator".to_owned()));
         };
         let start = self.length - self.rest.len();
         self.rest = &self.rest[end + 1..];
@@ -303,7 +309,7 @@ impl<'a> Walk<'a> {
         if self.rest.is_empty() {
             return Ok(());
         }
-        Err(Malformed("invalid message format: extra bytes".to_owned()))
+        Err(ProtocolViolation("invalid message format: extra bytes".to_owned()))
     }
 }
 
@@ -382,7 +388,7 @@ mod tests {
 
     #[test]
     fn texts_are_converted_and_bad_ones_are_no_end() {
-        let latin = Encoding::named("latin1").unwrap();
+        let latin = Encoding::by_name("latin1").unwrap();
         let taken = take_of(&frame(b'P', b"\xe9\0select '\xe9'\0\0\x01\0\0\0\x19"), latin);
         let Ok(Some(Frame::Message(PgWireFrontendMessage::Parse(parse)))) = taken else {
             panic!("not a Parse: {taken:?}")
@@ -396,7 +402,7 @@ mod tests {
         assert_eq!(bind.portal_name.as_deref(), Some("é"));
         // Values are converted later, by their types.
         assert_eq!(bind.parameters, [Some(bytes::Bytes::from_static(b"\xe9"))]);
-        let win = Encoding::named("win1252").unwrap();
+        let win = Encoding::by_name("win1252").unwrap();
         for (encoding, text, sqlstate) in
             [(Encoding::utf8(), b"\xc3(", "22021"), (win, b"\x81(", "22P05")]
         {
@@ -425,7 +431,7 @@ mod tests {
     fn no_frame_makes_the_decoder_panic() {
         let mut state = 0x9e37_79b9_7f4a_7c15;
         let mut decoded = 0;
-        let japanese = Encoding::named("sjis").unwrap();
+        let japanese = Encoding::by_name("sjis").unwrap();
         for _ in 0..60_000 {
             let kind = KINDS[next(&mut state) as usize % KINDS.len()];
             let length = next(&mut state) as usize % 40;
@@ -469,7 +475,7 @@ mod tests {
                 for value in 0..=255 {
                     let mut changed = bytes.clone();
                     changed[position] = value;
-                    for encoding in [Encoding::utf8(), Encoding::named("gbk").unwrap()] {
+                    for encoding in [Encoding::utf8(), Encoding::by_name("gbk").unwrap()] {
                         let mut bytes = BytesMut::from(&changed[..]);
                         let _ = take(&mut bytes, Phase::Session, encoding, &context);
                     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use sql::Error;
 use sql::error::sqlstate;
 
-use crate::pgwire::cancel::Endable;
+use crate::pgwire::cancel::ClientSocket;
 use crate::pgwire::failure::{Failure, Result};
 
 /// Minimum size of a message that is counted.
@@ -26,13 +26,13 @@ const PART: usize = 2;
 /// The incomplete messages of all connections.
 #[derive(Default)]
 pub(crate) struct IncomingMessages {
-    held: Mutex<AHashMap<i32, Held>>,
+    held: Mutex<AHashMap<i32, HeldMessage>>,
 }
 
 /// The bytes of a message, and its connection.
-struct Held {
+struct HeldMessage {
     bytes: usize,
-    connection: Arc<Endable>,
+    connection: Arc<ClientSocket>,
     ending: Arc<OnceLock<String>>,
 }
 
@@ -40,7 +40,7 @@ struct Held {
 pub(crate) struct IncomingMessage {
     all: Arc<IncomingMessages>,
     process_id: i32,
-    connection: Arc<Endable>,
+    connection: Arc<ClientSocket>,
     counted: usize,
     /// The reason for which the connection was ended.
     ending: Arc<OnceLock<String>>,
@@ -51,7 +51,7 @@ impl IncomingMessages {
     pub(crate) fn of(
         self: &Arc<IncomingMessages>,
         process_id: i32,
-        connection: Arc<Endable>,
+        connection: Arc<ClientSocket>,
     ) -> IncomingMessage {
         let all = Arc::clone(self);
         IncomingMessage { all, process_id, connection, counted: 0, ending: Arc::default() }
@@ -65,7 +65,7 @@ impl IncomingMessage {
     ///
     /// `53200`, which ends the connection, if the announced length or the sum of all messages
     /// exceeds the bound and this message is the largest.
-    pub(crate) fn note(&mut self, bytes: usize, announced: usize) -> Result<()> {
+    pub(crate) fn record(&mut self, bytes: usize, announced: usize) -> Result<()> {
         self.note_within(store::memory::limit().map(|limit| limit / PART), (bytes, announced))
     }
 
@@ -116,7 +116,7 @@ impl IncomingMessage {
         }
         self.counted = bytes;
         let (connection, ending) = (Arc::clone(&self.connection), Arc::clone(&self.ending));
-        held.insert(self.process_id, Held { bytes, connection, ending });
+        held.insert(self.process_id, HeldMessage { bytes, connection, ending });
     }
 }
 
@@ -170,14 +170,14 @@ mod tests {
         let all: Arc<IncomingMessages> = Arc::default();
         let message = |process_id| {
             let (socket, _) = UnixStream::pair().unwrap();
-            all.of(process_id, Arc::new(Endable::of(socket.into())))
+            all.of(process_id, Arc::new(ClientSocket::of(socket.into())))
         };
         let mut messages = [1, 2, 3].map(message);
         for (message, bytes) in messages.iter_mut().zip([30, 40, 20]) {
             message.note_within(BOUND, (bytes << 20, 90 << 20)).unwrap();
         }
         messages[2].note_within(BOUND, (35 << 20, 90 << 20)).unwrap();
-        assert!(messages[1].connection.is_ended());
+        assert!(messages[1].connection.must_end());
         let Err(Failure::Fatal(error)) = messages[1].check() else { panic!("it goes on") };
         assert_eq!(error.sqlstate, "53200");
         assert!(error.detail.unwrap().contains("105 MiB, of 100 MiB"));

@@ -8,9 +8,9 @@ use pgwire::messages::Message;
 use pgwire::messages::data::ParameterDescription;
 use sql::Error;
 use sql::logical::OutputColumn;
-use sql::session::{Notice, Prepared};
+use sql::session::{Notice, PreparedStatement};
 use types::encoding::Encoding;
-use types::pieces::Pace;
+use types::interruptible::InterruptPacer;
 
 use crate::pgwire::row::Formats;
 
@@ -115,7 +115,11 @@ impl Output {
         for (position, (column, &(table, number))) in columns.iter().zip(origins).enumerate() {
             let name = self.bytes.len();
             self.bytes.extend_from_slice(column.name.as_bytes());
-            let encoded = self.encoding.encode_tail(&mut self.bytes, name, &mut Pace::never());
+            let encoded = self.encoding.encode_tail(
+                &mut self.bytes,
+                name,
+                &mut InterruptPacer::without_interrupt(),
+            );
             if let Err(error) = encoded {
                 self.bytes.truncate(start);
                 return Err(error.into());
@@ -124,9 +128,9 @@ impl Output {
             let sql_type = &column.sql_type;
             self.bytes.extend_from_slice(&table.to_be_bytes());
             self.bytes.extend_from_slice(&number.to_be_bytes());
-            self.bytes.extend_from_slice(&sql_type.sent_oid().to_be_bytes());
+            self.bytes.extend_from_slice(&sql_type.wire_oid().to_be_bytes());
             self.bytes.extend_from_slice(&sql_type.base.length().to_be_bytes());
-            self.bytes.extend_from_slice(&sql_type.sent_modifier().to_be_bytes());
+            self.bytes.extend_from_slice(&sql_type.wire_modifier().to_be_bytes());
             self.bytes.extend_from_slice(&formats.at(position).code().to_be_bytes());
         }
         self.end(start);
@@ -134,7 +138,7 @@ impl Output {
     }
 
     /// Appends the parameter types of a statement.
-    pub(crate) fn put_parameter_description(&mut self, prepared: Option<&Prepared>) {
+    pub(crate) fn put_parameter_description(&mut self, prepared: Option<&PreparedStatement>) {
         let types = prepared.map_or(&[][..], |prepared| &prepared.parameter_types);
         let oids = types.iter().map(|data_type| data_type.oid()).collect();
         self.put(&ParameterDescription::new(oids));
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn messages_are_in_the_encoding_of_the_client() {
-        let latin = Encoding::named("latin1").unwrap();
+        let latin = Encoding::by_name("latin1").unwrap();
         let mut output = Output { encoding: latin, ..Output::default() };
         output.put_error(Severity::Error, &Error::new("22012", "é€"));
         assert_eq!(output.bytes, b"E\0\0\0\x1eSERROR\0VERROR\0C22012\0M\xe9?\0\0");

@@ -19,7 +19,7 @@ mod client_log;
 mod authentication;
 mod service;
 mod startup;
-mod lent;
+mod shared_channel;
 mod connection;
 mod copy;
 mod simple;

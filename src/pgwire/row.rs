@@ -7,7 +7,7 @@ use sql::Error;
 use sql::logical::OutputColumn;
 use sql::session::portals::FormatCodes;
 use types::binary;
-use types::pieces::{PIECE, Pace};
+use types::interruptible::{CHUNK_BYTES, InterruptPacer};
 use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{Batch, DataType, Vector};
@@ -153,7 +153,7 @@ impl RowEncoder {
                 Format::Text => {
                     vector_text::write(vector, row, *data_type, style, out)?;
                     if !UTF8 {
-                        let mut pace = Pace::new(&style.interrupt);
+                        let mut pace = InterruptPacer::new(&style.interrupt);
                         style.encoding.encode_tail(out, value + 4, &mut pace)?;
                     }
                 }
@@ -175,7 +175,7 @@ impl RowEncoder {
             return Err(Error::new("54000", "row is too long for the client: more than 1 GB"));
         }
         out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
-        if length >= PIECE {
+        if length >= CHUNK_BYTES {
             // Long values are sent whole, at the client's speed, so the flag is checked here.
             style.interrupt.check()?;
         }
@@ -195,7 +195,7 @@ fn write_binary(
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> sql::Result<()> {
-    let mut pace = Pace::new(&style.interrupt);
+    let mut pace = InterruptPacer::new(&style.interrupt);
     match &vector.data {
         VectorData::Int2(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Int4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
@@ -285,7 +285,14 @@ mod tests {
             let (mut short, mut long) = (Vec::new(), Vec::new());
             write_binary(&vector, 0, data_type, &TextStyle::default(), &mut short).unwrap();
             let utf8 = Encoding::utf8();
-            binary::write(&datum, data_type, utf8, &mut Pace::never(), &mut long).unwrap();
+            binary::write(
+                &datum,
+                data_type,
+                utf8,
+                &mut InterruptPacer::without_interrupt(),
+                &mut long,
+            )
+            .unwrap();
             assert_eq!(short, long, "{datum:?}");
         }
     }
@@ -293,7 +300,7 @@ mod tests {
     #[test]
     fn text_is_in_the_encoding_of_the_client() {
         let types = [DataType::Text, DataType::Text];
-        let latin = Encoding::named("latin1").unwrap();
+        let latin = Encoding::by_name("latin1").unwrap();
         let style = TextStyle { encoding: latin, ..TextStyle::default() };
         let rows = ["é", "€"].map(|text| vec![Datum::text(text), Datum::text(text)]);
         let batch = Batch::from_rows(&types, &rows);

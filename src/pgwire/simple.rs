@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pgwire::messages::response::EmptyQueryResponse;
 use sql::session::rows::Completion;
-use sql::session::{Execution, Parsed, Prepared};
+use sql::session::{Execution, ParsedRequest, PreparedStatement};
 
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Result, run};
@@ -21,7 +21,7 @@ impl Connection {
         let text = &*self.session.conforming(text)?;
         if let Some(prepared) = self.session.cached(text) {
             if self.session.is_prepared_logged(&prepared) {
-                self.client.runs(text, None);
+                self.client.log_statement(text, None);
             }
             let completion = self.run_prepared(&prepared)?;
             self.end_implicit()?;
@@ -30,7 +30,7 @@ impl Connection {
         }
         let parsed = run(|| self.session.parse(text))?;
         if parsed.iter().any(|parsed| self.session.is_logged(parsed.statement())) {
-            self.client.runs(text, None);
+            self.client.log_statement(text, None);
         }
         self.session.set_in_script(parsed.len() > 1);
         let Some((last, others)) = parsed.split_last() else {
@@ -41,11 +41,11 @@ impl Connection {
             let prepared = self.prepare(parsed)?;
             let completion = self.run_prepared(&prepared)?;
             self.put_completion(completion);
-            self.channel.relieve()?;
+            self.channel.flush_if_full()?;
         }
         let prepared = self.prepare(last)?;
         if others.is_empty() {
-            self.session.keep(text, &prepared);
+            self.session.cache_plan(text, &prepared);
         }
         let completion = self.run_prepared(&prepared)?;
         self.end_implicit()?;
@@ -54,13 +54,13 @@ impl Connection {
     }
 
     /// Plans a statement.
-    fn prepare(&mut self, parsed: &Parsed) -> Result<Arc<Prepared>> {
+    fn prepare(&mut self, parsed: &ParsedRequest) -> Result<Arc<PreparedStatement>> {
         let session = &mut self.session;
         run(|| session.prepare(parsed, &[]))
     }
 
     /// Runs a statement and sends its rows.
-    fn run_prepared(&mut self, prepared: &Arc<Prepared>) -> Result<Completion> {
+    fn run_prepared(&mut self, prepared: &Arc<PreparedStatement>) -> Result<Completion> {
         let completion = match self.start_statement(prepared, Vec::new())? {
             Execution::Done(completion) => completion,
             Execution::Rows(mut rows) => {
@@ -77,7 +77,7 @@ impl Connection {
             Execution::CopyOut(rows, format) => self.copy_out(rows, &format)?,
         };
         self.put_notices();
-        self.settle_statement()?;
+        self.wait_statement_durable()?;
         Ok(completion)
     }
 }

@@ -14,9 +14,9 @@ use tokio_rustls::rustls::StreamOwned;
 use tokio_rustls::server::TlsStream;
 use types::encoding::Encoding;
 
-use crate::pgwire::cancel::Endable;
+use crate::pgwire::cancel::ClientSocket;
 use crate::pgwire::channel::{Buffers, Channel, Stream};
-use crate::pgwire::frame::{Frame, Malformed, Phase};
+use crate::pgwire::frame::{Frame, Phase, ProtocolViolation};
 use crate::pgwire::message::Output;
 
 /// Minimum space for one read.
@@ -79,7 +79,7 @@ impl StartChannel {
     }
 
     /// Takes the next message, if it is complete.
-    pub(crate) fn take(&mut self, phase: Phase) -> Result<Option<Frame>, Malformed> {
+    pub(crate) fn take(&mut self, phase: Phase) -> Result<Option<Frame>, ProtocolViolation> {
         self.buffers.take(phase, Encoding::utf8())
     }
 
@@ -126,7 +126,7 @@ impl StartChannel {
     pub(crate) fn into_channel(
         self,
         patience: Duration,
-        ending: Arc<Endable>,
+        ending: Arc<ClientSocket>,
     ) -> io::Result<Channel> {
         let stream = match self.stream {
             StartStream::Plain(stream) => Stream::Plain(stream.into_std()?),

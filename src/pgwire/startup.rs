@@ -41,7 +41,7 @@ const RESERVED: &str =
     "remaining connection slots are reserved for non-replication superuser connections";
 
 /// A session whose client has logged in.
-pub(crate) struct Started {
+pub(crate) struct StartedSession {
     /// The session.
     pub(crate) session: Session,
     /// Registration for cancel requests.
@@ -54,7 +54,7 @@ pub(crate) async fn start(
     channel: &mut StartChannel,
     service: &Service,
     (client, slot): (&mut Client, &StartupSlot),
-) -> Result<Option<Started>> {
+) -> Result<Option<StartedSession>> {
     let Some(packet) = prologue(channel, service).await? else { return Ok(None) };
     let startup = decode(channel, packet)?;
     let parameters = startup.parameters;
@@ -91,12 +91,12 @@ pub(crate) async fn start(
     for notice in session.take_notices() {
         channel.output().put_notice(&notice);
     }
-    for (name, value) in session.take_reported() {
+    for (name, value) in session.take_changed_reported() {
         channel.output().put_parameter_status(name, &value);
     }
     let secret = SecretKey::I32(registration.secret);
     channel.output().put(&BackendKeyData::new(process_id, secret));
-    Ok(Some(Started { session, registration }))
+    Ok(Some(StartedSession { session, registration }))
 }
 
 /// Returns an error if the maximum number of sessions is reached. The last few are reserved for

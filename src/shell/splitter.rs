@@ -2,7 +2,7 @@
 //! dollar quotes and comments.
 
 /// A split text.
-pub(super) struct Split<'a> {
+pub(super) struct StatementSplit<'a> {
     /// The complete statements.
     pub(super) statements: Vec<&'a str>,
     /// The text after the last complete statement.
@@ -12,7 +12,7 @@ pub(super) struct Split<'a> {
 }
 
 /// Splits a text into statements.
-pub(super) fn split(text: &str) -> Split<'_> {
+pub(super) fn split(text: &str) -> StatementSplit<'_> {
     let mut statements = Vec::new();
     let (mut begin, mut at) = (0, 0);
     let mut is_quoted = false;
@@ -25,7 +25,7 @@ pub(super) fn split(text: &str) -> Split<'_> {
         }
         at = end;
     }
-    Split { statements, rest: &text[begin..], is_quoted }
+    StatementSplit { statements, rest: &text[begin..], is_quoted }
 }
 
 /// Returns the end of the token that begins at `at`, and whether the text ends within it. A token

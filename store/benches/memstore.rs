@@ -4,13 +4,14 @@
 //! bytes. Prints the CPU time of the calling thread per cell (on Linux; otherwise the wall time),
 //! and for several writers the wall time.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![allow(clippy::print_stdout, reason = "the figures are its output")]
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use store::cell::{CellType, KeyParts};
-use store::memstore::{Memstore, MemstoreCursor, Spare};
+use store::memstore::{Memstore, MemstoreCursor, PoolPermit};
 use store::scan::merge::Cursor;
 use store::{Sequence, Timestamp};
 
@@ -140,7 +141,7 @@ fn main() {
     let cells = std::env::args()
         .find_map(|argument| argument.strip_prefix("cells=")?.parse().ok())
         .unwrap_or(400_000);
-    let _spare = Spare::within(1 << 30);
+    let _spare = PoolPermit::within(1 << 30);
     // The first takes the memory from the system, the next from the pool.
     for name in ["random rows, new memory", "random rows"] {
         figures(name, cells, random_row);

@@ -4,6 +4,7 @@
 //! [compression=lz4] [only=PART]`. Keys have 16 bytes, values 100 of which half compress. Prints
 //! the wall time and the CPU time of the calling thread per cell.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![allow(clippy::print_stdout, reason = "the figures are its output")]
 
 use std::hint::black_box;

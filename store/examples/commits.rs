@@ -5,6 +5,7 @@
 //! duration of a commit, and of the replay of the log; `strace -c -f` counts its system calls and
 //! `perf stat` its instructions.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![expect(clippy::print_stdout, reason = "this is its purpose")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
 

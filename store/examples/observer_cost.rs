@@ -6,6 +6,7 @@
 //! declares other hooks only) or `all` (one with all hooks, without effect). The difference of
 //! two numbers of rounds is the cost of the rounds between.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![expect(clippy::unwrap_used, reason = "a program for measuring")]
 
 use std::path::Path;

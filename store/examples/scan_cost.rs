@@ -4,6 +4,7 @@
 //! `reverse`; for `open`, a scanner is opened and one row read 10,000 times in each round. The
 //! difference of two numbers of rounds is the cost of one.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![expect(clippy::unwrap_used, reason = "a program for measuring")]
 
 use std::path::Path;

@@ -6,6 +6,7 @@
 //!
 //! The data directory is `$BENNU_DIRECTORY`, or a new one in the working directory.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![expect(clippy::print_stdout, reason = "this is its purpose")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
 

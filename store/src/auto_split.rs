@@ -9,17 +9,19 @@ use crate::descriptor::{RegionId, SplitPolicy};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::region::{Region, SplitFacts, is_split_due};
-use crate::reshape;
-use crate::split_queue::Turn;
+use crate::region_replacement;
+use crate::split_queue::SplitTask;
 use crate::table::Table;
 
 /// Splits regions until the store stops.
 pub(crate) fn run(engine: &Engine) {
     loop {
         match engine.splits.next() {
-            Turn::Look(region) => look(engine, region),
-            Turn::Tick => busy_regions(engine).into_iter().for_each(|region| look(engine, region)),
-            Turn::Stop => return,
+            SplitTask::Look(region) => look(engine, region),
+            SplitTask::Tick => {
+                busy_regions(engine).into_iter().for_each(|region| look(engine, region))
+            }
+            SplitTask::Stop => return,
         }
     }
 }
@@ -48,7 +50,7 @@ fn split_if_due(
     engine: &Engine,
     table: &Table,
     region: &Arc<Region>,
-) -> Result<Option<reshape::Reshaped>> {
+) -> Result<Option<region_replacement::RegionReplacement>> {
     let descriptor = Arc::clone(&table.descriptor());
     let options = &descriptor.split;
     if options.policy == SplitPolicy::Disabled || region.has_parts() {
@@ -67,9 +69,9 @@ fn split_if_due(
         // All its rows belong to one group.
         return Ok(None);
     }
-    let _defining = engine.defining.lock();
+    let _defining = engine.ddl_lock.lock();
     if region.is_dropped() {
         return Ok(None);
     }
-    reshape::split(engine, table, &point).map(Some)
+    region_replacement::split(engine, table, &point).map(Some)
 }

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use crate::auto_split;
 use crate::engine::Engine;
+use crate::env::process::spawn_thread;
 use crate::error::{Error, Result, WriteFailure};
 use crate::region::Region;
-use crate::schedule::Watch;
+use crate::schedule::CompactionProgress;
 
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
@@ -37,9 +38,7 @@ impl Background {
         let split = std::iter::once(("bennu-split", auto_split::run as _));
         for (name, run) in flush.chain(compact).chain(split) {
             let engine_of_thread = Arc::clone(engine);
-            let thread = std::thread::Builder::new().name(name.into());
-            let spawned = thread.spawn(move || run(&engine_of_thread));
-            match spawned {
+            match spawn_thread(name, move || run(&engine_of_thread)) {
                 Ok(thread) => background.threads.push(thread),
                 Err(source) => {
                     background.stop(engine);
@@ -92,7 +91,7 @@ fn flush_one(engine: &Engine, region: &Arc<Region>) -> bool {
     engine.pressure.relieve();
     match flushed {
         Ok(()) => {
-            engine.schedule.want(region);
+            engine.schedule.schedule_policy(region);
             engine.splits.want(region.id());
             true
         }
@@ -135,7 +134,7 @@ pub(crate) fn log_limit_bytes(engine: &Engine) -> u64 {
 
 fn run_compactions(engine: &Engine) {
     while let Some(task) = engine.schedule.next(&|| engine.regions(), engine) {
-        let watch = Watch::over(&engine.schedule, &task);
+        let watch = CompactionProgress::over(&engine.schedule, &task);
         let done = task.region().compact(task.family(), &task.plan, engine, &watch);
         let region = task.region().id();
         engine.schedule.end(task, done);

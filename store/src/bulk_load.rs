@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionChanges};
 use crate::observer::{BulkLoadRef, FileOrigin, RegionRef, StoreFileRef};
-use crate::region::{HeldFlushes, Region, RegionMap, Surroundings};
+use crate::region::{HeldFlushes, Region, RegionMap, RegionServices};
 use crate::run::{LiveFile, Run};
 use crate::table::Table;
 
@@ -240,7 +240,7 @@ impl BulkLoad {
         let loads = std::slice::from_mut(&mut self);
         let targets = targets_of(loads)?;
         let shown: Vec<RegionRef<'_>> =
-            targets.iter().map(|target| target.region.shown()).collect();
+            targets.iter().map(|target| target.region.observer_ref()).collect();
         let load = BulkLoadRef { regions: &shown, file_count, cell_count };
         if let Some(chain) = &chain {
             chain.pre_bulk_load(&load)?;
@@ -288,7 +288,7 @@ impl<'a> Target<'a> {
         let region: &'a Region = self.region;
         of_region.flat_map(move |((_, family), files)| {
             files.iter().map(move |(file, _)| StoreFileRef {
-                region: region.shown(),
+                region: region.observer_ref(),
                 family: *family,
                 file: *file,
                 origin: FileOrigin::BulkLoad,
@@ -355,7 +355,7 @@ fn adopt_into(engine: &Engine, targets: &[Target<'_>]) -> Result<CommitClock> {
         if let Some(chain) = target.load.table.observers().chain() {
             target.new_files().for_each(|file| chain.post_commit_store_file(&file));
         }
-        engine.schedule.want(target.region);
+        engine.schedule.schedule_policy(target.region);
         engine.splits.want(target.region.id());
     }
     Ok(clock)

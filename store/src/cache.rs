@@ -4,11 +4,11 @@
 //! can evict one that is in use, so a long scan does not empty the cache.
 //!
 //! Every read of a file needs its filter and its index, and a look-up in the hash table costs as
-//! much as their use. So an open file may *keep* such blocks outside the table ([`KeptBlock`]),
+//! much as their use. So an open file may *keep* such blocks outside the table ([`PinnedBlock`]),
 //! up to half of the cache's bytes for all files together; the table has the rest.
 //!
 //! While memory is short the table lends up to three quarters of its bytes
-//! ([`BlockCache::lend`]); it fills again afterwards.
+//! ([`BlockCache::set_lent_bytes`]); it fills again afterwards.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -147,12 +147,12 @@ const RESERVATIONS: u64 = 32;
 const KEPT_PART: u64 = 4;
 
 /// A block that an open file keeps outside the table; dropping it returns its bytes to the cache.
-pub struct KeptBlock {
+pub struct PinnedBlock {
     block: Block,
     cache: Arc<BlockCache>,
 }
 
-impl Deref for KeptBlock {
+impl Deref for PinnedBlock {
     type Target = Block;
 
     fn deref(&self) -> &Block {
@@ -160,7 +160,7 @@ impl Deref for KeptBlock {
     }
 }
 
-impl Drop for KeptBlock {
+impl Drop for PinnedBlock {
     fn drop(&mut self) {
         self.cache.kept_bytes.fetch_sub(weight(&self.block), Relaxed);
     }
@@ -262,12 +262,12 @@ impl FamilyCache {
     }
 
     /// Moves a block out of the table for its file to keep, if there is room for it.
-    pub fn keep(&self, key: BlockKey, block: &Block) -> Option<KeptBlock> {
+    pub fn keep(&self, key: BlockKey, block: &Block) -> Option<PinnedBlock> {
         if !self.blocks.reserve(weight(block)) {
             return None;
         }
         self.blocks.blocks.remove(&key);
-        Some(KeptBlock { block: block.clone(), cache: Arc::clone(&self.blocks) })
+        Some(PinnedBlock { block: block.clone(), cache: Arc::clone(&self.blocks) })
     }
 
     /// Returns a block if it is cached; changes neither counters nor eviction order.
@@ -394,7 +394,7 @@ impl BlockCache {
 
     /// Sets the bytes that the table lends: blocks beyond the rest are evicted. Lends at most its
     /// bytes less a [`KEPT_PART`].
-    pub(crate) fn lend(&self, bytes: u64) {
+    pub(crate) fn set_lent_bytes(&self, bytes: u64) {
         let reserved = self.reserved_bytes.lock();
         let most = self.capacity_bytes.saturating_sub(*reserved);
         let bytes = bytes.min(most - most / KEPT_PART);
@@ -462,13 +462,13 @@ mod tests {
             cache.status().byte_count
         };
         assert!(fill() > 900 << 10);
-        cache.lend(512 << 10);
+        cache.set_lent_bytes(512 << 10);
         assert!(cache.status().byte_count <= 512 << 10);
         assert!(fill() <= 512 << 10);
-        cache.lend(u64::MAX);
+        cache.set_lent_bytes(u64::MAX);
         assert_eq!(cache.lent_bytes(), 768 << 10);
         assert!((1..=256 << 10).contains(&fill()));
-        cache.lend(0);
+        cache.set_lent_bytes(0);
         assert!(fill() > 900 << 10);
     }
 

@@ -28,7 +28,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::ReadView;
 use crate::manifest::{ManifestState, RegionRecord, TableRecord, write_manifest};
-use crate::region::{HeldFlushes, Region, Surroundings, directory_of};
+use crate::region::{HeldFlushes, Region, RegionServices, directory_of};
 use crate::table::Table;
 
 /// Content of a checkpoint.
@@ -58,7 +58,7 @@ pub(crate) fn write(engine: &Engine, directory: &Path) -> Result<Checkpoint> {
     for region in engine.regions() {
         region.flush(engine)?;
     }
-    let defining = engine.defining.lock();
+    let defining = engine.ddl_lock.lock();
     let tables = tables(engine);
     let mut regions: Vec<&Arc<Region>> = tables.iter().flat_map(|table| &table.regions).collect();
     regions.sort_unstable_by_key(|region| region.id());

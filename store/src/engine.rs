@@ -32,16 +32,16 @@ use crate::descriptor::{Durability, RegionId, TableId};
 use crate::endpoint_calls::EndpointCalls;
 use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
+use crate::key_changes::KeyChanges;
 use crate::lock::{LockTable, Owner};
 use crate::manifest::{Manifest, ManifestEdit};
-use crate::memstore::Spare;
-use crate::moves::Moves;
+use crate::memory_limits::Pressure;
+use crate::memstore::PoolPermit;
 use crate::observer::{RegionChain, ServerObservers, WalChain, WalCommit, WalEdit};
 use crate::options::Options;
-use crate::pressure::Pressure;
-use crate::read_ahead::Gauge;
+use crate::read_ahead::ReadAheadBytes;
 use crate::read_path::ReadPath;
-use crate::region::{Region, Surroundings, Volume};
+use crate::region::{Region, RegionServices, Volume};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::serializable::Serializable;
@@ -79,7 +79,7 @@ pub(crate) struct Engine {
     /// Lock manager.
     pub(crate) locks: LockTable,
     /// Key changes of recent commits.
-    pub(crate) moves: Moves,
+    pub(crate) key_changes: KeyChanges,
     /// Snapshots that transactions have exported.
     pub(crate) exported: ExportedSnapshots,
     /// SERIALIZABLE transactions.
@@ -95,32 +95,32 @@ pub(crate) struct Engine {
     /// Regions to be checked for a split.
     pub(crate) splits: SplitQueue,
     /// DDL lock: held while the set of tables, a table's settings or its regions change.
-    pub(crate) defining: Mutex<()>,
+    pub(crate) ddl_lock: Mutex<()>,
     applied: AppliedMark,
     next_owner: AtomicU64,
     stopped: AtomicBool,
     /// True if a failed drop of a table or bulk load may be on disk all the same.
-    doubtful: AtomicBool,
+    outcome_unknown: AtomicBool,
     /// Running endpoint calls.
     pub(crate) endpoint_calls: Arc<EndpointCalls>,
     /// Bytes that region threads have read ahead of statements.
-    pub(crate) read_ahead: Arc<Gauge>,
+    pub(crate) read_ahead: Arc<ReadAheadBytes>,
     /// Bytes in memory of sorted loads.
     pub(crate) sorting: AtomicUsize,
     pool: OnceLock<rayon_core::ThreadPool>,
     /// Permission to pool chunks of dropped memstores.
-    _spare: Spare,
+    _spare: PoolPermit,
     _directory_lock: Box<dyn Send + Sync>,
 }
 
 /// The cells of a commit, by region.
 #[derive(Default)]
-pub(crate) struct Writes {
+pub(crate) struct CommitWrites {
     /// One entry for each region.
     pub(crate) regions: Vec<RegionWrites>,
 }
 
-impl Writes {
+impl CommitWrites {
     /// Returns the index of the entry of a region; adds it if need be, after `first`.
     pub(crate) fn slot_of(&mut self, region: &Arc<Region>, first: usize) -> usize {
         let found = self.regions[first..].iter().position(|part| Arc::ptr_eq(&part.region, region));
@@ -153,7 +153,7 @@ impl RegionWrites {
 }
 
 /// Components of an engine.
-pub(crate) struct Parts {
+pub(crate) struct EngineComponents {
     pub(crate) reads: Arc<ReadPath>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) context: Arc<StoreContext>,
@@ -167,7 +167,7 @@ pub(crate) struct Parts {
 
 impl Engine {
     /// Returns the engine of an opened directory.
-    pub(crate) fn new(parts: Parts) -> Engine {
+    pub(crate) fn new(parts: EngineComponents) -> Engine {
         let last = parts.wal.clock().sequence;
         let options = &parts.context.options;
         let budget = Budget::of(options.memory_bytes);
@@ -185,22 +185,22 @@ impl Engine {
             spill: parts.spill,
             tables: ArcSwap::from_pointee(parts.tables),
             locks: LockTable::new(),
-            moves: Moves::default(),
+            key_changes: KeyChanges::default(),
             exported: ExportedSnapshots::default(),
             serializable: Serializable::new(budget.serializable),
             wal: parts.wal,
             manifest: Mutex::new(parts.manifest),
             splits: SplitQueue::default(),
-            defining: Mutex::new(()),
+            ddl_lock: Mutex::new(()),
             applied: AppliedMark::new(last),
             next_owner: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
-            doubtful: AtomicBool::new(false),
+            outcome_unknown: AtomicBool::new(false),
             endpoint_calls: Arc::default(),
-            read_ahead: Arc::new(Gauge::new(budget.read_ahead as usize)),
+            read_ahead: Arc::new(ReadAheadBytes::new(budget.read_ahead as usize)),
             sorting: AtomicUsize::new(0),
             pool: OnceLock::new(),
-            _spare: Spare::within(budget.memstore_hard),
+            _spare: PoolPermit::within(budget.memstore_hard),
             _directory_lock: parts.directory_lock,
         }
     }
@@ -265,7 +265,7 @@ impl Engine {
     /// Rejects new work from now on.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        self.wal.refuse();
+        self.wal.reject_commits();
     }
 
     /// Returns [`Error::ShutDown`] once the store is stopped.
@@ -292,10 +292,10 @@ impl Engine {
     ///
     /// [`Error::Io`] if the manifest cannot be written.
     pub(crate) fn settle_tables(&self) -> Result<()> {
-        if self.doubtful.load(Ordering::Relaxed) {
+        if self.outcome_unknown.load(Ordering::Relaxed) {
             let mut manifest = self.manifest.lock();
             manifest.settle()?;
-            self.doubtful.store(false, Ordering::SeqCst);
+            self.outcome_unknown.store(false, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -327,7 +327,11 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing was committed then: [`Error::ShutDown`], [`Error::LogFailed`].
-    pub(crate) fn commit(&self, writes: Writes, durability: Durability) -> Result<CommitClock> {
+    pub(crate) fn commit(
+        &self,
+        writes: CommitWrites,
+        durability: Durability,
+    ) -> Result<CommitClock> {
         self.commit_then(writes, durability, |_| ())
     }
 
@@ -335,7 +339,7 @@ impl Engine {
     /// before any disk access.
     pub(crate) fn commit_then(
         &self,
-        writes: Writes,
+        writes: CommitWrites,
         durability: Durability,
         applied: impl FnOnce(Sequence),
     ) -> Result<CommitClock> {
@@ -349,7 +353,7 @@ impl Engine {
 
     fn write_commit(
         &self,
-        mut writes: Writes,
+        mut writes: CommitWrites,
         durability: Durability,
         applied: impl FnOnce(Sequence),
         observers: Option<&WalChain>,
@@ -364,7 +368,9 @@ impl Engine {
         }
         let gates: SmallVec<[RwLockReadGuard<'_, ()>; 2]> =
             regions.iter().map(|(region, _)| region.enter_write()).collect();
-        if self.doubtful.load(Ordering::Relaxed) || regions.iter().any(|(r, _)| r.is_dropped()) {
+        if self.outcome_unknown.load(Ordering::Relaxed)
+            || regions.iter().any(|(r, _)| r.is_dropped())
+        {
             drop(gates);
             self.settle_tables()?;
             let writes = self.reroute(regions.into_iter().zip(edits))?;
@@ -400,7 +406,7 @@ impl Engine {
             let shown: Vec<WalEdit<'_>> = shown.collect();
             observers.post_append(&WalCommit { durability, edits: &shown }, clock);
         }
-        if durability != Durability::SyncWal && self.wal.hand_over(clock.sequence) {
+        if durability != Durability::SyncWal && self.wal.write_through(clock.sequence) {
             // A failure is returned by the commit's ticket.
             let wait = &mut || drop(self.wal.sync_through(clock.sequence));
             self.options().blocking.run(wait);
@@ -413,8 +419,8 @@ impl Engine {
     fn reroute(
         &self,
         parts: impl Iterator<Item = ((Arc<Region>, u64), RegionEdit)>,
-    ) -> Result<Writes> {
-        let mut writes = Writes::default();
+    ) -> Result<CommitWrites> {
+        let mut writes = CommitWrites::default();
         let mut gone = Vec::new();
         for ((region, row_count), RegionEdit { cells, .. }) in parts {
             let part = RegionWrites { region, cells, row_count };
@@ -463,7 +469,7 @@ impl Engine {
         manifest.note_log(self.wal.synced());
         let appended = manifest.append(edit);
         if !manifest.is_settled() {
-            self.doubtful.store(true, Ordering::SeqCst);
+            self.outcome_unknown.store(true, Ordering::SeqCst);
         }
         self.after_append(manifest, appended)
     }
@@ -558,7 +564,7 @@ impl Engine {
     }
 }
 
-impl Surroundings for Engine {
+impl RegionServices for Engine {
     fn last_sequence(&self) -> Sequence {
         self.clock().sequence
     }

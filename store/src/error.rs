@@ -131,7 +131,7 @@ pub enum Error {
         /// The cause.
         failure: WriteFailure,
         /// True if a commit had its sequence already: its outcome is unknown.
-        is_open: bool,
+        outcome_unknown: bool,
     },
     /// Memstores have used up their memory, and cannot be flushed at present. The flush is
     /// retried continually; clients may retry once the cause (a full disk, say) is fixed.

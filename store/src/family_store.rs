@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{
-    CellFilter, FilteredSink, OutputSpec, Progress, RunWriter, Unwatched, rewrite,
+    CellFilter, FilteredSink, NoProgress, OutputSpec, Progress, RunWriter, rewrite,
 };
 use crate::descriptor::{FamilyDescriptor, RegionId, RowRange, TableId};
 use crate::error::{Damage, Error, RESTORE, Result};
@@ -33,8 +33,8 @@ use crate::run::{FileRecord, LiveFile, Run, assemble};
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::retention::{Retention, RewriteKind, RewriteSpec};
 
-use present::Present;
-pub(crate) use present::at_one_moment;
+use versioned::VersionedValue;
+pub(crate) use versioned::at_one_moment;
 
 pub use crate::descriptor::{DatabaseId, FileId, FileIdentity};
 pub use crate::read_view::{FamilyScanner, ReadView};
@@ -52,7 +52,7 @@ pub struct StoreContext {
 
 /// Location and identity of a family store.
 #[derive(Debug, Clone)]
-pub struct FamilyPlace {
+pub struct FamilyLocation {
     /// Directory of its files.
     pub directory: PathBuf,
     /// Its table.
@@ -65,11 +65,11 @@ pub struct FamilyPlace {
 pub struct FamilyStore {
     context: Arc<StoreContext>,
     cache: Arc<FamilyCache>,
-    place: FamilyPlace,
+    place: FamilyLocation,
     family_index: u8,
     /// The rows of the region.
     rows: RowRange,
-    view: Present<ReadView>,
+    view: VersionedValue<ReadView>,
     /// Held while the view is replaced.
     pending: Mutex<Pending>,
     /// Held while a memstore is written.
@@ -112,7 +112,7 @@ pub struct FlushOutcome {
 }
 
 /// Output of a rewrite.
-pub(crate) struct Written {
+pub(crate) struct RewriteOutput {
     /// The files with the index of their run.
     pub(crate) files: Vec<(usize, LiveFile)>,
     pub(crate) cells_in: u64,
@@ -148,7 +148,7 @@ impl FamilyStore {
     /// [`Error::Corrupt`] if a file is missing, or replaced by another one; [`Error::Io`].
     pub fn open(
         context: Arc<StoreContext>,
-        place: FamilyPlace,
+        place: FamilyLocation,
         (family_index, family): (u8, Arc<FamilyDescriptor>),
         rows: RowRange,
         files: &[FileRecord],
@@ -205,7 +205,7 @@ impl FamilyStore {
             place,
             family_index,
             rows,
-            view: Present::new(view),
+            view: VersionedValue::new(view),
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
             busy: Arc::default(),
@@ -365,7 +365,7 @@ impl FamilyStore {
         // One file, regardless of its size: a flush is one run, and no larger than a memstore.
         let output = OutputSpec { cuts: Vec::new(), file_bytes: u64::MAX };
         let merge = Merge::new(sources, RowOrder::Forward)?;
-        let mut written = self.write_runs(&view, merge, (spec, output, filter), &Unwatched)?;
+        let mut written = self.write_runs(&view, merge, (spec, output, filter), &NoProgress)?;
         let file = written.files.pop().map(|(_, file)| file);
         let outcome = FlushOutcome {
             file: file.as_ref().map(FileRecord::of_alone),
@@ -386,7 +386,7 @@ impl FamilyStore {
         mut merge: Merge<C>,
         (spec, output, filter): (RewriteSpec, OutputSpec, Option<&mut (dyn CellFilter + 'static)>),
         progress: &impl Progress,
-    ) -> Result<Written> {
+    ) -> Result<RewriteOutput> {
         let env = &self.context.options.env;
         let name_file = || {
             let (id, path) = self.name_file();
@@ -432,7 +432,7 @@ impl FamilyStore {
             }
         }
         let cells_out = writer.cell_count();
-        Ok(Written { files, cells_in, cells_out, history_begin })
+        Ok(RewriteOutput { files, cells_in, cells_out, history_begin })
     }
 
     /// Returns an unused file id, and the file's path.
@@ -445,7 +445,7 @@ impl FamilyStore {
 
     /// Returns the identity that a new file records.
     pub(crate) fn identity_of(&self, file: FileId) -> FileIdentity {
-        let FamilyPlace { table, region, .. } = self.place;
+        let FamilyLocation { table, region, .. } = self.place;
         let database = self.context.database;
         FileIdentity { database, table, region, family: self.family_index, file }
     }
@@ -563,18 +563,18 @@ fn parse_file_name(name: &Path) -> Option<(u8, FileId)> {
     Some((family.parse().ok()?, FileId(file.parse().ok()?)))
 }
 
-mod present;
+mod versioned;
 
 mod compact;
 
-mod figures;
+mod statistics;
 
 pub use compact::CompactionOutcome;
 pub(crate) use compact::{CompactionPlan, RewriteRules};
-pub use figures::CompactionFigures;
-use figures::Counters;
+pub use statistics::CompactionStatistics;
+use statistics::Counters;
 
-/// Synchronization primitives of [`present`].
+/// Synchronization primitives of [`versioned`].
 mod sync {
     pub(super) use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
     pub(super) use std::thread::yield_now;

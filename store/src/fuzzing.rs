@@ -33,7 +33,7 @@ const DIRECTORY: &str = "/data";
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All entry points by the names of their targets.
-pub const DOORS: [Door; 6] = [
+pub const ENTRY_POINTS: [Door; 6] = [
     ("wal", wal::fuzzing::log),
     ("block", file::fuzzing::block),
     ("trailer", file::fuzzing::trailer),

@@ -50,12 +50,12 @@ pub struct ValueShape {
     /// Common prefix of such values.
     pub prefix: Vec<u8>,
     /// The pieces after it, in order. Each section occurs at most once.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ValuePiece>,
 }
 
 /// A piece of a value.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
-pub enum Piece {
+pub enum ValuePiece {
     /// The fixed section of this number.
     Fixed(u16),
     /// A table with the end of each of these variable sections, relative to the end of the table;
@@ -130,11 +130,11 @@ impl ValueLayout {
         };
         for (index, piece) in shape.pieces.iter().enumerate() {
             match piece {
-                Piece::Fixed(section) => take(*section, true)?,
-                Piece::Variable { sections, .. } => {
+                ValuePiece::Fixed(section) => take(*section, true)?,
+                ValuePiece::Variable { sections, .. } => {
                     sections.iter().try_for_each(|section| take(*section, false))?;
                 }
-                Piece::Rest(section) => {
+                ValuePiece::Rest(section) => {
                     take(*section, false)?;
                     if index + 1 < shape.pieces.len() {
                         return Err("something follows the rest of a value".to_owned());
@@ -150,10 +150,10 @@ impl ValueLayout {
         let mut present = vec![false; self.sections.len()];
         for piece in &shape.pieces {
             match piece {
-                Piece::Fixed(section) | Piece::Rest(section) => {
+                ValuePiece::Fixed(section) | ValuePiece::Rest(section) => {
                     present[usize::from(*section)] = true;
                 }
-                Piece::Variable { sections, .. } => {
+                ValuePiece::Variable { sections, .. } => {
                     sections.iter().for_each(|section| present[usize::from(*section)] = true);
                 }
             }
@@ -180,17 +180,17 @@ impl ValueLayout {
         let mut at = shape.prefix.len();
         for piece in &shape.pieces {
             match piece {
-                Piece::Fixed(section) => {
+                ValuePiece::Fixed(section) => {
                     let SectionKind::Fixed(width) = self.sections[usize::from(*section)] else {
                         return None;
                     };
                     parts[usize::from(*section)] = at..at + usize::from(width);
                     at += usize::from(width);
                 }
-                Piece::Variable { ends, sections } => {
+                ValuePiece::Variable { ends, sections } => {
                     at = cut_variable(value, at, *ends, sections, parts)?;
                 }
-                Piece::Rest(section) => {
+                ValuePiece::Rest(section) => {
                     parts[usize::from(*section)] = at.min(value.len())..value.len();
                     at = at.max(value.len());
                 }
@@ -217,12 +217,14 @@ impl ValueLayout {
             out.extend_from_slice(&shape.prefix);
             for piece in &shape.pieces {
                 let (code, sections) = match piece {
-                    Piece::Fixed(section) => (FIXED, std::slice::from_ref(section)),
-                    Piece::Variable { ends: EndWidth::Two, sections } => (ENDS_OF_2, &sections[..]),
-                    Piece::Variable { ends: EndWidth::Four, sections } => {
+                    ValuePiece::Fixed(section) => (FIXED, std::slice::from_ref(section)),
+                    ValuePiece::Variable { ends: EndWidth::Two, sections } => {
+                        (ENDS_OF_2, &sections[..])
+                    }
+                    ValuePiece::Variable { ends: EndWidth::Four, sections } => {
                         (ENDS_OF_4, &sections[..])
                     }
-                    Piece::Rest(section) => (REST, std::slice::from_ref(section)),
+                    ValuePiece::Rest(section) => (REST, std::slice::from_ref(section)),
                 };
                 out.push(code);
                 out.extend_from_slice(&(sections.len() as u16).to_le_bytes());
@@ -263,7 +265,7 @@ fn cut_variable(
 /// The sections of a family's values that a reader needs, so that no others are read for a value
 /// in a columnar block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedSections {
+pub struct SectionSelection {
     family: u8,
     /// Widths of all sections known to the reader, 0 for variable ones: they show if a block's
     /// numbering of sections is compatible.
@@ -275,20 +277,20 @@ pub struct WantedSections {
 /// Replacement for fixed sections that are not needed.
 static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
 
-impl WantedSections {
+impl SectionSelection {
     /// Returns a selection from a family whose layout has `sections`.
     pub fn new(
         family: u8,
         sections: &[SectionKind],
         wanted: impl IntoIterator<Item = u16>,
-    ) -> WantedSections {
+    ) -> SectionSelection {
         let width = |section: &SectionKind| match section {
             SectionKind::Fixed(width) => *width,
             SectionKind::Variable => 0,
         };
         let mut is_wanted = vec![false; sections.len()].into_boxed_slice();
         wanted.into_iter().for_each(|section| is_wanted[usize::from(section)] = true);
-        WantedSections { family, widths: sections.iter().map(width).collect(), is_wanted }
+        SectionSelection { family, widths: sections.iter().map(width).collect(), is_wanted }
     }
 
     /// Returns the family.

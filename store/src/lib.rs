@@ -19,6 +19,7 @@
 //!
 //! Modules, bottom up; each uses only the ones above it.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![deny(unsafe_code)]
 
 pub mod memory;
@@ -34,7 +35,7 @@ pub mod quota;
 pub mod scan;
 pub mod memstore;
 mod prefetch;
-mod read_figures;
+mod read_statistics;
 pub mod cache;
 pub mod file;
 pub mod wal;
@@ -54,7 +55,7 @@ pub mod row_mutation;
 pub mod observer;
 mod spill;
 mod lock;
-mod moves;
+mod key_changes;
 mod serializable;
 mod endpoint_calls;
 pub mod read_ahead;
@@ -64,11 +65,11 @@ mod read_path;
 pub mod scanner;
 pub mod endpoint;
 mod table;
-mod pressure;
+mod memory_limits;
 mod schedule;
 mod split_queue;
 mod engine;
-mod reshape;
+mod region_replacement;
 mod auto_split;
 pub mod bulk_load;
 pub mod transaction;
@@ -80,19 +81,21 @@ pub mod salvage;
 pub mod store;
 #[doc(hidden)]
 pub mod fuzzing;
-mod direct;
+mod autocommit;
 mod session_locks;
-mod observed;
+mod table_attachments;
 
+pub use autocommit::{Column, PutBatch};
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
-pub use direct::{Column, PutBatch};
 pub use error::{Error, Result, WriteFailure};
 pub use file::{ColumnSlice, VariableColumn};
-pub use layout::{ValueLayout, WantedSections};
+pub use layout::{SectionSelection, ValueLayout};
 pub use lock::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus, ReadLocks, TRANSACTION_ENDS};
 pub use options::Options;
-pub use read_figures::{ReadFigures, RegionFigures, RegionReads, read_by_region, read_figures};
+pub use read_statistics::{
+    ReadStatistics, RegionReadStatistics, RegionReads, read_by_region, read_figures,
+};
 pub use read_view::RowEstimate;
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};
 pub use scan::{Filter, Get, Scan, TimeRange};

@@ -17,12 +17,14 @@
 //! conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of
 //! marks, by hash: two locks with one mark may cause an unnecessary wait, without other harm.
 //!
-//! ACCESS SHARE locks of tables are mostly recorded in a list of the session ([`readers`]).
+//! ACCESS SHARE locks of tables are mostly recorded in a list of the session ([`fast_path`]).
 //!
-//! A waiter that must not block later requests waits for the ends of transactions ([`ends`]).
+//! A waiter that must not block later requests waits for the transaction_ends of transactions
+//! ([`transaction_ends`]).
 //!
-//! A transaction that locks very many rows in ascending order keeps them in a list ([`listed`]);
-//! one that has locked very many in no order spills their locks to disk ([`spilled`]).
+//! A transaction that locks very many rows in ascending order keeps them in a list
+//! ([`lock_lists`]); one that has locked very many in no order spills their locks to disk
+//! ([`spilled`]).
 //!
 //! A waiter checks for deadlocks after some time ([`deadlock`]).
 //!
@@ -38,10 +40,10 @@
 
 mod deadlock;
 mod entry;
-mod readers;
-mod ends;
+mod fast_path;
+mod transaction_ends;
 mod ordered_rows;
-mod listed;
+mod lock_lists;
 mod spilled;
 
 use std::collections::HashMap;
@@ -57,17 +59,18 @@ use smallvec::SmallVec;
 
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
+use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
 use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
-pub use crate::lock::ends::TRANSACTION_ENDS;
 use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
-use crate::lock::listed::Listed;
-pub(crate) use crate::lock::listed::{ListedLock, LockList};
-pub(crate) use crate::lock::readers::READ;
-use crate::lock::readers::{ALONE, Readers};
-pub use crate::lock::readers::{LockName, ReadLocks};
+pub(crate) use crate::lock::fast_path::READ;
+use crate::lock::fast_path::{ALONE, Readers};
+pub use crate::lock::fast_path::{LockName, ReadLocks};
+use crate::lock::lock_lists::LockListRegistry;
+pub(crate) use crate::lock::lock_lists::{ListedLockOutcome, LockList};
 pub(crate) use crate::lock::spilled::HeldLocks;
-use crate::lock::spilled::Spilled;
+use crate::lock::spilled::SpilledLockRegistry;
+pub use crate::lock::transaction_ends::TRANSACTION_ENDS;
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::mutation::LockWait;
 use crate::options::BlockingSection;
@@ -197,7 +200,7 @@ impl Hasher for KeyHasher {
 
 /// Outcome of a lock request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum LockOutcome {
     /// The lock is new to the transaction, which must release it.
     New,
     /// The transaction had it already.
@@ -212,19 +215,19 @@ pub(crate) struct Grant {
     /// The lock.
     pub(crate) key: LockKey,
     /// True if the transaction held it before.
-    pub(crate) taken: Taken,
+    pub(crate) taken: LockOutcome,
     /// The highest commit that previous holders in conflicting modes may have made or seen.
     pub(crate) mark: Sequence,
     /// True if the row was deleted during the wait: a row that has its key now is a different
     /// one.
-    pub(crate) is_gone: bool,
+    pub(crate) row_was_deleted: bool,
     /// The modes held before, if a further one was added.
     pub(crate) before: Option<ModeSet>,
 }
 
 /// End of a transaction whose locks are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum TransactionEnd {
     /// Its writes under them are committed.
     Committed,
     /// It wrote nothing, or its writes are undone.
@@ -233,7 +236,7 @@ pub(crate) enum End {
 
 /// Wait policy of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct WaitPolicy<'a> {
     /// Wait, fail or skip.
     pub(crate) wait: LockWait,
     /// True if the row is changed under the lock.
@@ -258,9 +261,9 @@ pub(crate) struct LockTable {
     /// ACCESS SHARE locks that are not in the table.
     pub(crate) readers: Readers,
     /// Locks that were spilled to disk.
-    spilled: Spilled,
+    spilled: SpilledLockRegistry,
     /// Locks in lists of ordered rows.
-    listed: Listed,
+    listed: LockListRegistry,
     /// Number of waiters for the end of a transaction.
     awaited: AtomicUsize,
 }
@@ -322,8 +325,8 @@ impl LockTable {
             waits: Mutex::default(),
             processes: Mutex::default(),
             readers: Readers::new(),
-            spilled: Spilled::default(),
-            listed: Listed::default(),
+            spilled: SpilledLockRegistry::default(),
+            listed: LockListRegistry::default(),
             awaited: AtomicUsize::new(0),
         }
     }
@@ -339,7 +342,7 @@ impl LockTable {
         owner: Owner,
         (table, row): (TableId, &[u8]),
         mode: LockMode,
-        patience: Patience<'_>,
+        patience: WaitPolicy<'_>,
     ) -> Result<Grant> {
         let key = LockKey::new(table, row);
         if mode == ALONE {
@@ -377,20 +380,20 @@ impl LockTable {
         owner: Owner,
         (key, table): (LockKey, TableId),
         mode: LockMode,
-        patience: Patience<'_>,
+        patience: WaitPolicy<'_>,
     ) -> Result<Grant> {
         if mode != ALONE {
             return self.request(owner, (key, table, None), mode, patience);
         }
-        self.readers.keep_out(key, |reader, lock| self.hold_to_read(reader, lock));
+        self.readers.divert_readers(key, |reader, lock| self.hold_to_read(reader, lock));
         let outcome = self.request(owner, (key, table, None), mode, patience);
         let had_it = |grant: &Grant| match grant.taken {
-            Taken::New => false,
-            Taken::Held => grant.before.is_none(),
-            Taken::Skipped => true,
+            LockOutcome::New => false,
+            LockOutcome::Held => grant.before.is_none(),
+            LockOutcome::Skipped => true,
         };
         if outcome.as_ref().map_or(true, had_it) {
-            self.readers.let_in(key);
+            self.readers.end_diversion(key);
         }
         outcome
     }
@@ -417,20 +420,20 @@ impl LockTable {
         owner: Owner,
         (key, table, row): (LockKey, TableId, Option<&[u8]>),
         mode: LockMode,
-        patience: Patience<'_>,
+        patience: WaitPolicy<'_>,
     ) -> Result<Grant> {
         let mut shard = self.shard_with(owner, (key, table, row))?;
         let mark = shard.mark(key, mode);
-        let grant = |taken| Grant { key, taken, mark, is_gone: false, before: None };
+        let grant = |taken| Grant { key, taken, mark, row_was_deleted: false, before: None };
         let entry = match shard.entries.entry(key) {
             Entry::Vacant(vacant) => {
                 vacant.insert(LockEntry::new(table, owner, mode)).note_change(patience.changes);
-                return Ok(grant(Taken::New));
+                return Ok(grant(LockOutcome::New));
             }
             Entry::Occupied(entry) => entry.into_mut(),
         };
         let held = entry.modes_of(owner);
-        let taken = if held.is_some() { Taken::Held } else { Taken::New };
+        let taken = if held.is_some() { LockOutcome::Held } else { LockOutcome::New };
         if held.is_some_and(|held| held.covers(mode)) {
             entry.note_change(patience.changes);
             return Ok(grant(taken));
@@ -441,11 +444,13 @@ impl LockTable {
         }
         match patience.wait {
             LockWait::NoWait => return Err(Error::LockNotAvailable { table, timed_out: false }),
-            LockWait::Skip => return Ok(Grant { mark: Sequence(0), ..grant(Taken::Skipped) }),
+            LockWait::Skip => {
+                return Ok(Grant { mark: Sequence(0), ..grant(LockOutcome::Skipped) });
+            }
             LockWait::Wait => {}
         }
         let ticket = Arc::new(Ticket::default());
-        let since = Instant::now();
+        let since = monotonic_now();
         entry.enqueue(LockWaiter { owner, mode, since, ticket: Arc::clone(&ticket) });
         self.waits.lock().insert(owner, key);
         drop(shard);
@@ -464,7 +469,13 @@ impl LockTable {
             entry.note_change(patience.changes);
         }
         let is_gone = ticket.is_gone.load(Ordering::Acquire);
-        Ok(Grant { key, taken, mark: shard.mark(key, mode), is_gone, before: held })
+        Ok(Grant {
+            key,
+            taken,
+            mark: shard.mark(key, mode),
+            row_was_deleted: is_gone,
+            before: held,
+        })
     }
 
     /// Returns the shard of a lock, after restoring its entry if another transaction than `owner`
@@ -509,7 +520,7 @@ impl LockTable {
         &self,
         (owner, table): (Owner, TableId),
         (ticket, since): (&Ticket, Instant),
-        patience: &Patience<'_>,
+        patience: &WaitPolicy<'_>,
     ) -> Result<()> {
         let mut checked = false;
         let mut outcome = Ok(());
@@ -624,7 +635,12 @@ impl LockTable {
     }
 
     /// Releases locks and grants them to waiters, who must see the commits up to `mark`.
-    pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>, (end, mark): (End, Sequence)) {
+    pub(crate) fn release(
+        &self,
+        owner: Owner,
+        keys: Vec<LockKey>,
+        (end, mark): (TransactionEnd, Sequence),
+    ) {
         if keys.len() < SHARDS {
             for key in keys {
                 self.release_one(&mut self.shards[key.shard()].lock(), owner, key, (end, mark));
@@ -661,7 +677,7 @@ impl LockTable {
     pub(crate) fn weaken(&self, owner: Owner, key: LockKey, to: ModeSet, mark: Sequence) {
         let mut shard = self.shards[key.shard()].lock();
         if to.is_empty() {
-            return self.release_one(&mut shard, owner, key, (End::Undone, mark));
+            return self.release_one(&mut shard, owner, key, (TransactionEnd::Undone, mark));
         }
         let Some(modes) = shard.entries.get(&key).and_then(|entry| entry.modes_of(owner)) else {
             return;
@@ -671,7 +687,7 @@ impl LockTable {
             entry.weaken(owner, to);
         }
         if modes.covers(ALONE) && !to.covers(ALONE) {
-            self.readers.let_in(key);
+            self.readers.end_diversion(key);
         }
     }
 
@@ -681,11 +697,11 @@ impl LockTable {
         shard: &mut Shard,
         owner: Owner,
         key: LockKey,
-        (end, mark): (End, Sequence),
+        (end, mark): (TransactionEnd, Sequence),
     ) {
         let Some(entry) = shard.entries.get(&key) else { return };
         let Some(modes) = entry.modes_of(owner) else { return };
-        if end == End::Committed {
+        if end == TransactionEnd::Committed {
             entry.tell_deleted(owner);
         }
         shard.raise_marks(key, modes, mark);
@@ -695,7 +711,7 @@ impl LockTable {
             entry.remove();
         }
         if modes.covers(ALONE) {
-            self.readers.let_in(key);
+            self.readers.end_diversion(key);
         }
     }
 

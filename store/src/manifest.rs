@@ -136,7 +136,7 @@ pub enum ManifestEdit {
 /// An edit in its stored form, since version 6.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 #[bincode(decode_context = "RecordLayout")]
-struct NotedEdit {
+struct EditRecord {
     /// The synced end of the WAL: segment and offset. `None`: unchanged.
     log: Option<(u32, u64)>,
     edit: ManifestEdit,
@@ -580,7 +580,7 @@ fn write(
 /// or neither.
 pub(crate) fn append_noted(edit: &ManifestEdit, log: Option<Position>, out: &mut Vec<u8>) {
     let log = log.map(|Position { segment, offset }| (segment, offset));
-    codec::append_record(&NotedEdit { log, edit: edit.clone() }, out);
+    codec::append_record(&EditRecord { log, edit: edit.clone() }, out);
 }
 
 fn encode(header: Header, state: &ManifestState) -> Vec<u8> {
@@ -719,11 +719,11 @@ impl ManifestContent {
             let offset = self.byte_count;
             let read = match self.version {
                 OLDEST_VERSION => codec::read_record_in(&bytes[offset..], layout)
-                    .map(|(edit, used)| (NotedEdit { log: None, edit }, used)),
+                    .map(|(edit, used)| (EditRecord { log: None, edit }, used)),
                 _ => codec::read_record_in(&bytes[offset..], layout),
             };
             match read {
-                Ok((NotedEdit { log, edit }, used)) => {
+                Ok((EditRecord { log, edit }, used)) => {
                     self.state.apply(&edit).map_err(|detail| corrupt(offset, detail))?;
                     let log = log.map(|(segment, offset)| Position { segment, offset });
                     self.state.log = self.state.log.max(log);

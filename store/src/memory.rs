@@ -233,7 +233,7 @@ fn settle(local: &Local) {
     if change > 0 && total > limit - limit / WATCHED_PART {
         wake_watcher();
         if account != 0 && total - limit > limit / SLACK_PART {
-            std::thread::sleep(SLOW_STEP);
+            crate::env::process::sleep(SLOW_STEP);
         }
     }
 }

@@ -17,10 +17,10 @@ pub struct Mutation {
     /// The edits.
     pub edits: SmallVec<[Edit; 1]>,
     /// Expectation about the present row.
-    pub expect: Expect,
+    pub expect: RowExpectation,
     /// The row's previous state, if the caller has read it under the row's lock, so that
     /// observers need not read it again.
-    pub previous: Previous,
+    pub previous: PreviousRow,
     /// The lock that excludes other writers.
     pub locking: Locking,
 }
@@ -112,7 +112,7 @@ impl Edit {
 
 /// Expectation about a row when its mutation is staged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub enum RowExpectation {
     /// Nothing.
     Anything,
     /// The row does not exist; otherwise [`Error::RowExists`](crate::Error::RowExists), and
@@ -123,7 +123,7 @@ pub enum Expect {
 
 /// Known state of a row before its mutation.
 #[derive(Debug, Clone)]
-pub enum Previous {
+pub enum PreviousRow {
     /// Unknown: readers must read it.
     Unknown,
     /// The row did not exist.
@@ -157,8 +157,8 @@ impl Mutation {
         Mutation {
             row: row.into(),
             edits: SmallVec::new(),
-            expect: Expect::Anything,
-            previous: Previous::Unknown,
+            expect: RowExpectation::Anything,
+            previous: PreviousRow::Unknown,
             locking: Locking::Row,
         }
     }
@@ -185,8 +185,8 @@ impl Mutation {
         };
         let edits = self.edits.iter().map(|edit| value_bytes(edit) + size_of::<Edit>());
         let previous = match &self.previous {
-            Previous::Row(cells) => cells.byte_count(),
-            Previous::Unknown | Previous::Absent => 0,
+            PreviousRow::Row(cells) => cells.byte_count(),
+            PreviousRow::Unknown | PreviousRow::Absent => 0,
         };
         self.row.len() + size_of::<Mutation>() + edits.sum::<usize>() + previous
     }
@@ -221,7 +221,7 @@ impl Mutation {
     /// Returns the mutation with the expectation that the row does not exist.
     #[must_use]
     pub fn expect_absent(mut self) -> Mutation {
-        self.expect = Expect::Absent;
+        self.expect = RowExpectation::Absent;
         self
     }
 }

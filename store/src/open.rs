@@ -29,7 +29,7 @@ use crate::budget::Budget;
 use crate::cache::BlockCache;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{RegionId, TableDescriptor};
-use crate::engine::{CommitClock, Engine, Parts, Tables};
+use crate::engine::{CommitClock, Engine, EngineComponents, Tables};
 use crate::env::Env;
 use crate::error::{Error, RESTORE, Result};
 use crate::family_store::StoreContext;
@@ -41,7 +41,7 @@ use crate::replica::{ReplicaFeed, Replicated};
 use crate::snapshot::{SnapshotLimits, Snapshots};
 use crate::spill::{self, SpillDirectory};
 use crate::table::Table;
-use crate::wal::{KnownLog, Record, Wal, WalOptions};
+use crate::wal::{ManifestLogState, Record, Wal, WalOptions};
 
 /// The lock file.
 const LOCK: &str = "LOCK";
@@ -91,13 +91,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
     let directories = RegionDirectories::find(&*env, &regions_directory, &manifest)?;
     manifest.skip_regions(directories.next_region);
     let can_tell = manifest.knows_log();
-    if let Err(error) = manifest.begin(Some(wal.synced())) {
-        // On a full disk the database can be read: each edit tries to write the file again.
-        if !error.is_disk_full() || wal.status().failed.is_none() {
-            return Err(error);
-        }
-        tracing::warn!(%error, "the manifest cannot be written");
-    }
+    begin_manifest(&mut manifest, &wal)?;
     for table in tables.values() {
         let descriptor = table.descriptor();
         for region in table.regions().all() {
@@ -121,7 +115,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
     let limits =
         SnapshotLimits { age_max: options.snapshot_age_max, count_max: options.snapshot_count_max };
     let reads = ReadPath { options, snapshots: Arc::new(Snapshots::new(limits)), feed };
-    let engine = Engine::new(Parts {
+    let engine = Engine::new(EngineComponents {
         reads: Arc::new(reads),
         admission,
         context,
@@ -137,6 +131,18 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         engine.pressure.add(grown);
     }
     Ok(engine)
+}
+
+/// Writes the manifest again, to be appended to. On a full disk the database can be read: each edit
+/// tries to write the file again.
+fn begin_manifest(manifest: &mut Manifest, wal: &Wal) -> Result<()> {
+    match manifest.begin(Some(wal.synced())) {
+        Err(error) if error.is_disk_full() && wal.status().failed.is_some() => {
+            tracing::warn!(%error, "the manifest cannot be written");
+            Ok(())
+        }
+        outcome => outcome,
+    }
 }
 
 /// Opens the regions of a table.
@@ -221,7 +227,7 @@ fn replay(
     regions: &[Arc<Region>],
 ) -> Result<Wal> {
     let state = manifest.state();
-    let known = KnownLog {
+    let known = ManifestLogState {
         released: Sequence(state.released),
         last: CommitClock {
             sequence: Sequence(state.last_sequence),

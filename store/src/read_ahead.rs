@@ -34,8 +34,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::memory::AccountId;
 use crate::options::BlockingSection;
-use crate::read_figures::{ReadFigures, RegionReads, add_read_figures, add_region_reads};
-use crate::read_figures::{is_read_by_region, read_by_region, read_figures};
+use crate::read_statistics::{ReadStatistics, RegionReads, add_read_figures, add_region_reads};
+use crate::read_statistics::{is_read_by_region, read_by_region, read_figures};
 
 /// Producer of the items of a partition.
 pub trait Producer: Send {
@@ -65,16 +65,16 @@ pub struct Bounds {
 
 /// Bytes of produced items that are not taken, over all statements.
 #[derive(Debug)]
-pub(crate) struct Gauge {
+pub(crate) struct ReadAheadBytes {
     used: AtomicUsize,
     /// Limit above which only items that a caller waits for are started.
     limit: usize,
 }
 
-impl Gauge {
+impl ReadAheadBytes {
     /// Returns a gauge at zero.
-    pub(crate) fn new(limit: usize) -> Gauge {
-        Gauge { used: AtomicUsize::new(0), limit }
+    pub(crate) fn new(limit: usize) -> ReadAheadBytes {
+        ReadAheadBytes { used: AtomicUsize::new(0), limit }
     }
 
     /// Returns the bytes.
@@ -95,23 +95,23 @@ pub enum Take {
 }
 
 /// Partitions that are read ahead. See the module.
-pub(crate) struct Shared<P: Producer> {
-    state: Mutex<State<P>>,
+pub(crate) struct ReadAheadQueue<P: Producer> {
+    state: Mutex<QueueState<P>>,
     /// Signalled when a partition changes.
     changed: Condvar,
     bounds: Bounds,
     /// Set to stop the producers, which check it.
     stopped: Arc<AtomicBool>,
     /// Shared by all statements.
-    gauge: Arc<Gauge>,
+    gauge: Arc<ReadAheadBytes>,
     /// True if the caller collects statistics by region.
     by_region: bool,
     /// The memory account of the caller.
     account: AccountId,
 }
 
-struct State<P: Producer> {
-    parts: Vec<Part<P>>,
+struct QueueState<P: Producer> {
+    parts: Vec<ReadPartition<P>>,
     /// Partitions before this one are at their end, and all their items taken.
     first: usize,
     /// Bytes of the items of all partitions.
@@ -119,12 +119,12 @@ struct State<P: Producer> {
     parallel: bool,
     failure: Option<Failure<P::Error>>,
     /// Cost of other threads' reads, until the caller takes it over.
-    figures: ReadFigures,
+    figures: ReadStatistics,
     /// The same by region.
     regions: RegionReads,
 }
 
-struct Part<P: Producer> {
+struct ReadPartition<P: Producer> {
     /// The producer, unless it is running or at its end.
     producer: Option<P>,
     /// True while it is in the pool's queue.
@@ -135,7 +135,7 @@ struct Part<P: Producer> {
 
 /// Thread that produces an item.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum ProducingThread {
     Caller,
     Pool,
 }
@@ -145,13 +145,13 @@ enum Failure<E> {
     Panic(Box<dyn Any + Send>),
 }
 
-impl<P: Producer> Part<P> {
+impl<P: Producer> ReadPartition<P> {
     fn is_done(&self) -> bool {
         self.ended && self.items.is_empty()
     }
 }
 
-impl<P: Producer> State<P> {
+impl<P: Producer> QueueState<P> {
     /// Returns the partitions that may be processed.
     fn window(&self, bounds: &Bounds) -> Vec<usize> {
         let unfinished = (self.first..self.parts.len()).filter(|&part| !self.parts[part].is_done());
@@ -159,7 +159,7 @@ impl<P: Producer> State<P> {
     }
 
     fn advance(&mut self) {
-        while self.parts.get(self.first).is_some_and(Part::is_done) {
+        while self.parts.get(self.first).is_some_and(ReadPartition::is_done) {
             self.first += 1;
         }
     }
@@ -188,30 +188,30 @@ enum Step<P: Producer> {
     End,
 }
 
-impl<P: Producer> Shared<P> {
+impl<P: Producer> ReadAheadQueue<P> {
     /// Returns partitions that are not started. The producers must check `stopped`.
     pub(crate) fn new(
         producers: impl IntoIterator<Item = P>,
         bounds: Bounds,
         stopped: Arc<AtomicBool>,
-        gauge: Arc<Gauge>,
-    ) -> Shared<P> {
-        let part = |producer| Part {
+        gauge: Arc<ReadAheadBytes>,
+    ) -> ReadAheadQueue<P> {
+        let part = |producer| ReadPartition {
             producer: Some(producer),
             queued: false,
             ended: false,
             items: VecDeque::new(),
         };
-        let state = State {
+        let state = QueueState {
             parts: producers.into_iter().map(part).collect(),
             first: 0,
             bytes: 0,
             parallel: false,
             failure: None,
-            figures: ReadFigures::default(),
+            figures: ReadStatistics::default(),
             regions: RegionReads::default(),
         };
-        Shared {
+        ReadAheadQueue {
             state: Mutex::new(state),
             changed: Condvar::new(),
             bounds,
@@ -239,7 +239,7 @@ impl<P: Producer> Shared<P> {
     }
 
     /// Returns the next item, with its partition; `None` at the end. `queue` submits a partition
-    /// to the pool, for [`Shared::work`].
+    /// to the pool, for [`ReadAheadQueue::work`].
     ///
     /// # Errors
     ///
@@ -268,7 +268,7 @@ impl<P: Producer> Shared<P> {
             wanted.into_iter().for_each(&mut *queue);
             match step {
                 Step::Take(part, item) => return Ok(Some((part, item))),
-                Step::Make(part, producer) => self.make(part, producer, 1, By::Caller),
+                Step::Make(part, producer) => self.make(part, producer, 1, ProducingThread::Caller),
                 Step::Wait => blocking.run(&mut || self.wait(take)),
                 Step::End => return Ok(None),
             }
@@ -276,7 +276,7 @@ impl<P: Producer> Shared<P> {
     }
 
     /// Decides about the next action of the caller.
-    fn step(&self, state: &mut State<P>, take: Take) -> Step<P> {
+    fn step(&self, state: &mut QueueState<P>, take: Take) -> Step<P> {
         state.advance();
         let candidates = state.candidates(take, &self.bounds);
         for &part in &candidates {
@@ -296,7 +296,7 @@ impl<P: Producer> Shared<P> {
     }
 
     /// Marks and returns the partitions to be queued.
-    fn queue_more(&self, state: &mut State<P>) -> Vec<usize> {
+    fn queue_more(&self, state: &mut QueueState<P>) -> Vec<usize> {
         if !state.parallel || state.failure.is_some() {
             return Vec::new();
         }
@@ -326,7 +326,7 @@ impl<P: Producer> Shared<P> {
         }
     }
 
-    fn has_room(&self, state: &State<P>, part: usize) -> bool {
+    fn has_room(&self, state: &QueueState<P>, part: usize) -> bool {
         state.parts[part].items.len() < self.bounds.items
             && state.bytes < self.bounds.bytes
             && self.gauge.used() < self.gauge.limit
@@ -345,21 +345,21 @@ impl<P: Producer> Shared<P> {
         let producer = state.parts[part].producer.take();
         drop(state);
         if let Some(producer) = producer {
-            self.make(part, producer, self.bounds.items, By::Pool);
+            self.make(part, producer, self.bounds.items, ProducingThread::Pool);
         }
     }
 
     /// Produces items of a partition until there are `count`, or no room for more.
-    fn make(&self, part: usize, mut producer: P, count: usize, by: By) {
+    fn make(&self, part: usize, mut producer: P, count: usize, by: ProducingThread) {
         for made in 1..=count {
             let before = read_figures();
             let mut make = || catch_unwind(AssertUnwindSafe(|| producer.next()));
-            let (next, regions) = match self.by_region && by == By::Pool {
+            let (next, regions) = match self.by_region && by == ProducingThread::Pool {
                 true => read_by_region(make),
                 false => (make(), RegionReads::default()),
             };
             let mut state = self.state.lock();
-            if by == By::Pool {
+            if by == ProducingThread::Pool {
                 state.figures = state.figures + (read_figures() - before);
                 state.regions.merge(&regions);
             }
@@ -396,7 +396,7 @@ impl<P: Producer> Shared<P> {
     /// Stores an item; returns whether more are needed.
     fn keep(
         &self,
-        state: &mut MutexGuard<'_, State<P>>,
+        state: &mut MutexGuard<'_, QueueState<P>>,
         part: usize,
         item: Option<P::Item>,
     ) -> bool {
@@ -413,7 +413,7 @@ impl<P: Producer> Shared<P> {
     }
 
     /// Ends a partition without further items.
-    fn leave(&self, mut state: MutexGuard<'_, State<P>>, part: usize) {
+    fn leave(&self, mut state: MutexGuard<'_, QueueState<P>>, part: usize) {
         if let Some(part) = state.parts.get_mut(part) {
             part.ended = true;
         }
@@ -421,7 +421,7 @@ impl<P: Producer> Shared<P> {
     }
 }
 
-impl<P: Producer> Drop for Shared<P> {
+impl<P: Producer> Drop for ReadAheadQueue<P> {
     fn drop(&mut self) {
         self.gauge.used.fetch_sub(self.state.get_mut().bytes, Ordering::Relaxed);
     }

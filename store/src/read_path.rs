@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::family_store::{ReadSpec, ReadView};
 use crate::mutation::Consistency;
 use crate::options::Options;
-use crate::read_figures::{RegionFigures, RegionMark, note_read};
+use crate::read_statistics::{RegionMark, RegionReadStatistics, note_read};
 use crate::read_view::{Newest, PlainGet, Views};
 use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
@@ -34,7 +34,7 @@ pub(crate) struct ReadPath {
 }
 
 /// Copy of the region that serves a read.
-pub(crate) enum Source {
+pub(crate) enum ReadTarget {
     /// The primary.
     Primary,
     /// A replica, with a snapshot that is not above the replica's applied commits.
@@ -45,7 +45,7 @@ pub(crate) enum Source {
 pub(crate) const GETS_AT_ONCE: usize = 16;
 
 /// Requirements of a caller.
-pub(crate) struct Caller<'a> {
+pub(crate) struct ReadCaller<'a> {
     /// Copies of a region that may serve its reads.
     pub(crate) consistency: Consistency,
     /// Flags that end the wait when set.
@@ -63,15 +63,15 @@ impl ReadPath {
         region: &Region,
         table: TableId,
         snapshot: Sequence,
-        caller: &Caller<'_>,
-    ) -> Result<Source> {
+        caller: &ReadCaller<'_>,
+    ) -> Result<ReadTarget> {
         let timeout = match caller.consistency {
             Consistency::Strong => None,
             Consistency::Timeline { timeout } => Some(timeout),
         };
         let blocking = &*self.options.blocking;
         if region.service().enter(timeout, caller.cancelled, blocking)? {
-            return Ok(Source::Primary);
+            return Ok(ReadTarget::Primary);
         }
         if region.replicas().is_empty() {
             return Err(Error::RegionTimeout { table });
@@ -80,13 +80,13 @@ impl ReadPath {
             snapshot: snapshot.min(self.feed.applied()),
             now_micros: self.options.env.now_micros(),
         });
-        Ok(Source::Replica(snapshot))
+        Ok(ReadTarget::Replica(snapshot))
     }
 
     /// Starts gets of one row each, from these views of a region. [`ReadPath::get`] continues
     /// each one that was started on the fast path.
     pub(crate) fn begin<'v>(
-        (region, source): (&Region, &Source),
+        (region, source): (&Region, &ReadTarget),
         views: &'v Views,
         gets: &[(&Get, ReadSpec)],
         staged: Option<&StagedFamilies>,
@@ -99,13 +99,13 @@ impl ReadPath {
         look_up(&mut begun, gets)?;
         begun.iter().flatten().for_each(PlainGet::near_value);
         // The results are counted later.
-        since.note(region.id(), RegionFigures::default());
+        since.note(region.id(), RegionReadStatistics::default());
         Ok(begun)
     }
 
     /// As `begin`, for one get.
     pub(crate) fn begin_one<'v>(
-        (region, source): (&Region, &Source),
+        (region, source): (&Region, &ReadTarget),
         views: &'v Views,
         (get, spec): (&Get, &ReadSpec),
         staged: Option<&StagedFamilies>,
@@ -113,7 +113,7 @@ impl ReadPath {
         let since = RegionMark::now();
         let mut begun = [begin_plain((source, views), (get, spec), staged)?];
         look_up(&mut begun, &[(get, *spec)])?;
-        since.note(region.id(), RegionFigures::default());
+        since.note(region.id(), RegionReadStatistics::default());
         let [begun] = begun;
         Ok(begun)
     }
@@ -121,14 +121,14 @@ impl ReadPath {
     /// Reads one row, from these views of a region; continues if it was started.
     pub(crate) fn get(
         &self,
-        (region, source): (&Region, &Source),
+        (region, source): (&Region, &ReadTarget),
         views: &Views,
         (get, spec, begun): (&Get, &ReadSpec, Option<PlainGet<'_>>),
         staged: Option<&StagedFamilies>,
         out: &mut CellBatch,
     ) -> Result<bool> {
         let mut spec = *spec;
-        if let Source::Replica(snapshot) = source {
+        if let ReadTarget::Replica(snapshot) = source {
             spec.snapshot = snapshot.sequence();
         }
         let (before, since) = (BatchMark::of(out), RegionMark::now());
@@ -166,11 +166,11 @@ impl ReadPath {
 /// Starts a get on the fast path, if the views are of one family of the primary.
 #[inline]
 fn begin_plain<'v>(
-    (source, views): (&Source, &'v Views),
+    (source, views): (&ReadTarget, &'v Views),
     asked: (&Get, &ReadSpec),
     staged: Option<&StagedFamilies>,
 ) -> Result<Option<PlainGet<'v>>> {
-    let ([(family, view)], Source::Primary) = (&views[..], source) else { return Ok(None) };
+    let ([(family, view)], ReadTarget::Primary) = (&views[..], source) else { return Ok(None) };
     view.check_whole()?;
     let staged = staged.and_then(|families| families.get(usize::from(*family)));
     PlainGet::begin(view, asked, staged.and_then(Option::as_ref))
@@ -192,7 +192,7 @@ fn look_up(begun: &mut [Option<PlainGet<'_>>], gets: &[(&Get, ReadSpec)]) -> Res
 }
 
 /// Prepares the filter of a get.
-fn prepare(filter: &Filter, region: &Region, source: &Source) -> Result<FilterRun> {
+fn prepare(filter: &Filter, region: &Region, source: &ReadTarget) -> Result<FilterRun> {
     let families: Result<Vec<FamilyDescriptor>> = (0..region.family_count())
         .map(|family| Ok(FamilyDescriptor::clone(view_of(region, source, family)?.family())))
         .collect();
@@ -248,10 +248,14 @@ pub(crate) fn check_families(
 /// # Errors
 ///
 /// [`Error::InvalidRequest`] if there is no such family.
-pub(crate) fn views_of(region: &Region, source: &Source, wanted: Option<&[u8]>) -> Result<Views> {
+pub(crate) fn views_of(
+    region: &Region,
+    source: &ReadTarget,
+    wanted: Option<&[u8]>,
+) -> Result<Views> {
     let views = match source {
-        Source::Primary => region.views(wanted),
-        Source::Replica(_) => {
+        ReadTarget::Primary => region.views(wanted),
+        ReadTarget::Replica(_) => {
             let families = match wanted {
                 Some(wanted) => wanted.to_vec(),
                 None => (0..region.family_count() as u8).collect(),
@@ -312,10 +316,16 @@ fn no_family(family: impl std::fmt::Display) -> Error {
 }
 
 /// Returns the view of a family at the source.
-pub(crate) fn view_of(region: &Region, source: &Source, family: usize) -> Result<Arc<ReadView>> {
+pub(crate) fn view_of(
+    region: &Region,
+    source: &ReadTarget,
+    family: usize,
+) -> Result<Arc<ReadView>> {
     let view = match source {
-        Source::Primary => region.view(family),
-        Source::Replica(_) => region.replicas().first().and_then(|replica| replica.view(family)),
+        ReadTarget::Primary => region.view(family),
+        ReadTarget::Replica(_) => {
+            region.replicas().first().and_then(|replica| replica.view(family))
+        }
     };
     view.ok_or_else(|| no_family(family))
 }
@@ -350,17 +360,20 @@ impl BatchMark {
 /// Counts the rows that some requests returned since the mark.
 #[inline]
 pub(crate) fn count_read(
-    (region, source): (&Region, &Source),
+    (region, source): (&Region, &ReadTarget),
     since: RegionMark,
     requests: u64,
     volume: Volume,
 ) {
     note_read(|figures| figures.cells += volume.cells);
     let Volume { rows, bytes, .. } = volume;
-    since.note(region.id(), RegionFigures { requests, rows, bytes, ..RegionFigures::default() });
+    since.note(
+        region.id(),
+        RegionReadStatistics { requests, rows, bytes, ..RegionReadStatistics::default() },
+    );
     match source {
-        Source::Primary => region.load().read(requests, volume),
-        Source::Replica(_) => {
+        ReadTarget::Primary => region.load().read(requests, volume),
+        ReadTarget::Replica(_) => {
             if let Some(replica) = region.replicas().first() {
                 replica.count_rows(volume.rows);
             }

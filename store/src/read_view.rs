@@ -13,17 +13,17 @@ use crate::cell::{CellBatch, CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::{Damage, Error, Result};
 use crate::file::{
-    Admits, Asked, Caching, ColumnSlice, FileCursor, Span, StoreFile, WantedColumns,
+    Caching, ColumnSlice, FileCursor, FilterResult, HashedRow, Span, StoreFile, WantedColumns,
 };
 use crate::memstore::{Memstore, MemstoreCursor};
-use crate::read_figures::note_read;
-use crate::run::{Admission, LiveFile, Run};
+use crate::read_statistics::note_read;
+use crate::run::{FileSelection, LiveFile, Run};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
 use crate::scan::retention::{Retention, expiry};
 use crate::scan::rows::{FamilyRules, Output, RowReader};
-use crate::source::{RowSpan, Source, admits};
+use crate::source::{RowSpan, ScanSource, admits};
 use crate::staged::StagedFamily;
 
 mod newest;
@@ -71,7 +71,7 @@ struct FileOfRow<'a> {
     run: usize,
     file: &'a Arc<StoreFile>,
     /// Result of its filter for the row.
-    says: Admits<'a>,
+    says: FilterResult<'a>,
 }
 
 /// Removes the files whose filters exclude the row.
@@ -116,14 +116,14 @@ impl ReadView {
     }
 
     /// Returns the criteria by which files may have cells for a read.
-    fn admission(&self, spec: &ReadSpec) -> Admission {
+    fn admission(&self, spec: &ReadSpec) -> FileSelection {
         let live_from = if spec.raw || self.family.min_versions > 0 {
             spec.time_range.min
         } else {
             spec.time_range.min.max(expiry(&self.family, spec.expires_micros()))
         };
         let seen_from = Timestamp(if spec.raw { i64::MIN } else { spec.expires_micros() });
-        Admission { snapshot: spec.snapshot, live_from, seen_from }
+        FileSelection { snapshot: spec.snapshot, live_from, seen_from }
     }
 
     /// Returns the files that may have cells for a read of one row, of these columns.
@@ -149,7 +149,7 @@ impl ReadView {
         files: &mut SmallVec<A>,
     ) -> Result<()> {
         let admission = self.admission(spec);
-        let asked = Asked::new(row);
+        let asked = HashedRow::new(row);
         for (run, of) in self.runs.iter().enumerate() {
             let Some(file) = of.file_of_row(row) else { continue };
             if admission.admits(file.properties()) {
@@ -233,25 +233,25 @@ impl ReadView {
         output: &mut Output<'_>,
     ) -> Result<()> {
         self.check_history(&rules.spec)?;
-        let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
+        let mut sources: SmallVec<[ScanSource<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         let own = staged.map(|staged| &**staged.memstore());
         for memstore in own.into_iter().chain(memstores) {
             let cursor = MemstoreCursor::over_row(memstore, row);
             if cursor.key().is_some() {
-                sources.push(Source::Memstore(cursor));
+                sources.push(ScanSource::Memstore(cursor));
             }
         }
         for file in staged.into_iter().flat_map(|staged| staged.files_of_row(row)) {
             let cursor = FileCursor::at_row(Arc::clone(file?), row, None)?;
             if cursor.key().is_some_and(|key| row_of(key) == row) {
-                sources.push(Source::File(cursor));
+                sources.push(ScanSource::File(cursor));
             }
         }
         for of in self.files_of_row(row, &rules.spec, rules.columns.as_deref())? {
             let cursor = FileCursor::at_row(of.file.clone(), row, rules.sections)?;
             if cursor.key().is_some_and(|key| row_of(key) == row) {
-                sources.push(Source::File(cursor));
+                sources.push(ScanSource::File(cursor));
             }
         }
         if sources.is_empty() {
@@ -305,30 +305,30 @@ impl ReadView {
         self.check_whole()?;
         self.check_history(&rules.spec)?;
         let retention = self.retention(&rules.spec, staged.as_ref());
-        let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
+        let mut sources: SmallVec<[ScanSource<Arc<Memstore>>; 1]> = SmallVec::new();
         let own = staged.as_ref().map(StagedFamily::memstore);
         for memstore in own.into_iter().chain(self.memstores()).cloned() {
             if memstore.is_empty() {
                 continue;
             }
-            sources.push(Source::Memstore(match span.order {
+            sources.push(ScanSource::Memstore(match span.order {
                 RowOrder::Forward => MemstoreCursor::forward(memstore, span.start),
                 RowOrder::Reverse => MemstoreCursor::reverse(memstore, span.stop),
             }));
         }
         for run in staged.iter().flat_map(|staged| staged.runs()) {
-            sources.extend(Source::of_run(run, span, Admission::ALL));
+            sources.extend(ScanSource::of_run(run, span, FileSelection::ALL));
         }
         let admission = self.admission(&rules.spec);
         for run in &self.runs {
             if let Some(row) = span.only_row()
                 && let Some(file) = run.file_of_row(row)
-                && !admits(file, &Asked::new(row), rules.columns.as_deref())?.may_contain()
+                && !admits(file, &HashedRow::new(row), rules.columns.as_deref())?.may_contain()
             {
                 note_read(|figures| figures.files_without_row += 1);
                 continue;
             }
-            sources.extend(Source::of_run(run, span, admission));
+            sources.extend(ScanSource::of_run(run, span, admission));
         }
         let merge = Merge::new(sources, span.order)?;
         Ok(FamilyScanner {
@@ -345,7 +345,7 @@ impl ReadView {
 
 /// Scanner over the rows of one family.
 pub struct FamilyScanner {
-    reader: RowReader<'static, Source<Arc<Memstore>>>,
+    reader: RowReader<'static, ScanSource<Arc<Memstore>>>,
     /// Forwards, the row to stop before; in reverse, the last row. `None`: the table's end.
     end: Option<Vec<u8>>,
     order: RowOrder,
@@ -400,7 +400,7 @@ impl FamilyScanner {
     }
 
     /// Returns the reader of the rows.
-    pub(crate) fn reader(&mut self) -> &mut RowReader<'static, Source<Arc<Memstore>>> {
+    pub(crate) fn reader(&mut self) -> &mut RowReader<'static, ScanSource<Arc<Memstore>>> {
         &mut self.reader
     }
 }

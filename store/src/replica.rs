@@ -27,19 +27,20 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::RegionId;
+use crate::env::process::spawn_thread;
 use crate::family_store::ReadView;
 use crate::memstore::Memstore;
 use crate::wal::{CommitClock, LoggedCells, RegionEdit, Wal, WalFollower};
 
 /// One replica of a region.
 pub(crate) struct Replica {
-    state: ArcSwap<State>,
+    state: ArcSwap<ReplicaState>,
     /// Held while `state` is replaced.
     changing: Mutex<()>,
     rows_read: AtomicU64,
 }
 
-struct State {
+struct ReplicaState {
     /// All commits up to here are in the files.
     flushed: Sequence,
     generations: Vec<Generation>,
@@ -65,14 +66,18 @@ impl Generation {
     }
 }
 
-impl State {
-    fn new(flushed: Sequence, generations: Vec<Generation>, files: Vec<Arc<ReadView>>) -> State {
+impl ReplicaState {
+    fn new(
+        flushed: Sequence,
+        generations: Vec<Generation>,
+        files: Vec<Arc<ReadView>>,
+    ) -> ReplicaState {
         let views = files
             .iter()
             .enumerate()
             .map(|(family, files)| Arc::new(view_over(files, family, &generations)))
             .collect();
-        State { flushed, generations, files, views }
+        ReplicaState { flushed, generations, files, views }
     }
 }
 
@@ -95,7 +100,7 @@ impl Replica {
     pub(crate) fn new(files: Vec<Arc<ReadView>>, flushed: Sequence) -> Replica {
         let generations = vec![Generation::open(files.len())];
         Replica {
-            state: ArcSwap::from_pointee(State::new(flushed, generations, files)),
+            state: ArcSwap::from_pointee(ReplicaState::new(flushed, generations, files)),
             changing: Mutex::new(()),
             rows_read: AtomicU64::new(0),
         }
@@ -127,7 +132,11 @@ impl Replica {
             open.through = through;
         }
         generations.push(Generation::open(state.files.len()));
-        self.state.store(Arc::new(State::new(state.flushed, generations, state.files.clone())));
+        self.state.store(Arc::new(ReplicaState::new(
+            state.flushed,
+            generations,
+            state.files.clone(),
+        )));
     }
 
     /// Takes over the primary's present files and drops the generations that they cover. The
@@ -142,7 +151,7 @@ impl Replica {
             // A family that was added meanwhile.
             generation.memstores.resize_with(files.len(), || Arc::new(Memstore::new()));
         }
-        self.state.store(Arc::new(State::new(flushed, generations, files)));
+        self.state.store(Arc::new(ReplicaState::new(flushed, generations, files)));
     }
 
     /// Returns the view of a family for readers.
@@ -193,12 +202,12 @@ pub(crate) struct ReplicaFeed {
     regions: RwLock<HashMap<RegionId, Weak<dyn Replicated>>>,
     /// Number of commits queued for the thread.
     queued: AtomicU64,
-    sender: Mutex<Option<mpsc::Sender<Fed>>>,
+    sender: Mutex<Option<mpsc::Sender<QueuedCommit>>>,
     following: AtomicBool,
 }
 
 /// A commit queued for the replicas.
-struct Fed {
+struct QueuedCommit {
     clock: CommitClock,
     edits: Arc<Vec<RegionEdit>>,
 }
@@ -232,10 +241,9 @@ impl ReplicaFeed {
         if self.following.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (sender, commits) = mpsc::channel::<Fed>();
+        let (sender, commits) = mpsc::channel::<QueuedCommit>();
         let feed = Arc::downgrade(self);
-        let thread = std::thread::Builder::new().name("bennu-replicas".into());
-        let spawned = thread.spawn(move || {
+        let spawned = spawn_thread("bennu-replicas", move || {
             for commit in commits {
                 let Some(feed) = feed.upgrade() else { return };
                 feed.apply(&commit);
@@ -270,7 +278,7 @@ impl ReplicaFeed {
         *self.sender.lock() = None;
     }
 
-    fn apply(&self, commit: &Fed) {
+    fn apply(&self, commit: &QueuedCommit) {
         {
             let regions = self.regions.read();
             for edit in commit.edits.iter() {
@@ -306,7 +314,7 @@ impl WalFollower for ReplicaFeed {
             _ => return self.advance(clock),
         };
         self.queued.fetch_add(1, Ordering::AcqRel);
-        let commit = Fed { clock, edits };
+        let commit = QueuedCommit { clock, edits };
         let sender = self.sender.lock();
         let unsent = match sender.as_ref() {
             Some(sender) => sender.send(commit).err().map(|unsent| unsent.0),

@@ -77,14 +77,14 @@ impl RowChange {
 
 /// The result of an increment or append.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenValue {
     /// The column.
     pub column: ColumnName,
     /// The new value.
     pub value: Vec<u8>,
 }
 
-impl Written {
+impl WrittenValue {
     /// Returns the value as the number that an increment writes; `None` if it is not 8 bytes long.
     pub fn number(&self) -> Option<i64> {
         self.value.as_slice().try_into().ok().map(i64::from_be_bytes)

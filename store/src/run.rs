@@ -25,7 +25,7 @@ use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_prefix};
 use crate::descriptor::{FileId, FileIdentity};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, WantedColumns};
-use crate::read_figures::note_read;
+use crate::read_statistics::note_read;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Manifest record of a store file.
@@ -235,7 +235,7 @@ pub(crate) fn sort_runs(runs: &mut [Arc<Run>]) {
 
 /// Criteria by which a read skips files.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Admission {
+pub(crate) struct FileSelection {
     /// Only cells up to here are visible.
     pub(crate) snapshot: Sequence,
     /// Cells below are neither visible nor evicted by visible ones.
@@ -244,9 +244,9 @@ pub(crate) struct Admission {
     pub(crate) seen_from: Timestamp,
 }
 
-impl Admission {
+impl FileSelection {
     /// Admits every file.
-    pub(crate) const ALL: Admission = Admission {
+    pub(crate) const ALL: FileSelection = FileSelection {
         snapshot: Sequence(u64::MAX),
         live_from: Timestamp(i64::MIN),
         seen_from: Timestamp(i64::MIN),
@@ -264,7 +264,7 @@ impl Admission {
 /// Cursor over a run; opens one file at a time.
 pub(crate) struct RunCursor {
     run: Arc<Run>,
-    admission: Admission,
+    admission: FileSelection,
     order: RowOrder,
     caching: Caching,
     /// Index of the file that `cursor` reads.
@@ -277,7 +277,7 @@ impl RunCursor {
     pub(crate) fn forward(
         run: Arc<Run>,
         start: &[u8],
-        admission: Admission,
+        admission: FileSelection,
         caching: Caching,
     ) -> Result<RunCursor> {
         let mut cursor =
@@ -290,7 +290,7 @@ impl RunCursor {
     pub(crate) fn reverse(
         run: Arc<Run>,
         stop: Option<&[u8]>,
-        admission: Admission,
+        admission: FileSelection,
         caching: Caching,
     ) -> Result<RunCursor> {
         let order = RowOrder::Reverse;

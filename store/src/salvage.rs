@@ -97,7 +97,7 @@ struct Salvage<'a> {
 const UNKNOWN_LOAD: u64 = 1;
 
 /// A store file to be read.
-struct Source {
+struct SalvagedFile {
     path: PathBuf,
     adopted: Option<u64>,
     identity: Option<FileIdentity>,
@@ -109,7 +109,7 @@ struct RegionSource {
     rows: RowRange,
     flushed: u64,
     /// By family.
-    files: Vec<Vec<Source>>,
+    files: Vec<Vec<SalvagedFile>>,
     /// True if a complete manifest lists the files.
     listed: bool,
     /// True if so, and no file is missing.
@@ -262,12 +262,12 @@ impl Salvage<'_> {
         let mut files = Vec::with_capacity(record.files.len());
         for (family, records) in record.files.iter().enumerate() {
             let directory = directory.join(family.to_string());
-            let source = |record: &FileRecord| Source {
+            let source = |record: &FileRecord| SalvagedFile {
                 path: directory.join(file_name(family as u8, record.id)),
                 adopted: record.adopted,
                 identity: record.identity,
             };
-            files.push(records.iter().map(source).collect::<Vec<Source>>());
+            files.push(records.iter().map(source).collect::<Vec<SalvagedFile>>());
         }
         let rows = RowRange { start: record.start.clone(), stop: record.stop.clone() };
         let is_complete = files.iter().flatten().all(|file| self.env.open(&file.path).is_ok());
@@ -303,12 +303,13 @@ impl Salvage<'_> {
             for name in self.env.list(&directory)? {
                 if name.extension().is_some_and(|extension| extension == "store") {
                     let path = directory.join(name);
-                    let source = Source { path, adopted: None, identity: None };
+                    let source = SalvagedFile { path, adopted: None, identity: None };
                     // Cells of a bulk load have no sequence; the manifest recorded it.
                     let loaded = self
                         .open(&source)
                         .is_ok_and(|file| file.properties().max_sequence == Sequence(0));
-                    sources.push(Source { adopted: loaded.then_some(UNKNOWN_LOAD), ..source });
+                    sources
+                        .push(SalvagedFile { adopted: loaded.then_some(UNKNOWN_LOAD), ..source });
                 }
             }
             files.push(sources);
@@ -316,7 +317,7 @@ impl Salvage<'_> {
         Ok(RegionSource { id, rows, flushed: 0, files, listed: false, is_complete: false })
     }
 
-    fn open(&self, source: &Source) -> Result<StoreFile> {
+    fn open(&self, source: &SalvagedFile) -> Result<StoreFile> {
         let file = StoreFile::open(Arc::clone(self.env), &source.path, Arc::clone(&self.cache))?;
         if source.identity.is_some() && file.identity() != source.identity {
             return Err(Error::corrupt(&source.path, 0, "another file stands in its place"));
@@ -392,7 +393,7 @@ impl Salvage<'_> {
                 replayed.retain(|sequence| sequence.0 <= newest);
                 // Cells of a load with an unknown commit would be mistaken for those of another
                 // one.
-                let is_load = |source: &Source| source.adopted == Some(UNKNOWN_LOAD);
+                let is_load = |source: &SalvagedFile| source.adopted == Some(UNKNOWN_LOAD);
                 if region.files.iter().flatten().any(is_load) {
                     replayed.retain(|sequence| sequence.0 > UNKNOWN_LOAD);
                 }
@@ -414,7 +415,7 @@ impl Salvage<'_> {
         &mut self,
         descriptor: &TableDescriptor,
         (region, family, index): (RegionId, usize, usize),
-        source: &Source,
+        source: &SalvagedFile,
     ) -> Result<Option<StoreFile>> {
         let of_table = |what: String| format!("table \"{}\": {what}", descriptor.name);
         let file = match self.open(source) {
@@ -437,7 +438,7 @@ impl Salvage<'_> {
         if writer.finish()?.is_none() {
             return Ok(None);
         }
-        let rest = Source { path, adopted: source.adopted, identity: None };
+        let rest = SalvagedFile { path, adopted: source.adopted, identity: None };
         let file = self.open(&rest)?;
         // The last reader removes it.
         file.mark_obsolete();

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
-use crate::admission::worked;
+use crate::admission::count_rows;
 use crate::cell::CellBatch;
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
@@ -24,9 +24,9 @@ use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
 use crate::observer::{Flow, Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
-use crate::read_figures::RegionMark;
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
-use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source};
+use crate::read_path::{ReadCaller, ReadPath, ReadTarget, RequiredFamilies};
+use crate::read_statistics::RegionMark;
 use crate::region::{Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
@@ -68,14 +68,14 @@ pub(crate) struct ScanRules {
 }
 
 /// The part of a scan's range that is not tracked yet.
-struct Tracked {
+struct TrackedRange {
     tracker: Arc<ReadTracker>,
     start: Vec<u8>,
     stop: Option<Vec<u8>>,
 }
 
 /// A scan with observers.
-struct Watched {
+struct ObservedScan {
     chain: Arc<RegionChain>,
     scan: Scan,
     /// Rows that may still be returned, if observers may remove some; otherwise the scanner
@@ -83,7 +83,7 @@ struct Watched {
     rows_left: Option<u64>,
 }
 
-impl Drop for Watched {
+impl Drop for ObservedScan {
     fn drop(&mut self) {
         self.chain.post_scanner_close(&self.scan);
     }
@@ -126,8 +126,8 @@ pub struct Scanner {
     counts: ReadCounts,
     /// Number of rows to read before columns are tried again.
     row_run: usize,
-    watched: Option<Watched>,
-    tracked: Option<Tracked>,
+    watched: Option<ObservedScan>,
+    tracked: Option<TrackedRange>,
 }
 
 /// Result of [`Scanner::next_columns`].
@@ -144,13 +144,13 @@ pub enum ScanStep {
 struct RegionScanner {
     index: usize,
     region: Arc<Region>,
-    source: Source,
+    source: ReadTarget,
     families: Vec<FamilyScanner>,
 }
 
 /// Outcome for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum RowOutcome {
     /// It was returned, completely or partly, or rejected.
     Taken,
     /// There was none in the region.
@@ -182,7 +182,7 @@ impl Scanner {
         let (start, stop) = scan.bounds();
         let tracked = rules.tracker.clone().map(|tracker| {
             let (start, stop) = (start.clone(), stop.clone());
-            Tracked { tracker, start, stop }
+            TrackedRange { tracker, start, stop }
         });
         let nothing = stop.as_ref().is_some_and(|stop| *stop <= start);
         let ahead = if nothing { 0..0 } else { map.overlapping(&start, stop.as_deref()) };
@@ -193,7 +193,7 @@ impl Scanner {
         let watched = rules.observers.clone().map(|chain| {
             let filters = chain.wants(Hooks::SCAN_NEXT) && scan.batch.is_none();
             let rows_left = filters.then(|| scan.limit.unwrap_or(u64::MAX));
-            Watched { chain, scan: scan.clone(), rows_left }
+            ObservedScan { chain, scan: scan.clone(), rows_left }
         });
         if let Some(watched) = &watched {
             watched.chain.post_scanner_open(&watched.scan)?;
@@ -238,7 +238,7 @@ impl Scanner {
     /// Reads the next batch with the hooks around it, repeatedly while they remove all rows.
     fn next_watched(
         &mut self,
-        watched: &mut Watched,
+        watched: &mut ObservedScan,
         row_limit: usize,
         out: &mut CellBatch,
     ) -> Result<bool> {
@@ -275,9 +275,9 @@ impl Scanner {
                 break;
             }
             match self.fill(row_limit, out)? {
-                Turn::Taken => {}
-                Turn::RegionEnd => self.leave_region(),
-                Turn::ScanEnd => self.end(),
+                RowOutcome::Taken => {}
+                RowOutcome::RegionEnd => self.leave_region(),
+                RowOutcome::ScanEnd => self.end(),
             }
         }
         self.rules.snapshot.check()?;
@@ -296,7 +296,7 @@ impl Scanner {
     /// Tracks the range read so far: up to the last returned row; all of it if there are no more.
     /// A row that reached the limit is the last one that was read.
     fn track(&self, last: Option<&[u8]>) {
-        let Some(Tracked { tracker, start, stop }) = &self.tracked else { return };
+        let Some(TrackedRange { tracker, start, stop }) = &self.tracked else { return };
         let ended = self.current.is_none() && self.ahead.is_empty() && self.rows_left > 0;
         let (start, stop) = match (last, self.order) {
             (Some(last), RowOrder::Forward) if !ended => {
@@ -317,7 +317,7 @@ impl Scanner {
     ///
     /// As [`Scanner::next_batch`].
     pub fn next_columns(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<ScanStep> {
-        let filters = |watched: &Watched| watched.chain.wants(Hooks::SCAN_NEXT);
+        let filters = |watched: &ObservedScan| watched.chain.wants(Hooks::SCAN_NEXT);
         if self.watched.as_ref().is_some_and(filters) {
             // Observers see rows.
             let some = self.next_batch(row_limit.min(ROWS_BETWEEN_CHECKS), out)?;
@@ -344,12 +344,12 @@ impl Scanner {
             let turn = self.fill(row_limit.min(self.row_run), out)?;
             self.row_run = (self.row_run * 2).min(ROWS_BETWEEN_CHECKS);
             match turn {
-                Turn::Taken => {}
-                Turn::RegionEnd => {
+                RowOutcome::Taken => {}
+                RowOutcome::RegionEnd => {
                     self.leave_region();
                     self.row_run = 1;
                 }
-                Turn::ScanEnd => self.end(),
+                RowOutcome::ScanEnd => self.end(),
             }
             if !out.is_empty() {
                 self.rules.snapshot.check()?;
@@ -389,8 +389,8 @@ impl Scanner {
         }
         let Some(mut current) = self.current.take() else { return Ok(None) };
         let since = RegionMark::now();
-        let held = matches!(current.source, Source::Primary)
-            && matches!(self.enter(&current.region)?, Source::Replica(_));
+        let held = matches!(current.source, ReadTarget::Primary)
+            && matches!(self.enter(&current.region)?, ReadTarget::Replica(_));
         let slice = match current.families.as_mut_slice() {
             [only] if !held => only.take_columns(row_limit)?,
             _ => None,
@@ -402,7 +402,7 @@ impl Scanner {
             count_read((&current.region, &current.source), since, 0, volume);
         }
         self.current = Some(current);
-        worked(rows)?;
+        count_rows(rows)?;
         Ok(slice)
     }
 
@@ -492,7 +492,7 @@ impl Scanner {
     fn leave_region(&mut self) {
         self.counts = self.counts();
         if let Some(current) = self.current.take()
-            && let Source::Replica(snapshot) = current.source
+            && let ReadTarget::Replica(snapshot) = current.source
         {
             self.lagging.get_or_insert(snapshot);
         }
@@ -572,7 +572,7 @@ impl Scanner {
         let source = self.enter(&region)?;
         let since = RegionMark::now();
         let mut spec = self.rules.spec;
-        if let Source::Replica(snapshot) = &source {
+        if let ReadTarget::Replica(snapshot) = &source {
             spec.snapshot = snapshot.sequence();
             self.rules.spec.snapshot = spec.snapshot;
         }
@@ -605,26 +605,26 @@ impl Scanner {
         Ok(true)
     }
 
-    fn enter(&self, region: &Region) -> Result<Source> {
+    fn enter(&self, region: &Region) -> Result<ReadTarget> {
         let flags: SmallVec<[&AtomicBool; 2]> =
             self.rules.cancelled.iter().map(|flag| &**flag).collect();
-        let caller = Caller { consistency: self.rules.consistency, cancelled: &flags };
+        let caller = ReadCaller { consistency: self.rules.consistency, cancelled: &flags };
         let snapshot = self.rules.spec.snapshot;
         self.rules.path.enter(region, self.rules.table, snapshot, &caller)
     }
 
     /// Appends rows of the current region to `out`, until it is full or the region has no more.
-    fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Turn> {
+    fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<RowOutcome> {
         let (before, since) = (BatchMark::of(out), RegionMark::now());
         if let Some(current) = &self.current
-            && matches!(current.source, Source::Primary)
-            && let Source::Replica(_) = self.enter(&current.region)?
+            && matches!(current.source, ReadTarget::Primary)
+            && let ReadTarget::Replica(_) = self.enter(&current.region)?
         {
             // The region was held since the last batch; a replica is not left again.
             self.resume_on_replica()?;
-            return Ok(Turn::Taken);
+            return Ok(RowOutcome::Taken);
         }
-        let mut turn = Turn::Taken;
+        let mut turn = RowOutcome::Taken;
         let mut looks = ROWS_BETWEEN_CHECKS as u64;
         while looks > 0 {
             looks = looks.saturating_sub(1 + self.take_plain_rows(row_limit, looks, out)?);
@@ -632,7 +632,7 @@ impl Scanner {
                 break;
             }
             turn = self.take_row(out)?;
-            if turn != Turn::Taken || self.current.is_none() {
+            if turn != RowOutcome::Taken || self.current.is_none() {
                 break;
             }
         }
@@ -640,7 +640,7 @@ impl Scanner {
             let volume = before.until(out);
             self.rules.charge(volume);
             count_read((&current.region, &current.source), since, 0, volume);
-            worked(ROWS_BETWEEN_CHECKS as u64 - looks)?;
+            count_rows(ROWS_BETWEEN_CHECKS as u64 - looks)?;
         }
         Ok(turn)
     }
@@ -695,22 +695,22 @@ impl Scanner {
 
     /// Appends the next row of the current region to `out`, or the next part of it, unless the
     /// filter rejects it.
-    fn take_row(&mut self, out: &mut CellBatch) -> Result<Turn> {
+    fn take_row(&mut self, out: &mut CellBatch) -> Result<RowOutcome> {
         if self.inside.is_none() {
             if self.rows_left == 0 {
-                return Ok(Turn::ScanEnd);
+                return Ok(RowOutcome::ScanEnd);
             }
             if !self.next_row()? {
-                return Ok(Turn::RegionEnd);
+                return Ok(RowOutcome::RegionEnd);
             }
             match self.filter.as_mut().map(|filter| filter.start_row(&self.row)) {
                 None | Some(RowAnswer::Read) => {}
                 Some(RowAnswer::Refuse) => return self.refuse_row(),
                 Some(RowAnswer::Seek(row)) => {
                     self.seek_row(&row)?;
-                    return Ok(Turn::Taken);
+                    return Ok(RowOutcome::Taken);
                 }
-                Some(RowAnswer::End) => return Ok(Turn::ScanEnd),
+                Some(RowAnswer::End) => return Ok(RowOutcome::ScanEnd),
             }
             self.start_row();
         }
@@ -740,10 +740,10 @@ impl Scanner {
         Ok(seen)
     }
 
-    fn refuse_row(&mut self) -> Result<Turn> {
+    fn refuse_row(&mut self) -> Result<RowOutcome> {
         let families = self.current.iter_mut().flat_map(|current| &mut current.families);
         families.for_each(|family| family.reader().leave_row(&self.row));
-        Ok(Turn::Taken)
+        Ok(RowOutcome::Taken)
     }
 
     fn start_row(&mut self) {
@@ -755,8 +755,8 @@ impl Scanner {
         }
     }
 
-    fn read_row(&mut self, out: &mut CellBatch) -> Result<Turn> {
-        let Some(current) = &mut self.current else { return Ok(Turn::RegionEnd) };
+    fn read_row(&mut self, out: &mut CellBatch) -> Result<RowOutcome> {
+        let Some(current) = &mut self.current else { return Ok(RowOutcome::RegionEnd) };
         let first = self.inside.take().map_or(0, |(family, _)| family);
         out.start_row(&self.row);
         let room = self.scan.batch.map_or(u32::MAX, |cells| cells.max(1));
@@ -773,14 +773,14 @@ impl Scanner {
             if self.begun {
                 self.count_row();
             }
-            return Ok(Turn::Taken);
+            return Ok(RowOutcome::Taken);
         };
         if let Some(index) = full_in {
             self.inside = Some((index, CellPosition::of(&last)));
         }
         let is_whole = !self.scan.raw && self.scan.batch.is_none();
         if is_whole && !self.rules.required.keep_last(out) {
-            return Ok(Turn::Taken);
+            return Ok(RowOutcome::Taken);
         }
         let piece = out.row(out.row_count() - 1);
         let keeps = match &mut self.filter {
@@ -794,7 +794,7 @@ impl Scanner {
         } else {
             self.count_row();
         }
-        Ok(Turn::Taken)
+        Ok(RowOutcome::Taken)
     }
 
     /// Counts a row of the result.

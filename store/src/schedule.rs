@@ -30,7 +30,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::CompactionPlan;
 use crate::options::{CompactionLimits, Options};
-use crate::region::{Region, Surroundings, Upkeep};
+use crate::region::{Region, RegionServices, RewriteTotals};
 
 /// Interval at which all stores are checked for compactions that are due by time.
 const TICK_MICROS: i64 = 10_000_000;
@@ -73,7 +73,7 @@ pub(crate) struct Schedule {
     env: Arc<dyn Env>,
     limits: CompactionLimits,
     long_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<SchedulerState>,
     /// Signalled when a job is queued or ends, or the store stops.
     changed: Condvar,
     stopped: AtomicBool,
@@ -84,14 +84,14 @@ pub(crate) struct Schedule {
 }
 
 #[derive(Default)]
-struct State {
+struct SchedulerState {
     queued: Vec<Job>,
     running: Vec<Arc<Running>>,
-    rests: HashMap<(RegionId, usize), Rest>,
+    rests: HashMap<(RegionId, usize), RetryPause>,
     next_tick_micros: i64,
 }
 
-struct Rest {
+struct RetryPause {
     until_micros: i64,
     length_micros: i64,
 }
@@ -103,13 +103,13 @@ struct Job {
     request: Request,
     asked_micros: i64,
     /// Result of the earlier steps of the job.
-    done: Option<Upkeep>,
+    done: Option<RewriteTotals>,
     waiter: Option<Waiter>,
 }
 
 /// Waiter for a job.
 struct Waiter {
-    sender: mpsc::Sender<Result<Option<Upkeep>>>,
+    sender: mpsc::Sender<Result<Option<RewriteTotals>>>,
     /// Set when the waiter has left: the job is to be skipped, or to be stopped.
     has_left: Arc<AtomicBool>,
 }
@@ -130,7 +130,7 @@ struct Running {
 
 /// The pending answer to a waiter for compactions. Dropping it cancels those that are not done.
 pub(crate) struct Answer {
-    parts: Vec<mpsc::Receiver<Result<Option<Upkeep>>>>,
+    parts: Vec<mpsc::Receiver<Result<Option<RewriteTotals>>>>,
     has_left: Arc<AtomicBool>,
 }
 
@@ -140,8 +140,8 @@ impl Answer {
     /// # Errors
     ///
     /// [`Error::Cancelled`], [`Error::ShutDown`], errors of a compaction.
-    pub(crate) fn wait(self, cancelled: &AtomicBool) -> Result<Upkeep> {
-        let mut done = Upkeep::default();
+    pub(crate) fn wait(self, cancelled: &AtomicBool) -> Result<RewriteTotals> {
+        let mut done = RewriteTotals::default();
         for part in &self.parts {
             let answer = loop {
                 match part.recv_timeout(CANCEL_POLL) {
@@ -186,7 +186,7 @@ impl Job {
         self.waiter.as_ref().is_some_and(|waiter| waiter.has_left.load(Ordering::Relaxed))
     }
 
-    fn answer(&self, answer: Result<Option<Upkeep>>) {
+    fn answer(&self, answer: Result<Option<RewriteTotals>>) {
         if let Some(waiter) = &self.waiter {
             // A waiter that has left ignores the answer.
             let _ = waiter.sender.send(answer);
@@ -223,7 +223,7 @@ impl Schedule {
             env: Arc::clone(&options.env),
             limits: options.compactions.clone(),
             long_bytes: options.memstore_flush_bytes.saturating_mul(LONG_FLUSHES),
-            state: Mutex::new(State { next_tick_micros, ..State::default() }),
+            state: Mutex::new(SchedulerState { next_tick_micros, ..SchedulerState::default() }),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
             bucket: Mutex::default(),
@@ -233,7 +233,7 @@ impl Schedule {
     }
 
     /// Schedules the compactions that a region's policies select.
-    pub(crate) fn want(&self, region: &Arc<Region>) {
+    pub(crate) fn schedule_policy(&self, region: &Arc<Region>) {
         let now = self.env.now_micros();
         let mut state = self.state.lock();
         self.raise_pressure(region);
@@ -245,7 +245,7 @@ impl Schedule {
 
     /// Schedules a compaction of all families of regions, ahead of the policies' choices. The
     /// answer is returned when it is done.
-    pub(crate) fn order(&self, regions: &[Arc<Region>], request: Request) -> Answer {
+    pub(crate) fn schedule_request(&self, regions: &[Arc<Region>], request: Request) -> Answer {
         let now = self.env.now_micros();
         let mut parts = Vec::new();
         let has_left = Arc::new(AtomicBool::new(false));
@@ -274,7 +274,7 @@ impl Schedule {
     pub(crate) fn next(
         &self,
         regions: &dyn Fn() -> Vec<Arc<Region>>,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn RegionServices,
     ) -> Option<Task> {
         let mut state = self.state.lock();
         loop {
@@ -297,7 +297,12 @@ impl Schedule {
     }
 
     /// Takes the first job that can run now, and answers those that never will.
-    fn pick(&self, state: &mut State, now: i64, surroundings: &dyn Surroundings) -> Option<Task> {
+    fn pick(
+        &self,
+        state: &mut SchedulerState,
+        now: i64,
+        surroundings: &dyn RegionServices,
+    ) -> Option<Task> {
         state.queued.sort_by_cached_key(Job::rank);
         let horizon = surroundings.horizon();
         // Stores that start no more compactions until a merge of all their files can run.
@@ -341,13 +346,13 @@ impl Schedule {
         found.map(|(job, plan)| self.begin(state, job, plan, now))
     }
 
-    fn may_run(&self, state: &State, plan: &CompactionPlan) -> bool {
+    fn may_run(&self, state: &SchedulerState, plan: &CompactionPlan) -> bool {
         let long_running = state.running.iter().filter(|running| running.is_long).count();
         plan.byte_count() <= self.long_bytes
             || long_running < self.limits.threads.saturating_sub(1).max(1)
     }
 
-    fn begin(&self, state: &mut State, job: Job, plan: CompactionPlan, now: i64) -> Task {
+    fn begin(&self, state: &mut SchedulerState, job: Job, plan: CompactionPlan, now: i64) -> Task {
         let bytes_total = plan.byte_count();
         let running = Arc::new(Running {
             status: CompactionStatus {
@@ -371,7 +376,7 @@ impl Schedule {
     }
 
     /// Records the end of a task, and queues follow-up jobs.
-    pub(crate) fn end(&self, task: Task, result: Result<Upkeep>) {
+    pub(crate) fn end(&self, task: Task, result: Result<RewriteTotals>) {
         let Task { mut job, plan, running } = task;
         let reason = plan.selection().reason;
         // Its inputs are free before a waiter is woken.
@@ -497,7 +502,7 @@ impl Schedule {
     }
 }
 
-impl State {
+impl SchedulerState {
     fn want(&mut self, region: &Arc<Region>, family: usize, now: i64) {
         let waits = |job: &Job| job.waiter.is_none() && job.store() == (region.id(), family);
         if !self.queued.iter().any(waits) {
@@ -505,7 +510,7 @@ impl State {
         }
     }
 
-    /// As [`State::want`], for all families of many regions.
+    /// As [`SchedulerState::want`], for all families of many regions.
     fn want_all(&mut self, regions: Vec<Arc<Region>>, now: i64) {
         let waiting = self.queued.iter().filter(|job| job.waiter.is_none()).map(Job::store);
         let waiting: HashSet<(RegionId, usize)> = waiting.collect();
@@ -521,7 +526,7 @@ impl State {
         let before = self.rests.get(&store).map_or(0, |rest| rest.length_micros);
         let length_micros = (before * 2).clamp(first, longest);
         let until_micros = now.saturating_add(length_micros);
-        self.rests.insert(store, Rest { until_micros, length_micros });
+        self.rests.insert(store, RetryPause { until_micros, length_micros });
     }
 
     fn runs_any_of(&self, (region, family): (RegionId, usize)) -> bool {
@@ -538,20 +543,20 @@ impl State {
 }
 
 /// Progress observer of one compaction: counts, throttles, cancels.
-pub(crate) struct Watch<'a> {
+pub(crate) struct CompactionProgress<'a> {
     schedule: &'a Schedule,
     running: &'a Running,
     job: &'a Job,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> CompactionProgress<'a> {
     /// Returns the progress observer of a task.
-    pub(crate) fn over(schedule: &'a Schedule, task: &'a Task) -> Watch<'a> {
-        Watch { schedule, running: &task.running, job: &task.job }
+    pub(crate) fn over(schedule: &'a Schedule, task: &'a Task) -> CompactionProgress<'a> {
+        CompactionProgress { schedule, running: &task.running, job: &task.job }
     }
 }
 
-impl Progress for Watch<'_> {
+impl Progress for CompactionProgress<'_> {
     fn advanced(&self, cells: u64, bytes: u64) -> Result<()> {
         self.running.cells_done.fetch_add(cells, Ordering::Relaxed);
         self.running.bytes_done.fetch_add(bytes, Ordering::Relaxed);

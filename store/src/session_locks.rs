@@ -12,7 +12,8 @@ use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::Result;
 use crate::lock::{
-    ADVISORY_LOCKS, LockKey, LockName, LockOwner, LockStatus, Owner, Patience, ReadLocks, Taken,
+    ADVISORY_LOCKS, LockKey, LockName, LockOutcome, LockOwner, LockStatus, Owner, ReadLocks,
+    WaitPolicy,
 };
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::mutation::LockWait;
@@ -56,7 +57,7 @@ impl Store {
 
     /// Takes a lock for a session, in addition to those of its transactions; returns the commit
     /// that later reads of the session must include
-    /// ([`raise_floor`](crate::Transaction::raise_floor)), `None` if the lock was skipped.
+    /// ([`require_commit`](crate::Transaction::require_commit)), `None` if the lock was skipped.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl Store {
         mode: LockMode,
         wait: SessionWait<'_>,
     ) -> Result<Option<Sequence>> {
-        let patience = Patience {
+        let patience = WaitPolicy {
             wait: wait.wait,
             changes: false,
             timeout: wait.lock_timeout,
@@ -80,7 +81,7 @@ impl Store {
         };
         let owner = Owner::session(session);
         let grant = self.engine().locks.lock(owner, (ADVISORY_LOCKS, key), mode, patience)?;
-        Ok((grant.taken != Taken::Skipped).then_some(grant.mark))
+        Ok((grant.taken != LockOutcome::Skipped).then_some(grant.mark))
     }
 
     /// Weakens or releases a lock of a session. `seen` is the highest commit that the session has

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering as Memory};
 
 use parking_lot::Mutex;
 
-use crate::admission::{set_aside, worked};
+use crate::admission::{count_rows, without_slot};
 use crate::bulk_load::{BulkCell, BulkLoad, LoadStream};
 use crate::cell::{CellType, Timestamp, row_prefix};
 use crate::engine::Engine;
@@ -650,7 +650,7 @@ impl EntrySorter {
         };
         match into.engine().pool().filter(|_| ranges.len() > 1) {
             None => work(),
-            Some(pool) => set_aside(|| {
+            Some(pool) => without_slot(|| {
                 pool.in_place_scope(|scope| {
                     (1..ranges.len()).for_each(|_| scope.spawn(|_| work()));
                     work();
@@ -678,7 +678,7 @@ impl EntrySorter {
         let _turn = transaction.turn();
         while !progress.stopped.load(Memory::Relaxed) {
             transaction.check_cancelled()?;
-            worked(LOOK_ENTRIES as u64)?;
+            count_rows(LOOK_ENTRIES as u64)?;
             for _ in 0..LOOK_ENTRIES {
                 let Some(entry) = merge.first().and_then(Cursor::entry) else { return Ok(None) };
                 if stream.is_last(entry.row, entry.family) {

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use crate::cell::{CellType, KeyParts, SearchKey, row_of, row_start_key};
 use crate::descriptor::BloomFilter;
 use crate::error::Result;
-use crate::file::{Admits, Asked, Caching, ColumnSlice, FileCursor, StoreFile, WantedColumns};
+use crate::file::{
+    Caching, ColumnSlice, FileCursor, FilterResult, HashedRow, StoreFile, WantedColumns,
+};
 use crate::memstore::{MemstoreCursor, MemstoreHandle};
-use crate::read_figures::note_read;
-use crate::run::{Admission, LiveFile, Run, RunCursor};
+use crate::read_statistics::note_read;
+use crate::run::{FileSelection, LiveFile, Run, RunCursor};
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Range of rows of a scan: from `start` to before `stop`.
@@ -34,17 +36,17 @@ impl RowSpan<'_> {
 }
 
 /// A source of cells.
-pub(crate) enum Source<M> {
+pub(crate) enum ScanSource<M> {
     Memstore(MemstoreCursor<M>),
     File(FileCursor),
     Run(RunCursor),
-    Late(LateRun),
+    Late(UnopenedRun),
 }
 
 /// A run that was not opened yet.
-pub(crate) struct LateRun {
+pub(crate) struct UnopenedRun {
     run: Arc<Run>,
-    admission: Admission,
+    admission: FileSelection,
     order: RowOrder,
     /// Sorts before every cell of the run in the span.
     bound: SearchKey,
@@ -52,13 +54,13 @@ pub(crate) struct LateRun {
     inside: bool,
 }
 
-impl<M> Source<M> {
+impl<M> ScanSource<M> {
     /// Returns a source over the cells of a run in the span, or `None` if there can be none.
     pub(crate) fn of_run(
         run: &Arc<Run>,
         span: &RowSpan<'_>,
-        admission: Admission,
-    ) -> Option<Source<M>> {
+        admission: FileSelection,
+    ) -> Option<ScanSource<M>> {
         let (first, last) = (&run.files().first()?.file, &run.files().last()?.file);
         let (first, last) = (&first.properties().first_row[..], &last.properties().last_row[..]);
         let refused = |live: &LiveFile| !admission.admits(live.file.properties());
@@ -75,7 +77,7 @@ impl<M> Source<M> {
             (RowOrder::Reverse, _) => (last, false),
         };
         let (run, order, bound) = (run.clone(), span.order, row_start_key(row));
-        Some(Source::Late(LateRun { run, admission, order, bound, inside }))
+        Some(ScanSource::Late(UnopenedRun { run, admission, order, bound, inside }))
     }
 
     /// As [`FileCursor::take_columns`].
@@ -84,26 +86,26 @@ impl<M> Source<M> {
         wanted: &WantedColumns<'_>,
     ) -> Result<Option<ColumnSlice>> {
         match self {
-            Source::File(cursor) => cursor.take_columns(wanted),
-            Source::Run(cursor) => cursor.take_columns(wanted),
-            Source::Memstore(_) | Source::Late(_) => Ok(None),
+            ScanSource::File(cursor) => cursor.take_columns(wanted),
+            ScanSource::Run(cursor) => cursor.take_columns(wanted),
+            ScanSource::Memstore(_) | ScanSource::Late(_) => Ok(None),
         }
     }
 }
 
-impl LateRun {
-    fn open<M>(&self) -> Result<Source<M>> {
+impl UnopenedRun {
+    fn open<M>(&self) -> Result<ScanSource<M>> {
         let (row, keep) = (row_of(&self.bound), Caching::Keep);
         let stop = self.inside.then_some(row);
         let [only] = self.run.files() else {
             let run = self.run.clone();
-            return Ok(Source::Run(match self.order {
+            return Ok(ScanSource::Run(match self.order {
                 RowOrder::Forward => RunCursor::forward(run, row, self.admission, keep)?,
                 RowOrder::Reverse => RunCursor::reverse(run, stop, self.admission, keep)?,
             }));
         };
         let file = only.file.clone();
-        Ok(Source::File(match self.order {
+        Ok(ScanSource::File(match self.order {
             RowOrder::Forward => FileCursor::forward(file, row, keep)?,
             RowOrder::Reverse => FileCursor::reverse(file, stop, keep)?,
         }))
@@ -114,30 +116,30 @@ impl LateRun {
 macro_rules! moved {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
-            Source::Memstore($cursor) => $call,
-            Source::File($cursor) => $call,
-            Source::Run($cursor) => $call,
-            Source::Late(_) => Ok(()),
+            ScanSource::Memstore($cursor) => $call,
+            ScanSource::File($cursor) => $call,
+            ScanSource::Run($cursor) => $call,
+            ScanSource::Late(_) => Ok(()),
         }
     };
 }
 
-impl<M: MemstoreHandle> Cursor for Source<M> {
+impl<M: MemstoreHandle> Cursor for ScanSource<M> {
     fn key(&self) -> Option<&[u8]> {
         match self {
-            Source::Memstore(cursor) => cursor.key(),
-            Source::File(cursor) => cursor.key(),
-            Source::Run(cursor) => cursor.key(),
-            Source::Late(late) => Some(&late.bound),
+            ScanSource::Memstore(cursor) => cursor.key(),
+            ScanSource::File(cursor) => cursor.key(),
+            ScanSource::Run(cursor) => cursor.key(),
+            ScanSource::Late(late) => Some(&late.bound),
         }
     }
 
     fn value(&self) -> &[u8] {
         match self {
-            Source::Memstore(cursor) => cursor.value(),
-            Source::File(cursor) => cursor.value(),
-            Source::Run(cursor) => cursor.value(),
-            Source::Late(_) => &[],
+            ScanSource::Memstore(cursor) => cursor.value(),
+            ScanSource::File(cursor) => cursor.value(),
+            ScanSource::Run(cursor) => cursor.value(),
+            ScanSource::Late(_) => &[],
         }
     }
 
@@ -167,10 +169,10 @@ impl<M: MemstoreHandle> Cursor for Source<M> {
 
     fn open(&mut self) -> Result<bool> {
         match self {
-            Source::Memstore(cursor) => cursor.open(),
-            Source::File(cursor) => cursor.open(),
-            Source::Run(cursor) => cursor.open(),
-            Source::Late(late) => {
+            ScanSource::Memstore(cursor) => cursor.open(),
+            ScanSource::File(cursor) => cursor.open(),
+            ScanSource::Run(cursor) => cursor.open(),
+            ScanSource::Late(late) => {
                 *self = late.open()?;
                 Ok(true)
             }
@@ -181,9 +183,9 @@ impl<M: MemstoreHandle> Cursor for Source<M> {
 /// Returns the result of a file's filters for a read of one row, of these columns.
 pub(crate) fn admits<'a>(
     file: &'a StoreFile,
-    asked: &Asked<'_>,
+    asked: &HashedRow<'_>,
     columns: Option<&[impl AsRef<[u8]>]>,
-) -> Result<Admits<'a>> {
+) -> Result<FilterResult<'a>> {
     let properties = file.properties();
     let Some(columns) = columns.filter(|_| properties.bloom_filter == BloomFilter::RowCol) else {
         return file.admits_row(asked);
@@ -198,8 +200,8 @@ pub(crate) fn admits<'a>(
     }
     for column in columns {
         if file.admits_column(asked, column.as_ref())?.may_contain() {
-            return Ok(Admits::Maybe);
+            return Ok(FilterResult::Maybe);
         }
     }
-    Ok(Admits::No)
+    Ok(FilterResult::No)
 }

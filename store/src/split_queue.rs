@@ -25,7 +25,7 @@ struct State {
 }
 
 /// Next action of the thread.
-pub(crate) enum Turn {
+pub(crate) enum SplitTask {
     /// Check a region.
     Look(RegionId),
     /// Check all regions that may be due by time.
@@ -48,17 +48,17 @@ impl SplitQueue {
     }
 
     /// Waits for the next action.
-    pub(crate) fn next(&self) -> Turn {
+    pub(crate) fn next(&self) -> SplitTask {
         let mut state = self.state.lock();
         loop {
             if state.stopped {
-                return Turn::Stop;
+                return SplitTask::Stop;
             }
             if let Some(region) = state.wanted.pop_first() {
-                return Turn::Look(region);
+                return SplitTask::Look(region);
             }
             if self.changed.wait_for(&mut state, TICK).timed_out() {
-                return Turn::Tick;
+                return SplitTask::Tick;
             }
         }
     }

@@ -19,9 +19,9 @@ use crate::cell::{CellType, KeyParts, Sequence};
 use crate::error::Result;
 use crate::file::{Caching, FileCursor, StoreFile};
 use crate::memstore::{Memstore, MemstoreCursor};
-use crate::run::{Admission, Run, RunCursor};
+use crate::run::{FileSelection, Run, RunCursor};
 use crate::scan::merge::{Cursor, Merge, RowOrder};
-use crate::source::Source;
+use crate::source::ScanSource;
 
 /// The staged cells of one table, by family.
 pub(crate) type StagedFamilies = SmallVec<[Option<StagedFamily>; 2]>;
@@ -142,14 +142,14 @@ impl StagedFamily {
 pub(crate) fn merge_of(
     memstore: Option<&Arc<Memstore>>,
     runs: &[Arc<Run>],
-) -> Result<Merge<Source<Arc<Memstore>>>> {
-    let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
+) -> Result<Merge<ScanSource<Arc<Memstore>>>> {
+    let mut sources: SmallVec<[ScanSource<Arc<Memstore>>; 1]> = SmallVec::new();
     if let Some(memstore) = memstore {
-        sources.push(Source::Memstore(MemstoreCursor::forward(Arc::clone(memstore), &[])));
+        sources.push(ScanSource::Memstore(MemstoreCursor::forward(Arc::clone(memstore), &[])));
     }
     for run in runs {
-        let cursor = RunCursor::forward(Arc::clone(run), &[], Admission::ALL, Caching::Bypass)?;
-        sources.push(Source::Run(cursor));
+        let cursor = RunCursor::forward(Arc::clone(run), &[], FileSelection::ALL, Caching::Bypass)?;
+        sources.push(ScanSource::Run(cursor));
     }
     Merge::new(sources, RowOrder::Forward)
 }

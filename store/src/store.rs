@@ -31,8 +31,8 @@ use crate::open::{open_engine, open_table};
 use crate::options::{AdmissionOptions, CoprocessorLimits, Options};
 use crate::quota::Quota;
 use crate::read_view::RowEstimate;
-use crate::region::{Region, Upkeep};
-use crate::reshape;
+use crate::region::{Region, RewriteTotals};
+use crate::region_replacement;
 use crate::sorted_load::{EntrySorter, ScratchSpace};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
@@ -44,9 +44,9 @@ const CACHE_REFILLS: u64 = 16;
 pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::endpoint_calls::EndpointCallStatus;
-pub use crate::family_store::CompactionFigures;
-pub use crate::region::{HoldGuard, Load, RegionStatus, ReplicaStatus};
-pub use crate::reshape::{Reshaped, SplitPoint};
+pub use crate::family_store::CompactionStatistics;
+pub use crate::region::{HoldGuard, LoadStatistics, RegionStatus, ReplicaStatus};
+pub use crate::region_replacement::{RegionReplacement, SplitPoint};
 pub use crate::schedule::CompactionStatus;
 pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
 
@@ -112,7 +112,7 @@ impl Store {
         }
         store.engine.pressure.want_flush();
         for region in store.engine.regions() {
-            store.engine.schedule.want(&region);
+            store.engine.schedule.schedule_policy(&region);
         }
         Ok(Arc::new(store))
     }
@@ -138,7 +138,7 @@ impl Store {
 
     fn create_unobserved(&self, descriptor: TableDescriptor) -> Result<()> {
         check_descriptor(&descriptor)?;
-        let _defining = self.engine.defining.lock();
+        let _defining = self.engine.ddl_lock.lock();
         self.engine.check_running()?;
         if self.engine.tables.load().contains_key(&descriptor.id) {
             let id = descriptor.id.0;
@@ -184,7 +184,7 @@ impl Store {
     }
 
     fn drop_unobserved(&self, table: TableId) -> Result<()> {
-        let _defining = self.engine.defining.lock();
+        let _defining = self.engine.ddl_lock.lock();
         let dropped = self.engine.table(table)?;
         self.begin_closing(&dropped);
         self.engine.drop_from_manifest(table)?;
@@ -223,7 +223,7 @@ impl Store {
     }
 
     fn alter_unobserved(&self, mut descriptor: TableDescriptor) -> Result<()> {
-        let _defining = self.engine.defining.lock();
+        let _defining = self.engine.ddl_lock.lock();
         let table = self.engine.table(descriptor.id)?;
         descriptor.split_points.clone_from(&table.descriptor().split_points);
         check_descriptor(&descriptor)?;
@@ -240,7 +240,7 @@ impl Store {
         self.engine.append_edit(&edit)?;
         for region in table.regions().all() {
             region.alter(&descriptor, &*self.engine)?;
-            self.engine.schedule.want(region);
+            self.engine.schedule.schedule_policy(region);
         }
         let splits_otherwise = table.descriptor().split != descriptor.split;
         table.set_descriptor(Arc::new(descriptor));
@@ -258,14 +258,16 @@ impl Store {
     /// Nothing has changed then: [`Error::InvalidRequest`] if a region begins at the row already,
     /// or if the region has no two rows, [`Error::NoSuchTable`], [`Error::Corrupt`] if it lacks a
     /// file, [`Error::Io`].
-    pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<Reshaped> {
-        let _defining = self.engine.defining.lock();
+    pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<RegionReplacement> {
+        let _defining = self.engine.ddl_lock.lock();
         let table = self.engine.table(table)?;
         let row = match point {
             SplitPoint::At(row) => row,
-            SplitPoint::Middle(region) => reshape::middle_of(&self.engine, &table, region)?,
+            SplitPoint::Middle(region) => {
+                region_replacement::middle_of(&self.engine, &table, region)?
+            }
         };
-        reshape::split(&self.engine, &table, &row)
+        region_replacement::split(&self.engine, &table, &row)
     }
 
     /// Merges adjacent regions into one. Running statements continue.
@@ -276,11 +278,11 @@ impl Store {
     ///
     /// Nothing has changed then: [`Error::InvalidRequest`] if they are not adjacent,
     /// [`Error::NoSuchTable`], [`Error::Corrupt`] if one lacks a file, [`Error::Io`].
-    pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<Reshaped> {
+    pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<RegionReplacement> {
         self.rewrite_parts(&*self.engine.table(table)?, regions)?;
-        let _defining = self.engine.defining.lock();
+        let _defining = self.engine.ddl_lock.lock();
         let table = self.engine.table(table)?;
-        reshape::merge(&self.engine, &table, regions)
+        region_replacement::merge(&self.engine, &table, regions)
     }
 
     /// Compacts half-files of regions, which an earlier split has left.
@@ -365,7 +367,7 @@ impl Store {
 
     /// Runs `wait`, which waits for something outside of the store: the thread's execution slot
     /// is released meanwhile, and a server moves its other clients to another thread.
-    pub fn wait_aside(&self, wait: &mut dyn FnMut()) {
+    pub fn wait_without_slot(&self, wait: &mut dyn FnMut()) {
         self.engine.options().blocking.run(wait);
     }
 
@@ -460,7 +462,7 @@ impl Store {
     /// memstore, blocks of the cache, and, by earlier flushes, memstores. `wanted`: bytes beyond
     /// those that it has released before; `None`: memory is free again, and the store regains the
     /// released bytes, some at each call. Returns whether there are any left to regain.
-    pub fn relieve_memory(&self, wanted: Option<u64>) -> bool {
+    pub fn release_memory(&self, wanted: Option<u64>) -> bool {
         let (cache, pressure) = (&self.engine.context.cache, &self.engine.pressure);
         let (lent, capacity) = (cache.lent_bytes(), cache.status().capacity_bytes);
         pressure.set_short(wanted.is_some());
@@ -469,9 +471,9 @@ impl Store {
                 let before = memory::total_bytes() as u64;
                 release_spare();
                 let released = before.saturating_sub(memory::total_bytes() as u64);
-                cache.lend(lent.saturating_add(bytes.saturating_sub(released)));
+                cache.set_lent_bytes(lent.saturating_add(bytes.saturating_sub(released)));
             }
-            None => cache.lend(lent.saturating_sub((capacity / CACHE_REFILLS).max(1))),
+            None => cache.set_lent_bytes(lent.saturating_sub((capacity / CACHE_REFILLS).max(1))),
         }
         cache.lent_bytes() > 0
     }
@@ -525,22 +527,22 @@ impl Store {
     pub fn flush_until(&self, table: TableId, cancelled: &AtomicBool) -> Result<()> {
         self.flush_regions(table, cancelled)?;
         for region in self.engine.table(table)?.regions().all() {
-            self.engine.schedule.want(region);
+            self.engine.schedule.schedule_policy(region);
         }
         Ok(())
     }
 
     /// Flushes the memstores of a table and returns the result; schedules no compaction.
-    pub fn flush_table(&self, table: TableId) -> Result<Upkeep> {
+    pub fn flush_table(&self, table: TableId) -> Result<RewriteTotals> {
         self.flush_regions(table, &AtomicBool::new(false))
     }
 
-    fn flush_regions(&self, table: TableId, cancelled: &AtomicBool) -> Result<Upkeep> {
+    fn flush_regions(&self, table: TableId, cancelled: &AtomicBool) -> Result<RewriteTotals> {
         let master = self.engine.observers.master();
         if let Some(master) = &master {
             master.pre_flush_table(table)?;
         }
-        let mut done = Upkeep::default();
+        let mut done = RewriteTotals::default();
         for region in self.engine.table(table)?.regions().all() {
             if cancelled.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -578,7 +580,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::NoSuchTable`], [`Error::ShutDown`], errors of a compaction.
-    pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
+    pub fn compact_table(&self, table: TableId, major: bool) -> Result<RewriteTotals> {
         self.compact_until(table, major, &AtomicBool::new(false))
     }
 
@@ -592,7 +594,7 @@ impl Store {
         table: TableId,
         major: bool,
         cancelled: &AtomicBool,
-    ) -> Result<Upkeep> {
+    ) -> Result<RewriteTotals> {
         let request = if major { Request::Major } else { Request::Minor };
         let table = self.engine.table(table)?;
         let kind = if major { RewriteKind::Major } else { RewriteKind::Minor };
@@ -612,9 +614,9 @@ impl Store {
         regions: &[Arc<Region>],
         request: Request,
         cancelled: &AtomicBool,
-    ) -> Result<Upkeep> {
-        let mut answer = Some(self.engine.schedule.order(regions, request));
-        let mut result = Ok(Upkeep::default());
+    ) -> Result<RewriteTotals> {
+        let mut answer = Some(self.engine.schedule.schedule_request(regions, request));
+        let mut result = Ok(RewriteTotals::default());
         self.engine.options().blocking.run(&mut || {
             if let Some(answer) = answer.take() {
                 result = answer.wait(cancelled);
@@ -629,12 +631,12 @@ impl Store {
     }
 
     /// Returns the statistics of flushes and compactions, of one table or of all.
-    pub fn compaction_figures(&self, table: Option<TableId>) -> Result<CompactionFigures> {
+    pub fn compaction_figures(&self, table: Option<TableId>) -> Result<CompactionStatistics> {
         let regions = match table {
             Some(table) => self.engine.table(table)?.regions().all().to_vec(),
             None => self.engine.regions(),
         };
-        let mut figures = CompactionFigures::default();
+        let mut figures = CompactionStatistics::default();
         regions.iter().for_each(|region| figures += region.compaction_figures());
         Ok(figures)
     }

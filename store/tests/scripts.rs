@@ -6,6 +6,7 @@
 //! answers again; review them then. Every script runs in a separate environment with a fixed
 //! clock, so that commit times are reproducible. Unknown arguments of a command are rejected.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cases;
@@ -44,7 +45,7 @@ fn scripts() {
     let mut wrong = Vec::new();
     for path in paths {
         let text = std::fs::read_to_string(&path).unwrap();
-        let answered = World::new().answer(&text);
+        let answered = ScriptRun::new().answer(&text);
         if answered == text {
             continue;
         }
@@ -93,7 +94,7 @@ fn difference(expected: &str, found: &str) -> String {
 use cases::script_hooks::Watchers;
 
 /// A store with its sessions.
-struct World {
+struct ScriptRun {
     env: FaultEnv,
     store: Option<Arc<Store>>,
     sessions: BTreeMap<String, Session>,
@@ -168,10 +169,10 @@ fn shown(error: Error) -> String {
     }
 }
 
-impl World {
-    fn new() -> World {
+impl ScriptRun {
+    fn new() -> ScriptRun {
         let env = FaultEnv::new(1);
-        let mut world = World {
+        let mut world = ScriptRun {
             env,
             store: None,
             sessions: BTreeMap::new(),

@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
 
 /// One transaction.
 #[derive(Debug, Clone)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedTransaction {
     /// Its session; the transactions of a session are sequential.
     pub(crate) session: u64,
     /// Times at which BEGIN was sent and the outcome was known, by a monotonic clock.
@@ -77,7 +77,7 @@ struct Edge {
 }
 
 /// An appended value.
-struct Written {
+struct WrittenVersion {
     transaction: usize,
     /// The same transaction did not append to the key again.
     is_last: bool,
@@ -85,10 +85,10 @@ struct Written {
 
 /// A history with the order of the versions of each key.
 struct History<'a> {
-    transactions: &'a [Recorded],
+    transactions: &'a [RecordedTransaction],
     /// The final lists.
     versions: &'a BTreeMap<u64, Vec<u64>>,
-    writers: HashMap<u64, Written>,
+    writers: HashMap<u64, WrittenVersion>,
     level: Level,
     anomalies: Vec<String>,
 }
@@ -96,7 +96,7 @@ struct History<'a> {
 /// Returns the anomalies of a history, one per line. `versions` are the lists of all keys, read
 /// after all transactions have ended.
 pub(crate) fn check(
-    transactions: &[Recorded],
+    transactions: &[RecordedTransaction],
     versions: &BTreeMap<u64, Vec<u64>>,
     level: Level,
 ) -> Vec<String> {
@@ -113,16 +113,18 @@ pub(crate) fn check(
     history.anomalies
 }
 
-fn writers(transactions: &[Recorded]) -> HashMap<u64, Written> {
+fn writers(transactions: &[RecordedTransaction]) -> HashMap<u64, WrittenVersion> {
     let mut writers = HashMap::new();
     for (transaction, recorded) in transactions.iter().enumerate() {
         let mut last: HashMap<u64, u64> = HashMap::new();
         for operation in &recorded.operations {
             let Operation::Append { key, value } = operation else { continue };
             if let Some(earlier) = last.insert(*key, *value) {
-                writers.entry(earlier).and_modify(|written: &mut Written| written.is_last = false);
+                writers
+                    .entry(earlier)
+                    .and_modify(|written: &mut WrittenVersion| written.is_last = false);
             }
-            let before = writers.insert(*value, Written { transaction, is_last: true });
+            let before = writers.insert(*value, WrittenVersion { transaction, is_last: true });
             assert!(before.is_none(), "value {value} is appended twice: the workload is wrong");
         }
     }
@@ -300,8 +302,8 @@ impl Graph {
 
     /// Adds the dependencies of transactions on those that ended before they began. Nodes for
     /// points in time keep the number of edges linear.
-    fn add_real_time(&mut self, transactions: &[Recorded]) {
-        let ended = |recorded: &Recorded| recorded.outcome == Outcome::Committed;
+    fn add_real_time(&mut self, transactions: &[RecordedTransaction]) {
+        let ended = |recorded: &RecordedTransaction| recorded.outcome == Outcome::Committed;
         let mut ends: Vec<(u64, usize)> = transactions
             .iter()
             .enumerate()
@@ -326,7 +328,7 @@ impl Graph {
         }
     }
 
-    fn add_sessions(&mut self, transactions: &[Recorded]) {
+    fn add_sessions(&mut self, transactions: &[RecordedTransaction]) {
         let mut last: HashMap<u64, usize> = HashMap::new();
         let mut order: Vec<usize> = (0..transactions.len()).collect();
         order.sort_unstable_by_key(|index| transactions[*index].begin);
@@ -440,8 +442,8 @@ mod tests {
     }
 
     /// Returns concurrent transactions, each of its own session.
-    fn concurrent(transactions: &[&[Operation]]) -> Vec<Recorded> {
-        let recorded = |(session, operations): (usize, &&[Operation])| Recorded {
+    fn concurrent(transactions: &[&[Operation]]) -> Vec<RecordedTransaction> {
+        let recorded = |(session, operations): (usize, &&[Operation])| RecordedTransaction {
             session: session as u64,
             begin: 0,
             end: 1,
@@ -451,7 +453,11 @@ mod tests {
         transactions.iter().enumerate().map(recorded).collect()
     }
 
-    fn found(transactions: &[Recorded], versions: &[(u64, &[u64])], level: Level) -> Vec<String> {
+    fn found(
+        transactions: &[RecordedTransaction],
+        versions: &[(u64, &[u64])],
+        level: Level,
+    ) -> Vec<String> {
         let versions = versions.iter().map(|(key, list)| (*key, list.to_vec())).collect();
         check(transactions, &versions, level)
     }

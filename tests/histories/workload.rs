@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::histories::checker::{Level, Operation, Outcome, Recorded};
-use crate::random_queries::chance::Chance;
+use crate::histories::checker::{Level, Operation, Outcome, RecordedTransaction};
+use crate::random_queries::seeded_random::SeededRandom;
 use crate::raw::{Frames, Raw, rows, sqlstate};
 
 /// Number of keys in use at a time, and appends after which the first of them is retired.
@@ -117,9 +117,12 @@ impl Workload {
         address: SocketAddr,
         (session, seed): (u64, u64),
         enough: impl Fn() -> bool,
-    ) -> Vec<Recorded> {
-        let mut client =
-            WorkloadSession { workload: self, raw: Raw::login(address), chance: Chance::new(seed) };
+    ) -> Vec<RecordedTransaction> {
+        let mut client = WorkloadSession {
+            workload: self,
+            raw: Raw::login(address),
+            chance: SeededRandom::new(seed),
+        };
         client.raw.query("set lock_timeout = '30s'");
         let mut recorded = Vec::new();
         while !enough() {
@@ -127,7 +130,13 @@ impl Workload {
             let mut operations = Vec::new();
             let ended = client.transaction(&mut operations);
             let (Ok(outcome) | Err(outcome)) = ended;
-            recorded.push(Recorded { session, begin, end: self.now(), operations, outcome });
+            recorded.push(RecordedTransaction {
+                session,
+                begin,
+                end: self.now(),
+                operations,
+                outcome,
+            });
             if ended.is_err() {
                 break;
             }
@@ -142,7 +151,7 @@ impl Workload {
 struct WorkloadSession<'a> {
     workload: &'a Workload,
     raw: Raw,
-    chance: Chance,
+    chance: SeededRandom,
 }
 
 impl WorkloadSession<'_> {

@@ -1,8 +1,8 @@
 //! Generator of expressions.
 
-use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Type, literal};
+use crate::random_queries::shrinkable_sql::ShrinkableSql;
 
 /// Names that an expression may use.
 #[derive(Debug, Clone, Default)]
@@ -37,32 +37,41 @@ impl Names {
 }
 
 /// Returns `left operator right` in parentheses; either operand is a shrunk form.
-fn infix(left: Piece, operator: &str, right: Piece) -> Piece {
-    Piece::text("(").or_only(left).then(format!(" {operator} ")).or_only(right).then(")")
+fn infix(left: ShrinkableSql, operator: &str, right: ShrinkableSql) -> ShrinkableSql {
+    ShrinkableSql::text("(")
+        .with_or_replaced_by(left)
+        .then(format!(" {operator} "))
+        .with_or_replaced_by(right)
+        .then(")")
 }
 
-fn call(name: &str, arguments: Vec<Piece>) -> Piece {
-    let mut piece = Piece::text(format!("{name}("));
+fn call(name: &str, arguments: Vec<ShrinkableSql>) -> ShrinkableSql {
+    let mut piece = ShrinkableSql::text(format!("{name}("));
     for (at, argument) in arguments.into_iter().enumerate() {
         piece = if at > 0 { piece.then(", ") } else { piece };
-        piece = piece.or_only(argument);
+        piece = piece.with_or_replaced_by(argument);
     }
     piece.then(")")
 }
 
 /// As above, with arguments of other types than the result.
-fn converting(name: &str, arguments: Vec<Piece>) -> Piece {
-    Piece::text(format!("{name}(")).list(arguments, ", ").then(")")
+fn converting(name: &str, arguments: Vec<ShrinkableSql>) -> ShrinkableSql {
+    ShrinkableSql::text(format!("{name}(")).list(arguments, ", ").then(")")
 }
 
 impl Generator<'_> {
     /// Returns an expression of a type.
-    pub(super) fn expression(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+    pub(super) fn expression(
+        &mut self,
+        data_type: Type,
+        names: &Names,
+        depth: usize,
+    ) -> ShrinkableSql {
         let piece = self.any_expression(data_type, names, depth);
         piece.or_text(format!("NULL::{}", data_type.name()))
     }
 
-    fn any_expression(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+    fn any_expression(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
         if depth == 0 || self.chance.percent(25) {
             return self.leaf(data_type, names);
         }
@@ -78,7 +87,7 @@ impl Generator<'_> {
             3 if self.may_nest() => {
                 let outer = names.as_outer();
                 let query = self.scalar_subquery(data_type, &outer);
-                Piece::text("(").with(query).then(")")
+                ShrinkableSql::text("(").with(query).then(")")
             }
             4 | 5 if names.windowed.is_some() => self.window_call(data_type, names),
             4..=9 if names.aggregated.is_some() => self.aggregate(data_type, names),
@@ -93,10 +102,10 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn constant(&mut self, data_type: Type) -> Piece {
+    pub(super) fn constant(&mut self, data_type: Type) -> ShrinkableSql {
         let value = literal(self.chance, data_type);
         let name = data_type.name();
-        Piece::text(match data_type {
+        ShrinkableSql::text(match data_type {
             _ if self.chance.percent(8) => format!("NULL::{name}"),
             Type::Integer | Type::Boolean | Type::Numeric => value,
             Type::Text if self.chance.percent(50) => value,
@@ -104,7 +113,7 @@ impl Generator<'_> {
         })
     }
 
-    fn leaf(&mut self, data_type: Type, names: &Names) -> Piece {
+    fn leaf(&mut self, data_type: Type, names: &Names) -> ShrinkableSql {
         if names.aggregated.is_some() && self.chance.percent(40) {
             return self.aggregate(data_type, names);
         }
@@ -114,7 +123,7 @@ impl Generator<'_> {
             columns.iter().filter(|column| column.data_type == data_type).collect();
         if !fitting.is_empty() && self.chance.percent(88) {
             let name = self.chance.one_of(&fitting).name.clone();
-            return Piece::text(name);
+            return ShrinkableSql::text(name);
         }
         // A number of another type, cast.
         let numbers: Vec<&Column> = columns
@@ -126,13 +135,13 @@ impl Generator<'_> {
             .collect();
         if !numbers.is_empty() && self.chance.percent(60) {
             let name = &self.chance.one_of(&numbers).name;
-            return Piece::text(format!("{name}::{}", data_type.name()));
+            return ShrinkableSql::text(format!("{name}::{}", data_type.name()));
         }
         self.constant(data_type)
     }
 
-    fn case(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
-        let mut piece = Piece::text("CASE");
+    fn case(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
+        let mut piece = ShrinkableSql::text("CASE");
         let simple = self.chance.percent(30).then(|| *self.chance.one_of(&Type::ALL));
         if let Some(of) = simple {
             piece = piece.then(" ").with(self.expression(of, names, depth));
@@ -143,18 +152,18 @@ impl Generator<'_> {
                 None => self.condition(names, depth),
             };
             let then = self.expression(data_type, names, depth);
-            piece = piece.then(" WHEN ").with(when).then(" THEN ").or_only(then);
+            piece = piece.then(" WHEN ").with(when).then(" THEN ").with_or_replaced_by(then);
         }
         if self.chance.percent(60) {
             let otherwise = self.expression(data_type, names, depth);
-            piece = piece.then(" ELSE ").or_only(otherwise);
+            piece = piece.then(" ELSE ").with_or_replaced_by(otherwise);
         }
         piece.then(" END")
     }
 
-    fn number(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
-        let cast = |piece: Piece| {
-            Piece::text("CAST(").with(piece).then(format!(" AS {})", data_type.name()))
+    fn number(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
+        let cast = |piece: ShrinkableSql| {
+            ShrinkableSql::text("CAST(").with(piece).then(format!(" AS {})", data_type.name()))
         };
         match self.chance.below(12) {
             0..=4 => {
@@ -174,27 +183,29 @@ impl Generator<'_> {
                 if self.chance.percent(10) {
                     return infix(left, operator, right);
                 }
-                let zero = Piece::text("nullif(").or_only(right).then(", 0)");
+                let zero = ShrinkableSql::text("nullif(").with_or_replaced_by(right).then(", 0)");
                 infix(left, operator, zero)
             }
-            6 => Piece::text("(- ").or_only(self.expression(data_type, names, depth)).then(")"),
+            6 => ShrinkableSql::text("(- ")
+                .with_or_replaced_by(self.expression(data_type, names, depth))
+                .then(")"),
             7 => call("abs", vec![self.expression(data_type, names, depth)]),
             8 if data_type == Type::Integer => {
                 converting("length", vec![self.expression(Type::Text, names, depth)])
             }
             8 if data_type == Type::Numeric => {
                 let value = self.expression(Type::Numeric, names, depth);
-                Piece::text("round(").or_only(value).then(", 1)")
+                ShrinkableSql::text("round(").with_or_replaced_by(value).then(", 1)")
             }
             9 if data_type == Type::Integer => {
                 let left = self.expression(Type::Date, names, depth);
                 let right = self.expression(Type::Date, names, depth);
-                Piece::text("(").with(left).then(" - ").with(right).then(")")
+                ShrinkableSql::text("(").with(left).then(" - ").with(right).then(")")
             }
             9 if data_type == Type::Numeric => {
                 let field = *self.chance.one_of(&["year", "month", "day", "dow", "doy"]);
                 let value = self.expression(Type::Date, names, depth);
-                Piece::text(format!("extract({field} FROM ")).with(value).then(")")
+                ShrinkableSql::text(format!("extract({field} FROM ")).with(value).then(")")
             }
             10 if data_type == Type::Integer => cast(self.condition(names, depth)),
             _ => {
@@ -206,7 +217,7 @@ impl Generator<'_> {
         }
     }
 
-    fn text(&mut self, names: &Names, depth: usize) -> Piece {
+    fn text(&mut self, names: &Names, depth: usize) -> ShrinkableSql {
         let value = self.expression(Type::Text, names, depth);
         match self.chance.below(9) {
             0 | 1 => infix(value, "||", self.expression(Type::Text, names, depth)),
@@ -216,16 +227,22 @@ impl Generator<'_> {
             }
             3 => {
                 let (from, count) = (self.chance.between(0, 2), self.chance.between(0, 2));
-                Piece::text("substr(").or_only(value).then(format!(", {from}, {count})"))
+                ShrinkableSql::text("substr(")
+                    .with_or_replaced_by(value)
+                    .then(format!(", {from}, {count})"))
             }
             4 => {
                 let with = self.expression(Type::Text, names, depth);
-                Piece::text("replace(").or_only(value).then(", 'a', ").or_only(with).then(")")
+                ShrinkableSql::text("replace(")
+                    .with_or_replaced_by(value)
+                    .then(", 'a', ")
+                    .with_or_replaced_by(with)
+                    .then(")")
             }
             5 => {
                 let of = *self.chance.one_of(&[Type::Integer, Type::Boolean, Type::Date]);
                 let of = self.expression(of, names, depth);
-                Piece::text("CAST(").with(of).then(" AS text)")
+                ShrinkableSql::text("CAST(").with(of).then(" AS text)")
             }
             6 => {
                 let second = self.expression(Type::Text, names, depth);
@@ -235,46 +252,50 @@ impl Generator<'_> {
             7 => {
                 let count = self.chance.between(-2, 3);
                 let name = *self.chance.one_of(&["left", "right", "lpad", "rpad"]);
-                Piece::text(format!("{name}(")).or_only(value).then(format!(", {count})"))
+                ShrinkableSql::text(format!("{name}("))
+                    .with_or_replaced_by(value)
+                    .then(format!(", {count})"))
             }
             _ => value,
         }
     }
 
-    fn time(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+    fn time(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
         let value = self.expression(data_type, names, depth);
         match (data_type, self.chance.below(3)) {
             (Type::Date, 0) => {
                 let days = self.chance.between(-3, 3);
-                Piece::text("(").or_only(value).then(format!(" + ({days}))"))
+                ShrinkableSql::text("(").with_or_replaced_by(value).then(format!(" + ({days}))"))
             }
             (Type::Date, _) => {
                 let moment = self.expression(Type::Timestamp, names, depth);
-                Piece::text("CAST(").with(moment).then(" AS date)")
+                ShrinkableSql::text("CAST(").with(moment).then(" AS date)")
             }
             (_, 0) => {
                 let unit = *self.chance.one_of(&["hour", "day", "month"]);
-                Piece::text(format!("date_trunc('{unit}', ")).or_only(value).then(")")
+                ShrinkableSql::text(format!("date_trunc('{unit}', "))
+                    .with_or_replaced_by(value)
+                    .then(")")
             }
             (_, 1) => {
                 let count = self.chance.between(-3, 3);
                 let interval = format!(" + interval '{count} hours')");
-                Piece::text("(").or_only(value).then(interval)
+                ShrinkableSql::text("(").with_or_replaced_by(value).then(interval)
             }
             _ => {
                 let day = self.expression(Type::Date, names, depth);
-                Piece::text("CAST(").with(day).then(" AS timestamp)")
+                ShrinkableSql::text("CAST(").with(day).then(" AS timestamp)")
             }
         }
     }
 
     /// Returns a condition.
-    pub(super) fn condition(&mut self, names: &Names, depth: usize) -> Piece {
+    pub(super) fn condition(&mut self, names: &Names, depth: usize) -> ShrinkableSql {
         let piece = self.any_condition(names, depth);
         piece.or_text("true").or_text("NULL::boolean")
     }
 
-    fn any_condition(&mut self, names: &Names, depth: usize) -> Piece {
+    fn any_condition(&mut self, names: &Names, depth: usize) -> ShrinkableSql {
         let below = depth.saturating_sub(1);
         let of = *self.chance.one_of(&Type::ALL);
         match self.chance.below(if depth == 0 { 6 } else { 21 }) {
@@ -282,11 +303,17 @@ impl Generator<'_> {
                 let operator = *self.chance.one_of(&["=", "=", "=", "<>", "<", "<=", ">", ">="]);
                 let left = self.expression(of, names, below.min(1));
                 let right = self.expression(of, names, below.min(1));
-                Piece::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
+                ShrinkableSql::text("(")
+                    .with(left)
+                    .then(format!(" {operator} "))
+                    .with(right)
+                    .then(")")
             }
             5 => {
                 let test = *self.chance.one_of(&["IS NULL", "IS NOT NULL"]);
-                Piece::text("(").with(self.expression(of, names, below)).then(format!(" {test})"))
+                ShrinkableSql::text("(")
+                    .with(self.expression(of, names, below))
+                    .then(format!(" {test})"))
             }
             6..=9 => {
                 let left = self.condition(names, below);
@@ -294,11 +321,15 @@ impl Generator<'_> {
                 let operator = *self.chance.one_of(&["AND", "OR"]);
                 infix(left, operator, right)
             }
-            10 => Piece::text("(NOT ").or_only(self.condition(names, below)).then(")"),
+            10 => ShrinkableSql::text("(NOT ")
+                .with_or_replaced_by(self.condition(names, below))
+                .then(")"),
             11 => {
                 let tests = ["IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN"];
                 let test = *self.chance.one_of(&tests);
-                Piece::text("(").or_only(self.condition(names, below)).then(format!(" {test})"))
+                ShrinkableSql::text("(")
+                    .with_or_replaced_by(self.condition(names, below))
+                    .then(format!(" {test})"))
             }
             12 => {
                 let not = *self.chance.one_of(&["", " NOT"]);
@@ -306,7 +337,7 @@ impl Generator<'_> {
                 let value = self.expression(of, names, below);
                 let low = self.expression(of, names, 0);
                 let high = self.expression(of, names, 0);
-                let piece = Piece::text("(").with(value);
+                let piece = ShrinkableSql::text("(").with(value);
                 let piece = piece.then(format!("{not} BETWEEN{symmetric} ")).with(low);
                 piece.then(" AND ").with(high).then(")")
             }
@@ -315,7 +346,7 @@ impl Generator<'_> {
                 let value = self.expression(of, names, below);
                 let items = (0..=self.chance.below(3)).map(|_| self.expression(of, names, 0));
                 let items = items.collect();
-                let piece = Piece::text("(").with(value).then(format!("{not} IN ("));
+                let piece = ShrinkableSql::text("(").with(value).then(format!("{not} IN ("));
                 piece.list(items, ", ").then("))")
             }
             14 => {
@@ -323,14 +354,14 @@ impl Generator<'_> {
                 let operators = ["LIKE", "NOT LIKE", "ILIKE"];
                 let operator = *self.chance.one_of(&operators);
                 let value = self.expression(Type::Text, names, below);
-                Piece::text("(").with(value).then(format!(" {operator} '{pattern}')"))
+                ShrinkableSql::text("(").with(value).then(format!(" {operator} '{pattern}')"))
             }
             15 => {
                 let not = *self.chance.one_of(&["", " NOT"]);
                 let left = self.expression(of, names, below);
                 let right = self.expression(of, names, below);
                 let test = format!(" IS{not} DISTINCT FROM ");
-                Piece::text("(").with(left).then(test).with(right).then(")")
+                ShrinkableSql::text("(").with(left).then(test).with(right).then(")")
             }
             16 => self.rows_compared(names),
             _ if self.may_nest() => self.subquery_condition(names),
@@ -338,18 +369,18 @@ impl Generator<'_> {
         }
     }
 
-    fn rows_compared(&mut self, names: &Names) -> Piece {
+    fn rows_compared(&mut self, names: &Names) -> ShrinkableSql {
         let types = [*self.chance.one_of(&Type::ALL), *self.chance.one_of(&Type::ALL)];
         let mut side = || {
             let items = types.iter().map(|&of| self.expression(of, names, 0)).collect();
-            Piece::text("(").list(items, ", ").then(")")
+            ShrinkableSql::text("(").list(items, ", ").then(")")
         };
         let (left, right) = (side(), side());
         let operator = *self.chance.one_of(&["=", "<>", "<", ">="]);
-        Piece::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
+        ShrinkableSql::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
     }
 
-    fn subquery_condition(&mut self, names: &Names) -> Piece {
+    fn subquery_condition(&mut self, names: &Names) -> ShrinkableSql {
         let outer = names.as_outer();
         let not = *self.chance.one_of(&["", "", "NOT "]);
         let of = *self.chance.one_of(&Type::ALL);
@@ -357,18 +388,22 @@ impl Generator<'_> {
             0..=2 => {
                 let types = self.some_types();
                 let query = self.subquery(&types, &outer);
-                Piece::text(format!("({not}EXISTS (")).with(query).then("))")
+                ShrinkableSql::text(format!("({not}EXISTS (")).with(query).then("))")
             }
             3..=5 => {
                 let value = self.expression(of, &names.plain(), 1);
                 let query = self.subquery(&[of], &outer);
-                Piece::text("(").with(value).then(format!(" {not}IN (")).with(query).then("))")
+                ShrinkableSql::text("(")
+                    .with(value)
+                    .then(format!(" {not}IN ("))
+                    .with(query)
+                    .then("))")
             }
             6 => {
                 let types = [of, *self.chance.one_of(&Type::ALL)];
                 let items = types.iter().map(|&of| self.expression(of, names, 0)).collect();
                 let query = self.subquery(&types, &outer);
-                let row = Piece::text("((").list(items, ", ");
+                let row = ShrinkableSql::text("((").list(items, ", ");
                 row.then(format!(") {not}IN (")).with(query).then("))")
             }
             _ => {
@@ -376,7 +411,7 @@ impl Generator<'_> {
                 let which = *self.chance.one_of(&["ANY", "ALL"]);
                 let value = self.expression(of, &names.plain(), 1);
                 let query = self.subquery(&[of], &outer);
-                let piece = Piece::text("(").with(value);
+                let piece = ShrinkableSql::text("(").with(value);
                 piece.then(format!(" {operator} {which} (")).with(query).then("))")
             }
         }

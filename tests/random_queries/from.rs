@@ -1,27 +1,29 @@
 //! Generator of FROM clauses: tables, subqueries, functions, and joins.
 
 use crate::random_queries::expression::Names;
-use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Table, Type};
+use crate::random_queries::shrinkable_sql::ShrinkableSql;
 
 /// A FROM clause or one of its items.
 pub(super) struct From {
-    pub(super) text: Piece,
+    pub(super) text: ShrinkableSql,
     pub(super) columns: Vec<Column>,
 }
 
 impl Generator<'_> {
     pub(super) fn from(&mut self, outer: &[Column]) -> From {
         let count = match self.chance.below(20) {
-            0 if self.depth > 0 => return From { text: Piece::default(), columns: Vec::new() },
+            0 if self.depth > 0 => {
+                return From { text: ShrinkableSql::default(), columns: Vec::new() };
+            }
             0..=9 => 1,
             10..=16 => 2,
             17 | 18 => 3,
             _ => 4,
         };
         let first = self.relation(outer);
-        let mut text = Piece::text(" FROM ").with(first.text);
+        let mut text = ShrinkableSql::text(" FROM ").with(first.text);
         let mut columns = first.columns;
         for _ in 1..count {
             if self.chance.percent(20) {
@@ -41,18 +43,18 @@ impl Generator<'_> {
     }
 
     /// Returns the join of the items so far with a relation, and whether its columns are visible.
-    fn join(&mut self, left: &[Column], right: &From, outer: &[Column]) -> (Piece, bool) {
+    fn join(&mut self, left: &[Column], right: &From, outer: &[Column]) -> (ShrinkableSql, bool) {
         let relation = right.text.clone();
         let kind = match self.chance.below(10) {
-            0 => return (Piece::text(" CROSS JOIN ").with(relation), true),
-            1 => return (Piece::text(" NATURAL JOIN ").with(relation), true),
+            0 => return (ShrinkableSql::text(" CROSS JOIN ").with(relation), true),
+            1 => return (ShrinkableSql::text(" NATURAL JOIN ").with(relation), true),
             2..=4 => " JOIN ",
             5 | 6 => " LEFT JOIN ",
             7 => " RIGHT JOIN ",
             _ => " FULL JOIN ",
         };
-        let join = Piece::text(kind).with(relation).then(" ON ");
-        let mut equalities: Vec<Piece> = Vec::new();
+        let join = ShrinkableSql::text(kind).with(relation).then(" ON ");
+        let mut equalities: Vec<ShrinkableSql> = Vec::new();
         for _ in 0..=self.chance.below(2) {
             let pairs: Vec<(&Column, &Column)> = left
                 .iter()
@@ -61,7 +63,7 @@ impl Generator<'_> {
                 .collect();
             if !pairs.is_empty() {
                 let (l, r) = self.chance.one_of(&pairs);
-                equalities.push(Piece::text(format!("{} = {}", l.name, r.name)));
+                equalities.push(ShrinkableSql::text(format!("{} = {}", l.name, r.name)));
             }
         }
         // Subqueries over both sides of an outer join are not supported.
@@ -73,14 +75,15 @@ impl Generator<'_> {
         let full = kind == " FULL JOIN ";
         if equalities.is_empty() || self.chance.percent(20) && !full {
             // PostgreSQL supports full joins only with equalities.
-            let condition = if full { Piece::text("true") } else { self.condition(&names, 1) };
+            let condition =
+                if full { ShrinkableSql::text("true") } else { self.condition(&names, 1) };
             equalities.push(condition);
         }
         (join.list(equalities, " AND "), true)
     }
 
     /// Returns a lateral join, and its columns.
-    fn lateral(&mut self, left: &[Column], outer: &[Column]) -> (Piece, Vec<Column>) {
+    fn lateral(&mut self, left: &[Column], outer: &[Column]) -> (ShrinkableSql, Vec<Column>) {
         let around: Vec<Column> =
             left.iter().chain(outer).filter(|column| !column.name.contains('(')).cloned().collect();
         let left_join = self.chance.percent(40);
@@ -88,11 +91,14 @@ impl Generator<'_> {
         let relation = match self.may_nest() {
             true => {
                 let query = self.derived(&around);
-                From { text: Piece::text("LATERAL ").with(query.text), columns: query.columns }
+                From {
+                    text: ShrinkableSql::text("LATERAL ").with(query.text),
+                    columns: query.columns,
+                }
             }
             false => self.function(&around),
         };
-        let mut clause = Piece::text(head).with(relation.text);
+        let mut clause = ShrinkableSql::text(head).with(relation.text);
         if left_join {
             let own = relation.columns.iter().chain(left).cloned().collect();
             let names = Names { own, ..Names::default() };
@@ -113,13 +119,13 @@ impl Generator<'_> {
         let columns = names.iter().zip(&types);
         let columns: Vec<Column> =
             columns.map(|(name, &data_type)| Column { name: name.clone(), data_type }).collect();
-        let text = Piece::text("(").with(query);
+        let text = ShrinkableSql::text("(").with(query);
         let text = text.then(format!(") AS {alias} ({})", names.join(", ")));
         From { text, columns: renamed(&columns, &alias) }
     }
 
     /// Returns a set-returning function over the columns in scope, with one column of this type.
-    pub(super) fn set_function(&mut self, data_type: Type, names: &Names) -> Option<Piece> {
+    pub(super) fn set_function(&mut self, data_type: Type, names: &Names) -> Option<ShrinkableSql> {
         let templates: &[(&str, &[Type])] = match data_type {
             Type::Integer => &[
                 ("generate_series(1, @ % 4)", &[Type::Integer]),
@@ -143,7 +149,7 @@ impl Generator<'_> {
         };
         let (template, types) = *self.chance.one_of(templates);
         let mut texts = template.split('@');
-        let mut piece = Piece::text(texts.next().unwrap_or_default());
+        let mut piece = ShrinkableSql::text(texts.next().unwrap_or_default());
         for (&of, text) in types.iter().zip(texts) {
             let argument = self.expression(of, names, 1);
             piece = piece.with(argument).then(text);
@@ -167,8 +173,8 @@ impl Generator<'_> {
             }
         }
         let mut text = match several {
-            true => Piece::text("ROWS FROM (").list(calls, ", ").then(")"),
-            false => Piece::default().list(calls, ", "),
+            true => ShrinkableSql::text("ROWS FROM (").list(calls, ", ").then(")"),
+            false => ShrinkableSql::default().list(calls, ", "),
         };
         if self.chance.percent(30) {
             text = text.then(" WITH ORDINALITY");
@@ -183,7 +189,7 @@ impl Generator<'_> {
         let alias = self.new_name();
         if !self.with.is_empty() && self.chance.percent(40) {
             let (name, columns) = self.chance.one_of(&self.with).clone();
-            let text = Piece::text(format!("{name} AS {alias}"));
+            let text = ShrinkableSql::text(format!("{name} AS {alias}"));
             return From { text, columns: renamed(&columns, &alias) };
         }
         match self.chance.below(10) {
@@ -201,11 +207,11 @@ impl Generator<'_> {
                 let (from, to) = (self.chance.between(-1, 2), self.chance.between(0, 5));
                 let text = format!("generate_series({from}, {to}) AS {alias} (c0)");
                 let column = Column { name: "c0".to_owned(), data_type: Type::Integer };
-                From { text: Piece::text(text), columns: renamed(&[column], &alias) }
+                From { text: ShrinkableSql::text(text), columns: renamed(&[column], &alias) }
             }
             _ => {
                 let table: &Table = self.chance.one_of(&self.schema.tables);
-                let text = Piece::text(format!("{} AS {alias}", table.name));
+                let text = ShrinkableSql::text(format!("{} AS {alias}", table.name));
                 From { text, columns: renamed(&table.columns, &alias) }
             }
         }

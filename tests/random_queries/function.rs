@@ -1,13 +1,13 @@
 //! Functions and operators for random expressions.
 
 use crate::random_queries::expression::Names;
-use crate::random_queries::piece::Piece;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::Type;
 use crate::random_queries::schema::Type::{
     Bigint, Boolean, Date, Double, Integer, Integers, Interval, Json, Numeric, Smallint, Text,
     Texts, Time, Timestamp, Timestamptz, Uuid,
 };
+use crate::random_queries::shrinkable_sql::ShrinkableSql;
 
 /// Result type, template with `{}` for each argument, and argument types.
 ///
@@ -151,15 +151,15 @@ const FUNCTIONS: [(Type, &str, &[Type]); 133] = [
 
 impl Generator<'_> {
     /// Returns a call with this result type; NULL if there is none.
-    pub(super) fn call(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+    pub(super) fn call(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
         let fitting: Vec<_> = FUNCTIONS.iter().filter(|(of, ..)| *of == data_type).collect();
         let (_, template, types) = **self.chance.one_of(&fitting);
         let mut texts = template.split("{}");
-        let mut piece = Piece::text(texts.next().unwrap_or_default());
+        let mut piece = ShrinkableSql::text(texts.next().unwrap_or_default());
         for (&of, text) in types.iter().zip(texts) {
             let argument = self.expression(of, names, depth);
             piece = match of == data_type {
-                true => piece.or_only(argument),
+                true => piece.with_or_replaced_by(argument),
                 false => piece.with(argument),
             };
             piece = piece.then(text);

@@ -1,14 +1,14 @@
 //! Generator of queries.
 
-use crate::random_queries::chance::Chance;
 use crate::random_queries::expression::Names;
 use crate::random_queries::from::renamed;
-use crate::random_queries::piece::Piece;
 use crate::random_queries::schema::{Column, Schema, Type};
+use crate::random_queries::seeded_random::SeededRandom;
+use crate::random_queries::shrinkable_sql::ShrinkableSql;
 
 /// Generator of queries over the tables of a schema.
 pub(super) struct Generator<'a> {
-    pub(super) chance: &'a mut Chance,
+    pub(super) chance: &'a mut SeededRandom,
     pub(super) schema: &'a Schema,
     /// Nesting depth of the current query.
     pub(super) depth: usize,
@@ -21,7 +21,7 @@ pub(super) struct Generator<'a> {
 
 impl<'a> Generator<'a> {
     /// Creates a generator.
-    pub(super) fn new(chance: &'a mut Chance, schema: &'a Schema) -> Generator<'a> {
+    pub(super) fn new(chance: &'a mut SeededRandom, schema: &'a Schema) -> Generator<'a> {
         let subqueries_left = chance.below(7);
         let (depth, names_given, with) = (0, 0, Vec::new());
         Generator { chance, schema, depth, subqueries_left, names_given, with }
@@ -47,8 +47,8 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns a whole query, and whether the order of its rows is total.
-    pub(super) fn statement(&mut self) -> (Piece, bool) {
-        let mut piece = Piece::default();
+    pub(super) fn statement(&mut self) -> (ShrinkableSql, bool) {
+        let mut piece = ShrinkableSql::default();
         if self.chance.percent(15) {
             piece = piece.maybe(self.with_clause());
         }
@@ -63,12 +63,12 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns a query that may read the WITH queries.
-    pub(super) fn statement_after_with(&mut self) -> Piece {
+    pub(super) fn statement_after_with(&mut self) -> ShrinkableSql {
         let types = self.some_types();
         self.query(&types, &[])
     }
 
-    fn with_clause(&mut self) -> Piece {
+    fn with_clause(&mut self) -> ShrinkableSql {
         if self.chance.percent(30) {
             return self.recursion();
         }
@@ -85,11 +85,11 @@ impl<'a> Generator<'a> {
         let how = *self.chance.one_of(&["", "", "MATERIALIZED ", "NOT MATERIALIZED "]);
         let head = format!("WITH {name} ({}) AS {how}(", names.join(", "));
         self.with.push((name, columns));
-        Piece::text(head).with(query).then(") ")
+        ShrinkableSql::text(head).with(query).then(") ")
     }
 
     /// Generates WITH RECURSIVE, with a counting column and others.
-    fn recursion(&mut self) -> Piece {
+    fn recursion(&mut self) -> ShrinkableSql {
         let name = self.new_name();
         let mut types = vec![Type::Integer];
         types.extend(self.some_types());
@@ -101,14 +101,14 @@ impl<'a> Generator<'a> {
             .collect();
         self.depth += 1;
         let nothing = Names::default();
-        let typed = |piece: Piece, of: Type| {
-            Piece::text("CAST(").with(piece).then(format!(" AS {})", of.name()))
+        let typed = |piece: ShrinkableSql, of: Type| {
+            ShrinkableSql::text("CAST(").with(piece).then(format!(" AS {})", of.name()))
         };
         let first = types[1..].iter().map(|&of| {
             let value = self.expression(of, &nothing, 1);
             typed(value, of)
         });
-        let first: Vec<Piece> = first.collect();
+        let first: Vec<ShrinkableSql> = first.collect();
         let reader = self.new_name();
         let table = self.chance.one_of(&self.schema.tables).clone();
         let other = self.new_name();
@@ -119,7 +119,7 @@ impl<'a> Generator<'a> {
             let value = self.expression(of, &own, 1);
             typed(value, of)
         });
-        let next: Vec<Piece> = next.collect();
+        let next: Vec<ShrinkableSql> = next.collect();
         let left = std::mem::take(&mut self.subqueries_left);
         let condition = self.condition(&own, 1);
         self.subqueries_left = left;
@@ -129,12 +129,13 @@ impl<'a> Generator<'a> {
         let from = format!(" FROM {name} AS {reader}, {} AS {other}", table.name);
         let bound = format!("{from} WHERE {reader}.c0 < 3");
         self.with.push((name, columns));
-        let piece = Piece::text(head).list(first, ", ").then(again).list(next, ", ").then(bound);
+        let piece =
+            ShrinkableSql::text(head).list(first, ", ").then(again).list(next, ", ").then(bound);
         piece.then(" AND ").with(condition).then(") ")
     }
 
     /// Generates ORDER BY all columns, so that ties are equal rows, and optionally LIMIT.
-    fn order_and_limit(&mut self, width: usize) -> Piece {
+    fn order_and_limit(&mut self, width: usize) -> ShrinkableSql {
         let mut keys: Vec<usize> = (1..=width).collect();
         for at in (1..width).rev() {
             keys.swap(at, self.chance.below(at + 1));
@@ -146,7 +147,7 @@ impl<'a> Generator<'a> {
                 format!("{key}{}", self.chance.one_of(&directions))
             })
             .collect();
-        let order = Piece::text(format!(" ORDER BY {}", keys.join(", ")));
+        let order = ShrinkableSql::text(format!(" ORDER BY {}", keys.join(", ")));
         if self.chance.percent(60) {
             return order;
         }
@@ -157,11 +158,11 @@ impl<'a> Generator<'a> {
             2 => format!(" LIMIT {count} OFFSET {skipped}"),
             _ => format!(" LIMIT {count}"),
         };
-        order.maybe(Piece::text(limit))
+        order.maybe(ShrinkableSql::text(limit))
     }
 
     /// Returns a subquery with these column types, without parentheses.
-    pub(super) fn subquery(&mut self, types: &[Type], outer: &[Column]) -> Piece {
+    pub(super) fn subquery(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
         self.depth += 1;
         let mut query = self.query(types, outer);
         if self.chance.percent(10) {
@@ -172,7 +173,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns a scalar subquery; some may have several rows.
-    pub(super) fn scalar_subquery(&mut self, data_type: Type, outer: &[Column]) -> Piece {
+    pub(super) fn scalar_subquery(&mut self, data_type: Type, outer: &[Column]) -> ShrinkableSql {
         self.depth += 1;
         let piece = match self.chance.below(10) {
             0 => self.query(&[data_type], outer),
@@ -187,7 +188,7 @@ impl<'a> Generator<'a> {
         piece
     }
 
-    fn query(&mut self, types: &[Type], outer: &[Column]) -> Piece {
+    fn query(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
         match self.chance.below(12) {
             0 | 1 if self.depth < 3 => {
                 let operation = *self.chance.one_of(&["UNION", "INTERSECT", "EXCEPT"]);
@@ -196,8 +197,8 @@ impl<'a> Generator<'a> {
                 let left = self.query(types, outer);
                 let right = self.query(types, outer);
                 self.depth -= 1;
-                let piece = Piece::text("(").or_only(left);
-                piece.then(format!(") {operation}{all} (")).or_only(right).then(")")
+                let piece = ShrinkableSql::text("(").with_or_replaced_by(left);
+                piece.then(format!(") {operation}{all} (")).with_or_replaced_by(right).then(")")
             }
             2..=4 => {
                 let grouped = self.chance.percent(75);
@@ -208,74 +209,76 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn values(&mut self, types: &[Type], outer: &[Column]) -> Piece {
+    fn values(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
         let names = Names { outer: outer.to_vec(), ..Names::default() };
         let rows = (0..=self.chance.below(3)).map(|_| {
             let items = types
                 .iter()
                 .map(|&of| {
                     let value = self.expression(of, &names, 0);
-                    Piece::text("CAST(").with(value).then(format!(" AS {})", of.name()))
+                    ShrinkableSql::text("CAST(").with(value).then(format!(" AS {})", of.name()))
                 })
                 .collect();
-            Piece::text("(").list(items, ", ").then(")")
+            ShrinkableSql::text("(").list(items, ", ").then(")")
         });
         let rows = rows.collect();
-        Piece::text("VALUES ").list(rows, ", ")
+        ShrinkableSql::text("VALUES ").list(rows, ", ")
     }
 
-    fn plain(&mut self, types: &[Type], outer: &[Column]) -> Piece {
+    fn plain(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
         let from = self.from(outer);
         let windowed = self.chance.percent(12).then(|| from.columns.clone());
         let names =
             Names { own: from.columns.clone(), outer: outer.to_vec(), aggregated: None, windowed };
         let distinct = if self.chance.percent(15) { "DISTINCT " } else { "" };
         let sets = self.chance.percent(8);
-        let mut items: Vec<Piece> = Vec::new();
+        let mut items: Vec<ShrinkableSql> = Vec::new();
         for &of in types {
             let plain = names.plain();
             let set = if sets { self.set_function(of, &plain) } else { None };
             items.push(set.unwrap_or_else(|| self.expression(of, &names, 2)));
         }
         let on = !sets && self.chance.percent(5) && distinct.is_empty() && types.len() > 1;
-        let mut piece = Piece::text(format!("SELECT {distinct}"));
+        let mut piece = ShrinkableSql::text(format!("SELECT {distinct}"));
         // ORDER BY has all outputs, so that the first row of a group is determined.
-        let mut order = Piece::default();
+        let mut order = ShrinkableSql::default();
         if on && self.depth == 0 {
             let first = items[0].to_string();
             // A number would be a column position here.
             let constant = !first.contains(|c: char| c.is_alphabetic()) || first.starts_with('\'');
             if !constant && !first.contains("SELECT") && !first.contains("VALUES") {
                 piece = piece.then(format!("DISTINCT ON ({first}) "));
-                let keys: Vec<String> = items.iter().map(Piece::to_string).collect();
+                let keys: Vec<String> = items.iter().map(ShrinkableSql::to_string).collect();
                 if keys.iter().all(|key| key.contains("q")) {
-                    order = Piece::text(format!(" ORDER BY {}", keys.join(", ")));
+                    order = ShrinkableSql::text(format!(" ORDER BY {}", keys.join(", ")));
                 }
             }
         }
         let needs_order = !order.to_string().is_empty();
         if !needs_order {
-            piece = Piece::text(format!("SELECT {distinct}"));
+            piece = ShrinkableSql::text(format!("SELECT {distinct}"));
         }
         piece = piece
             .list(items, ", ")
             .with(from.text)
             .maybe(self.filter(&Names { windowed: None, ..names }));
         if needs_order {
-            return Piece::text("SELECT * FROM (").with(piece.with(order)).then(") AS first_rows");
+            return ShrinkableSql::text("SELECT * FROM (")
+                .with(piece.with(order))
+                .then(") AS first_rows");
         }
         piece
     }
 
-    fn filter(&mut self, names: &Names) -> Piece {
+    fn filter(&mut self, names: &Names) -> ShrinkableSql {
         if self.chance.percent(25) {
-            return Piece::default();
+            return ShrinkableSql::default();
         }
-        Piece::text(" WHERE ").with(self.condition(names, 2))
+        ShrinkableSql::text(" WHERE ").with(self.condition(names, 2))
     }
 
     /// Generates a query with aggregates: grouped, or of one row.
-    fn aggregated(&mut self, types: &[Type], outer: &[Column], grouped: bool) -> Piece {
+    fn aggregated(&mut self, types: &[Type], outer: &[Column], grouped: bool) -> ShrinkableSql {
         let from = self.from(outer);
         let below = Names { own: from.columns.clone(), outer: outer.to_vec(), ..Names::default() };
         let mut keys: Vec<Column> = Vec::new();
@@ -306,50 +309,51 @@ impl<'a> Generator<'a> {
             windowed,
         };
         let items = types.iter().map(|&of| self.expression(of, &names, 2)).collect();
-        let piece = Piece::text("SELECT ").list(items, ", ").with(from.text);
+        let piece = ShrinkableSql::text("SELECT ").list(items, ", ").with(from.text);
         let mut piece = piece.maybe(self.filter(&below));
         if !keys.is_empty() {
             let list = self.group_by(&keys);
             piece = piece.maybe(list);
         } else if self.chance.percent(10) {
-            piece = piece.maybe(Piece::text(" GROUP BY ()"));
+            piece = piece.maybe(ShrinkableSql::text(" GROUP BY ()"));
         }
         if self.chance.percent(25) {
             let names = Names { windowed: None, ..names };
-            let having = Piece::text(" HAVING ").with(self.condition(&names, 1));
+            let having = ShrinkableSql::text(" HAVING ").with(self.condition(&names, 1));
             piece = piece.maybe(having);
         }
         piece
     }
 
     /// Generates GROUP BY keys in one of its forms.
-    fn group_by(&mut self, keys: &[Column]) -> Piece {
-        let names: Vec<Piece> = keys.iter().map(|key| Piece::text(key.name.clone())).collect();
-        let list = |names: Vec<Piece>| Piece::default().list(names, ", ");
+    fn group_by(&mut self, keys: &[Column]) -> ShrinkableSql {
+        let names: Vec<ShrinkableSql> =
+            keys.iter().map(|key| ShrinkableSql::text(key.name.clone())).collect();
+        let list = |names: Vec<ShrinkableSql>| ShrinkableSql::default().list(names, ", ");
         let (first, others) = names.split_at(1);
         match self.chance.below(16) {
-            0 => Piece::text(" GROUP BY ROLLUP (").with(list(names)).then(")"),
-            1 => Piece::text(" GROUP BY CUBE (").with(list(names)).then(")"),
+            0 => ShrinkableSql::text(" GROUP BY ROLLUP (").with(list(names)).then(")"),
+            1 => ShrinkableSql::text(" GROUP BY CUBE (").with(list(names)).then(")"),
             2 if !others.is_empty() => {
-                let rest = Piece::text(", ROLLUP (").with(list(others.to_vec())).then(")");
-                Piece::text(" GROUP BY ").with(first[0].clone()).with(rest)
+                let rest = ShrinkableSql::text(", ROLLUP (").with(list(others.to_vec())).then(")");
+                ShrinkableSql::text(" GROUP BY ").with(first[0].clone()).with(rest)
             }
             3 | 4 => {
                 let mut sets = Vec::new();
                 for _ in 0..=self.chance.below(3) {
-                    let some: Vec<Piece> =
+                    let some: Vec<ShrinkableSql> =
                         names.iter().filter(|_| self.chance.percent(50)).cloned().collect();
-                    sets.push(Piece::text("(").with(list(some)).then(")"));
+                    sets.push(ShrinkableSql::text("(").with(list(some)).then(")"));
                 }
                 // Each key is in one of the sets, so that all expressions are grouped.
-                let all = Piece::text("(").with(list(names)).then(")");
+                let all = ShrinkableSql::text("(").with(list(names)).then(")");
                 sets.push(all);
                 let distinct = *self.chance.one_of(&["", "DISTINCT "]);
                 let head = format!(" GROUP BY {distinct}GROUPING SETS (");
-                Piece::text(head).list(sets, ", ").then(")")
+                ShrinkableSql::text(head).list(sets, ", ").then(")")
             }
-            5 => Piece::text(" GROUP BY (").with(list(names)).then("), ()"),
-            _ => Piece::text(" GROUP BY ").with(list(names)),
+            5 => ShrinkableSql::text(" GROUP BY (").with(list(names)).then("), ()"),
+            _ => ShrinkableSql::text(" GROUP BY ").with(list(names)),
         }
     }
 }

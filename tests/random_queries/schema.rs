@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::random_queries::chance::Chance;
+use crate::random_queries::seeded_random::SeededRandom;
 
 /// The types of columns and expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,8 +146,8 @@ fn as_text(declared: &str) -> bool {
 }
 
 /// Returns a literal of few different values; never NULL.
-pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
-    let quarters = |chance: &mut Chance| chance.between(-10, 20) as f64 / 4.0;
+pub(super) fn literal(chance: &mut SeededRandom, data_type: Type) -> String {
+    let quarters = |chance: &mut SeededRandom| chance.between(-10, 20) as f64 / 4.0;
     match data_type {
         Type::Smallint | Type::Integer | Type::Bigint => {
             let value = match chance.below(60) {
@@ -218,7 +218,7 @@ pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
     }
 }
 
-fn table(chance: &mut Chance, number: usize) -> (Table, Vec<Setup>) {
+fn table(chance: &mut SeededRandom, number: usize) -> (Table, Vec<Setup>) {
     let mut chosen: Vec<_> = COLUMNS.iter().filter(|_| chance.percent(40)).collect();
     if chosen.len() < 3 {
         chosen = COLUMNS[..5].iter().collect();
@@ -246,7 +246,7 @@ fn table(chance: &mut Chance, number: usize) -> (Table, Vec<Setup>) {
     (table, setup)
 }
 
-fn create(chance: &mut Chance, table: &Table, declared: &[&str]) -> Setup {
+fn create(chance: &mut SeededRandom, table: &Table, declared: &[&str]) -> Setup {
     let columns = table.columns.iter().zip(declared);
     let columns: Vec<String> =
         columns.map(|(column, declared)| format!("{} {declared}", column.name)).collect();
@@ -274,7 +274,7 @@ fn create(chance: &mut Chance, table: &Table, declared: &[&str]) -> Setup {
     Setup { plain: Some(plain), rich: Some(rich) }
 }
 
-fn rows(chance: &mut Chance, table: &Table, declared: &[&str]) -> Vec<Setup> {
+fn rows(chance: &mut SeededRandom, table: &Table, declared: &[&str]) -> Vec<Setup> {
     let count = match chance.below(10) {
         0 => 0,
         1 => 1,
@@ -316,7 +316,7 @@ fn rows(chance: &mut Chance, table: &Table, declared: &[&str]) -> Vec<Setup> {
 }
 
 /// Returns set-up statements that affect only plans.
-fn extras(chance: &mut Chance, table: &Table) -> Vec<Setup> {
+fn extras(chance: &mut SeededRandom, table: &Table) -> Vec<Setup> {
     let mut setup = Vec::new();
     let mut rich = |text: String| setup.push(Setup { plain: None, rich: Some(text) });
     for number in 0..chance.below(3) {
@@ -352,7 +352,7 @@ fn extras(chance: &mut Chance, table: &Table) -> Vec<Setup> {
 }
 
 /// Returns a foreign key between two tables, or within one; violating rows are deleted before.
-fn foreign_key(chance: &mut Chance, tables: &[Table]) -> Vec<Setup> {
+fn foreign_key(chance: &mut SeededRandom, tables: &[Table]) -> Vec<Setup> {
     let (child, parent) = (chance.one_of(tables), chance.one_of(tables));
     let known = match (&*parent.key, parent.unique) {
         (_, Some(at)) => at,
@@ -385,7 +385,7 @@ fn foreign_key(chance: &mut Chance, tables: &[Table]) -> Vec<Setup> {
 
 impl Schema {
     /// Returns random tables.
-    pub(super) fn random(chance: &mut Chance) -> Schema {
+    pub(super) fn random(chance: &mut SeededRandom) -> Schema {
         let (mut tables, mut setup) = (Vec::new(), Vec::new());
         for number in 0..3 + chance.below(2) {
             let (table, statements) = table(chance, number);

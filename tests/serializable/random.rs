@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use crate::harness::{TestServer, connect};
-use crate::random_queries::chance::Chance;
+use crate::random_queries::seeded_random::SeededRandom;
 use crate::serializable::run;
 
 const KEYS: i64 = 12;
@@ -22,7 +22,7 @@ const CLIENTS: u64 = 6;
 
 /// A committed transaction.
 #[derive(Debug, Default)]
-struct Committed {
+struct CommittedTransaction {
     /// The list of each key that it read, before its own appends.
     reads: Vec<(i64, Vec<u64>)>,
     /// The keys to which it appended.
@@ -60,8 +60,12 @@ async fn read(
 }
 
 /// Runs one transaction; returns its reads and appends if it committed.
-async fn transact(client: &Client, number: u64, random: &mut Chance) -> Result<Committed, String> {
-    let mut done = Committed::default();
+async fn transact(
+    client: &Client,
+    number: u64,
+    random: &mut SeededRandom,
+) -> Result<CommittedTransaction, String> {
+    let mut done = CommittedTransaction::default();
     run(client, "BEGIN ISOLATION LEVEL SERIALIZABLE").await?;
     for _ in 0..random.between(1, 4) {
         let key = random.between(0, KEYS - 1);
@@ -101,9 +105,13 @@ async fn transact(client: &Client, number: u64, random: &mut Chance) -> Result<C
     Ok(done)
 }
 
-async fn work(address: SocketAddr, seed: u64, until: Instant) -> (Vec<(u64, Committed)>, usize) {
+async fn work(
+    address: SocketAddr,
+    seed: u64,
+    until: Instant,
+) -> (Vec<(u64, CommittedTransaction)>, usize) {
     let client = connect(address).await;
-    let mut random = Chance::new(seed);
+    let mut random = SeededRandom::new(seed);
     let (mut all, mut aborted) = (Vec::new(), 0);
     let mut number = seed % CLIENTS;
     while Instant::now() < until {
@@ -121,7 +129,10 @@ async fn work(address: SocketAddr, seed: u64, until: Instant) -> (Vec<(u64, Comm
 }
 
 /// Returns the order of appends to each key, from the longest list.
-fn orders(all: &HashMap<u64, Committed>, last: &[(i64, Vec<u64>)]) -> HashMap<i64, Vec<u64>> {
+fn orders(
+    all: &HashMap<u64, CommittedTransaction>,
+    last: &[(i64, Vec<u64>)],
+) -> HashMap<i64, Vec<u64>> {
     let orders: HashMap<i64, Vec<u64>> = last.iter().cloned().collect();
     for (number, done) in all {
         for (key, list) in &done.reads {
@@ -139,7 +150,7 @@ fn orders(all: &HashMap<u64, Committed>, last: &[(i64, Vec<u64>)]) -> HashMap<i6
 
 /// Returns the edges of the graph.
 fn edges(
-    all: &HashMap<u64, Committed>,
+    all: &HashMap<u64, CommittedTransaction>,
     orders: &HashMap<i64, Vec<u64>>,
 ) -> HashMap<u64, HashSet<u64>> {
     let mut edges: HashMap<u64, HashSet<u64>> = HashMap::new();
@@ -239,7 +250,7 @@ async fn histories_have_a_serial_order() {
 /// Withdraws from one of two accounts if their total is sufficient.
 async fn withdraw(address: SocketAddr, seed: u64, until: Instant) -> usize {
     let client = connect(address).await;
-    let mut random = Chance::new(seed);
+    let mut random = SeededRandom::new(seed);
     let mut done = 0;
     while Instant::now() < until {
         let (pair, account) = (random.below(3), random.below(2));

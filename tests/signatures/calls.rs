@@ -1,6 +1,6 @@
 //! Generator of statements that call a function or operator with sample values.
 
-use crate::random_queries::chance::Chance;
+use crate::random_queries::seeded_random::SeededRandom;
 use crate::signatures::catalog::{Kind, Signature};
 use crate::signatures::samples::{TEXTS, literal, literals};
 
@@ -53,7 +53,7 @@ fn argument_lists(types: &[String], limit: usize) -> Vec<Vec<String>> {
         };
         return (0..all).map(nth).collect();
     }
-    let mut chance = Chance::new(limit as u64);
+    let mut chance = SeededRandom::new(limit as u64);
     let mut lists = Vec::new();
     // Each value once, with other arguments that are not NULL.
     for (at, of) in values.iter().enumerate() {

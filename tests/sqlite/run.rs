@@ -20,7 +20,7 @@ pub(super) enum Protocol {
 
 /// Outcome of a file.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct FileOutcome {
     /// Number of records that were run.
     pub(super) record_count: usize,
     /// The failures, by kind: SQLSTATE and message of an error, or the difference of the rows.
@@ -29,7 +29,7 @@ pub(super) struct Outcome {
     pub(super) slowest: (usize, Duration),
 }
 
-impl Outcome {
+impl FileOutcome {
     /// Returns the number of records that failed.
     pub(super) fn failure_count(&self) -> usize {
         self.failures.values().map(Vec::len).sum()
@@ -42,8 +42,8 @@ pub(super) fn run(
     protocol: Protocol,
     file: &str,
     records: impl Iterator<Item = Record>,
-) -> Outcome {
-    let mut outcome = Outcome::default();
+) -> FileOutcome {
+    let mut outcome = FileOutcome::default();
     for record in records {
         let began = Instant::now();
         let messages = ask(connection, protocol, &record.sql);

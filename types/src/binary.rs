@@ -4,7 +4,7 @@
 mod geometry;
 mod nested;
 
-use crate::datatype::{DataType, Representation, SqlType, WordKind};
+use crate::datatype::{DataType, FixedWidthKind, Representation, SqlType};
 use crate::datetime::Interval;
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::Datum;
@@ -12,9 +12,9 @@ use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::numeric::Parts;
-use crate::pieces::Pace;
+use crate::numeric::NumericForm;
 use crate::text::{self, TextStyle};
 
 /// Signs of a numeric on the wire.
@@ -34,7 +34,7 @@ pub fn write(
     value: &Datum,
     data_type: DataType,
     encoding: &'static Encoding,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let start = out.len();
@@ -89,7 +89,7 @@ pub fn write(
 fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
     let big;
     let parts = match value.parts() {
-        Parts::Small { .. } => {
+        NumericForm::Small { .. } => {
             big = value.as_digits();
             big.parts()
         }
@@ -101,15 +101,15 @@ fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
         }
     };
     match parts {
-        Parts::Big { negative, weight, scale, digits } => {
+        NumericForm::Big { negative, weight, scale, digits } => {
             let sign = if negative { NEGATIVE } else { POSITIVE };
             put(&[digits.len() as u16, weight as i16 as u16, sign, scale as u16]);
             put(digits);
         }
-        Parts::Small { .. } | Parts::NaN => put(&[0, 0, NAN, 0]),
+        NumericForm::Small { .. } | NumericForm::NaN => put(&[0, 0, NAN, 0]),
         // PostgreSQL writes its infinities with this scale.
-        Parts::Infinity => put(&[0, 0, INFINITY, 0x20]),
-        Parts::NegativeInfinity => put(&[0, 0, NEGATIVE_INFINITY, 0x20]),
+        NumericForm::Infinity => put(&[0, 0, INFINITY, 0x20]),
+        NumericForm::NegativeInfinity => put(&[0, 0, NEGATIVE_INFINITY, 0x20]),
     }
 }
 
@@ -156,8 +156,8 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
 }
 
 /// Returns the unsigned number of a word type.
-fn parse_word(bytes: &[u8], kind: WordKind) -> Result<u64> {
-    if let (WordKind::MacAddr8, &[a, b, c, d, e, f]) = (kind, bytes) {
+fn parse_word(bytes: &[u8], kind: FixedWidthKind) -> Result<u64> {
+    if let (FixedWidthKind::MacAddr8, &[a, b, c, d, e, f]) = (kind, bytes) {
         return Ok(u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]));
     }
     if bytes.len() != kind.byte_count() {
@@ -241,7 +241,14 @@ mod tests {
 
     fn back(value: &Datum, data_type: DataType) -> Datum {
         let mut bytes = Vec::new();
-        write(value, data_type, Encoding::utf8(), &mut Pace::never(), &mut bytes).unwrap();
+        write(
+            value,
+            data_type,
+            Encoding::utf8(),
+            &mut InterruptPacer::without_interrupt(),
+            &mut bytes,
+        )
+        .unwrap();
         parse(&bytes, data_type, Encoding::utf8()).unwrap()
     }
 
@@ -254,7 +261,14 @@ mod tests {
         }
         let mut bytes = Vec::new();
         let value = Datum::Numeric(Numeric::parse("1.10").unwrap());
-        write(&value, DataType::Numeric, Encoding::utf8(), &mut Pace::never(), &mut bytes).unwrap();
+        write(
+            &value,
+            DataType::Numeric,
+            Encoding::utf8(),
+            &mut InterruptPacer::without_interrupt(),
+            &mut bytes,
+        )
+        .unwrap();
         assert_eq!(bytes, [0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 3, 232]);
     }
 
@@ -281,7 +295,7 @@ mod tests {
     }
     #[test]
     fn text_is_of_the_encoding_at_any_depth() {
-        let latin = Encoding::named("latin1").unwrap();
+        let latin = Encoding::by_name("latin1").unwrap();
         let arrays = DataType::Text.array().unwrap();
         for (data_type, text, bytes) in [
             (DataType::Text, "é", &b"\xe9"[..]),
@@ -291,14 +305,16 @@ mod tests {
         ] {
             let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
             let mut out = Vec::new();
-            write(&value, data_type, latin, &mut Pace::never(), &mut out).unwrap();
+            write(&value, data_type, latin, &mut InterruptPacer::without_interrupt(), &mut out)
+                .unwrap();
             assert_eq!(out, bytes, "{text}");
             assert_eq!(parse(&out, data_type, latin).unwrap(), value, "{text}");
             assert_eq!(parse(&out, data_type, Encoding::utf8()).unwrap_err().sqlstate, "22021");
         }
         let euro = Datum::text("€");
         let mut out = Vec::new();
-        let refused = write(&euro, DataType::Text, latin, &mut Pace::never(), &mut out);
+        let refused =
+            write(&euro, DataType::Text, latin, &mut InterruptPacer::without_interrupt(), &mut out);
         assert_eq!(refused.unwrap_err().sqlstate, "22P05");
     }
 }

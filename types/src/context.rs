@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 use crate::random::Random;
 use crate::text::TextStyle;
 
@@ -49,21 +49,21 @@ impl Default for EvalContext {
 impl EvalContext {
     /// Returns the context for planning, before a statement runs. Long computations fail with
     /// 57014, since they could not be cancelled.
-    pub fn hasty() -> EvalContext {
+    pub fn planning() -> EvalContext {
         let interrupt = Interrupt::new(Arc::new(AtomicBool::new(true)));
-        EvalContext::stopped_by(interrupt)
+        EvalContext::with_interrupt(interrupt)
     }
 
     /// Returns a default context with an interrupt flag.
-    pub fn stopped_by(interrupt: Interrupt) -> EvalContext {
+    pub fn with_interrupt(interrupt: Interrupt) -> EvalContext {
         let mut context = EvalContext::default();
         context.style.interrupt = interrupt;
         context
     }
 
     /// Returns a counter that checks the interrupt flag.
-    pub fn pace(&self) -> Pace<'_> {
-        Pace::new(&self.style.interrupt)
+    pub fn pace(&self) -> InterruptPacer<'_> {
+        InterruptPacer::new(&self.style.interrupt)
     }
 
     /// Returns `now()`: the start of the transaction, microseconds since 2000-01-01 UTC.

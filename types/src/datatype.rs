@@ -14,7 +14,7 @@ mod word;
 pub use geometry::GeometryKind;
 pub use interval::{IntervalFields, interval_modifier, interval_name};
 pub use representation::Representation;
-pub use word::WordKind;
+pub use word::FixedWidthKind;
 
 use std::num::NonZeroU32;
 
@@ -86,7 +86,7 @@ pub enum DataType {
     /// `jsonpath`: a query of `jsonb`
     JsonPath,
     /// `tid`, `xid`, `macaddr` and others: a number with its own text form
-    Word(WordKind),
+    Word(FixedWidthKind),
     /// `point` and the other geometric types
     Geometry(GeometryKind),
     /// `aclitem`: grantee, privileges and grantor
@@ -190,7 +190,7 @@ impl SqlType {
 
     /// Returns the base type without the domain.
     #[must_use]
-    pub fn below(self) -> SqlType {
+    pub fn base_type(self) -> SqlType {
         SqlType { domain: None, domain_array: None, ..self }
     }
 
@@ -202,17 +202,17 @@ impl SqlType {
     /// Returns the domain array type under a domain over it: subscripting ignores the outer
     /// domain.
     #[must_use]
-    pub fn array_below(self) -> SqlType {
+    pub fn domain_array_type(self) -> SqlType {
         SqlType { domain: self.domain_array.map(NonZeroU32::get), ..self }
     }
 
     /// Returns the OID that is sent to clients, which see the base type of a domain.
-    pub fn sent_oid(self) -> u32 {
+    pub fn wire_oid(self) -> u32 {
         self.domain_array.map_or_else(|| self.base.oid(), NonZeroU32::get)
     }
 
     /// Returns the modifier that is sent to clients.
-    pub fn sent_modifier(self) -> i32 {
+    pub fn wire_modifier(self) -> i32 {
         if self.domain_array.is_some() { -1 } else { self.modifier }
     }
 
@@ -223,7 +223,7 @@ impl SqlType {
 
     /// Returns the OID and the modifier that are stored for a column of the type: the modifier of
     /// a domain is in its own definition.
-    pub fn stored(self) -> (u32, i32) {
+    pub fn stored_oid_and_modifier(self) -> (u32, i32) {
         (self.oid(), if self.domain.is_some() { -1 } else { self.modifier })
     }
 
@@ -428,7 +428,7 @@ impl DataType {
 
     /// Returns the built-in type with the same storage: that of a dropped column, whose own type
     /// may be dropped.
-    pub fn stored_as(self) -> DataType {
+    pub fn storage_type(self) -> DataType {
         match self {
             DataType::Enum(_) => DataType::Int8,
             DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),

@@ -46,7 +46,7 @@ pub use self::zone::TimeZone;
 pub(crate) use self::interval_text::parse_interval;
 pub(crate) use self::interval_write::write_interval;
 pub(crate) use self::parse::{
-    Reading, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
+    ParseSettings, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
 };
 pub(crate) use self::write::{
     write_date, write_time, write_timestamp, write_timestamptz, write_timetz,

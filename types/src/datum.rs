@@ -4,10 +4,11 @@
 //! [`Vector`](crate::vector::Vector)s instead.
 //!
 //! Several types share a variant, because their values have the same representation: `text`,
-//! `varchar`, `char` and `name` are `Text` (`char` values are padded), and so is `"char"`: its
-//! byte as the character with that code, empty for 0; `oid` and the `reg…` types are `Int8`
-//! within 0..2^32; enum values are their ranks, `Int8`, and so are `macaddr`, `pg_lsn` and others
-//! ([`WordKind`](crate::WordKind)). The type of a datum is that of its column or expression.
+//! `varchar`, `char` and `name` are `Text` (`char` values are padded), and so is `"char"`: its byte
+//! as the character with that code, empty for 0; `oid` and the `reg…` types are `Int8` within
+//! 0..2^32; enum values are their ranks, `Int8`, and so are `macaddr`, `pg_lsn` and others
+//! ([`FixedWidthKind`](crate::FixedWidthKind)). The type of a datum is that of its column or
+//! expression.
 
 mod array;
 mod bits;
@@ -36,7 +37,7 @@ pub use self::jsonb::Jsonb;
 pub use self::nested::Nested;
 pub(crate) use self::nested::utc_order;
 pub use self::record::{Fields, Record};
-pub use self::shared::{Bytes, Shared, Text};
+pub use self::shared::{Bytes, SharedBuffer, Text};
 
 /// One SQL value, or NULL.
 ///

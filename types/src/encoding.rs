@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use ahash::AHashMap;
 
 use crate::error::{Error, Result};
-use crate::pieces::{Pace, pieces};
+use crate::interruptible::{InterruptPacer, chunks};
 
 /// `character_not_in_repertoire`
 const INVALID_BYTES: &str = "22021";
@@ -36,14 +36,14 @@ enum Kind {
     /// One byte per character.
     Single(LazyLock<Table>),
     /// One to four bytes per character.
-    Multiple(Lead, LazyLock<Table>),
+    Multiple(CharacterLength, LazyLock<Table>),
     /// Not supported: there is no table.
     Missing,
 }
 
 /// Length of a character, by its first byte.
 #[derive(Clone, Copy)]
-enum Lead {
+enum CharacterLength {
     /// Two bytes; two for half-width characters after 8E, and three after 8F.
     EucJp,
     /// Two bytes; four for other planes, after 8E and the plane's byte.
@@ -98,7 +98,7 @@ macro_rules! multiple {
             name: $name,
             number: $number,
             kind: Kind::Multiple(
-                Lead::$lead,
+                CharacterLength::$lead,
                 LazyLock::new(|| multiple_bytes(include_str!($file))),
             ),
         }
@@ -279,7 +279,7 @@ impl Encoding {
     }
 
     /// Returns the encoding of a name, case-insensitively; only letters and digits are compared.
-    pub fn named(name: &str) -> Option<&'static Encoding> {
+    pub fn by_name(name: &str) -> Option<&'static Encoding> {
         let plain = |name: &str| -> String {
             let kept = name.chars().filter(char::is_ascii_alphanumeric);
             kept.map(|character| character.to_ascii_lowercase()).collect()
@@ -296,7 +296,7 @@ impl Encoding {
     }
 
     /// Returns the encoding with this PostgreSQL number.
-    pub fn numbered(number: i32) -> Option<&'static Encoding> {
+    pub fn by_number(number: i32) -> Option<&'static Encoding> {
         ENCODINGS.get(usize::try_from(number).ok()?)
     }
 
@@ -372,7 +372,7 @@ impl Encoding {
         };
         let trails = &character[1..];
         let are_trails = match (&self.kind, trails) {
-            (Kind::Multiple(Lead::Gb18030, _), &[_, third, fourth]) => {
+            (Kind::Multiple(CharacterLength::Gb18030, _), &[_, third, fourth]) => {
                 matches!(third, 0x81..=0xfe) && fourth.is_ascii_digit()
             }
             _ => trails.iter().all(|byte| self.may_trail(*byte)),
@@ -396,14 +396,19 @@ impl Encoding {
     /// # Errors
     ///
     /// As of [`Encoding::encode`]; 57014.
-    pub fn encode_tail(&self, out: &mut Vec<u8>, at: usize, pace: &mut Pace<'_>) -> Result<()> {
+    pub fn encode_tail(
+        &self,
+        out: &mut Vec<u8>,
+        at: usize,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<()> {
         if self.is_utf8() || out[at..].is_ascii() {
             return Ok(());
         }
         let tail = out.split_off(at);
-        for piece in pieces(&*String::from_utf8_lossy(&tail)) {
+        for piece in chunks(&*String::from_utf8_lossy(&tail)) {
             self.encode(piece, out)?;
-            pace.spend(piece.len())?;
+            pace.count_steps(piece.len())?;
         }
         Ok(())
     }
@@ -470,13 +475,19 @@ impl Encoding {
     /// Returns the length of the first character of some bytes.
     fn length_of(&self, bytes: &[u8]) -> usize {
         match (&self.kind, bytes[0]) {
-            (Kind::Multiple(Lead::Gb18030, _), _) => match bytes.get(1) {
+            (Kind::Multiple(CharacterLength::Gb18030, _), _) => match bytes.get(1) {
                 Some(b'0'..=b'9') => 4,
                 _ => 2,
             },
-            (Kind::Multiple(Lead::EucJp | Lead::EucTw | Lead::Johab, _), 0x8f) => 3,
-            (Kind::Multiple(Lead::EucTw, _), 0x8e) => 4,
-            (Kind::Multiple(Lead::Sjis, _), 0xa1..=0xdf) => 1,
+            (
+                Kind::Multiple(
+                    CharacterLength::EucJp | CharacterLength::EucTw | CharacterLength::Johab,
+                    _,
+                ),
+                0x8f,
+            ) => 3,
+            (Kind::Multiple(CharacterLength::EucTw, _), 0x8e) => 4,
+            (Kind::Multiple(CharacterLength::Sjis, _), 0xa1..=0xdf) => 1,
             (Kind::Multiple(..), _) => 2,
             _ => 1,
         }
@@ -567,15 +578,15 @@ mod tests {
     fn numbers_and_names_find_their_encodings() {
         for (number, encoding) in (0..).zip(&ENCODINGS) {
             assert_eq!(encoding.number, number);
-            assert_eq!(Encoding::named(encoding.name), Some(encoding));
-            assert_eq!(Encoding::numbered(number), Some(encoding));
+            assert_eq!(Encoding::by_name(encoding.name), Some(encoding));
+            assert_eq!(Encoding::by_number(number), Some(encoding));
         }
         for (name, found) in
             [("utf-8", "UTF8"), ("iso-8859-15", "LATIN9"), ("windows-1252", "WIN1252")]
         {
-            assert_eq!(Encoding::named(name).unwrap().name, found);
+            assert_eq!(Encoding::by_name(name).unwrap().name, found);
         }
-        assert!(Encoding::named("klingon").is_none());
+        assert!(Encoding::by_name("klingon").is_none());
     }
 
     #[test]
@@ -606,7 +617,7 @@ mod tests {
 
     #[test]
     fn what_has_no_equivalent_is_an_error() {
-        let latin = Encoding::named("latin1").unwrap();
+        let latin = Encoding::by_name("latin1").unwrap();
         let error = latin.encode("a€", &mut Vec::new()).unwrap_err();
         assert_eq!(error.sqlstate, "22P05");
         assert_eq!(
@@ -615,19 +626,19 @@ mod tests {
              encoding \"LATIN1\""
         );
         assert_eq!(latin.encode_lossy("é€"), b"\xe9?");
-        let win = Encoding::named("win1252").unwrap();
+        let win = Encoding::by_name("win1252").unwrap();
         assert_eq!(win.decode(b"\x80").unwrap(), "€");
         assert_eq!(win.decode(b"\x81").unwrap_err().sqlstate, "22P05");
-        let japanese = Encoding::named("euc_jp").unwrap();
+        let japanese = Encoding::by_name("euc_jp").unwrap();
         let (prefix, error) = japanese.decode_prefix(b"a\xa4\xa2\xa4b");
         assert_eq!((&*prefix, error.unwrap().sqlstate), ("aあ", "22021"));
         let mut out = "é€".as_bytes().to_vec();
-        win.encode_tail(&mut out, 2, &mut Pace::never()).unwrap();
+        win.encode_tail(&mut out, 2, &mut InterruptPacer::without_interrupt()).unwrap();
         assert_eq!(out, b"\xc3\xa9\x80");
         let unicode = Encoding::utf8();
         assert_eq!(unicode.decode(b"a\xc3(").unwrap_err().message, INVALID_UTF8);
         assert_eq!(unicode.whole_length(b"a\xc3"), 1);
-        for encoding in [unicode, latin, Encoding::named("sql_ascii").unwrap()] {
+        for encoding in [unicode, latin, Encoding::by_name("sql_ascii").unwrap()] {
             let error = encoding.decode_text(b"a\0b").unwrap_err();
             assert!(error.message.ends_with(": 0x00"), "{}", error.message);
         }
@@ -641,7 +652,7 @@ mod tests {
 
     #[test]
     fn gb18030_has_codes_of_four_bytes_for_all_else() {
-        let chinese = Encoding::named("gb18030").unwrap();
+        let chinese = Encoding::by_name("gb18030").unwrap();
         for (text, bytes) in [
             ("a中b", &b"a\xd6\xd0b"[..]),
             ("\u{80}", b"\x81\x30\x81\x30"),
@@ -666,7 +677,7 @@ mod tests {
         }
         assert_eq!(chinese.whole_length(b"a\x94\x39\xfc"), 1);
         assert_eq!(chinese.whole_length(b"a\x94"), 1);
-        let korean = Encoding::named("johab").unwrap();
+        let korean = Encoding::by_name("johab").unwrap();
         assert_eq!(korean.decode(b"\x8f\x61").unwrap_err().sqlstate, "22021");
     }
 }

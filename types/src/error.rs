@@ -18,13 +18,13 @@ pub struct Error {
     /// HINT: a full sentence.
     pub hint: Option<String>,
     /// The object concerned, for the fields of the error message.
-    pub subject: Option<Box<Subject>>,
+    pub subject: Option<Box<ErrorFields>>,
 }
 
 /// Object fields of an error: the domain whose constraint a value violates, and all fields that a
 /// statement of a user-defined function has raised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct ErrorFields {
     /// Schema and name of a domain.
     pub data_type: Option<(String, String)>,
     /// A constraint; `None` for NOT NULL.
@@ -40,7 +40,7 @@ pub struct Subject {
     /// The code, if it is not one of the constants.
     pub sqlstate: Option<String>,
     /// The user-defined types named in the message, in order.
-    pub mentions: Vec<Mention>,
+    pub mentions: Vec<TypeMention>,
     /// The failed statement of a procedural body, and the error position in characters, from 1.
     pub internal: Option<(usize, String)>,
 }
@@ -48,19 +48,24 @@ pub struct Subject {
 /// Occurrence of a user-defined type's name in a message. The session qualifies the name with its
 /// schema if the search path requires it, before the message is sent to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mention {
+pub struct TypeMention {
     /// The type's OID.
     pub oid: u32,
     /// The byte range of the name in the message.
     pub place: Range<usize>,
 }
 
-impl Mention {
+impl TypeMention {
     /// Returns the first occurrence of a type's name after the previous mentions.
-    pub fn find(message: &str, before: &[Mention], oid: u32, name: &str) -> Option<Mention> {
+    pub fn find(
+        message: &str,
+        before: &[TypeMention],
+        oid: u32,
+        name: &str,
+    ) -> Option<TypeMention> {
         let from = before.last().map_or(0, |one| one.place.end);
         let at = from + message.get(from..)?.find(name)?;
-        Some(Mention { oid, place: at..at + name.len() })
+        Some(TypeMention { oid, place: at..at + name.len() })
     }
 }
 
@@ -133,9 +138,9 @@ impl Error {
 
     /// Records that the message names a user-defined type, after the mentions recorded before.
     #[must_use]
-    pub fn naming(mut self, oid: u32, name: &str) -> Error {
+    pub fn with_type_mention(mut self, oid: u32, name: &str) -> Error {
         let subject = self.subject.get_or_insert_default();
-        subject.mentions.extend(Mention::find(&self.message, &subject.mentions, oid, name));
+        subject.mentions.extend(TypeMention::find(&self.message, &subject.mentions, oid, name));
         self
     }
 

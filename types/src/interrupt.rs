@@ -13,23 +13,23 @@ use crate::error::{Error, Result, sqlstate};
 
 /// Called at each check: lets statements that wait for an execution slot run, and may wait for a
 /// slot. Fast otherwise.
-pub type GiveWay = fn();
+pub type YieldHook = fn();
 
 /// Called before a long value is allocated: returns whether the statement's memory limit allows
 /// it.
-pub type MayTake = fn(usize) -> bool;
+pub type AllocationHook = fn(usize) -> bool;
 
 /// An optional interrupt flag, with optional callbacks for admission control and memory limits.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
-    give_way: Option<GiveWay>,
-    may_take: Option<MayTake>,
+    yield_hook: Option<YieldHook>,
+    allocation_hook: Option<AllocationHook>,
 }
 
 impl Interrupt {
     /// An interrupt without a flag.
-    pub const NEVER: Interrupt = Interrupt { flag: None, give_way: None, may_take: None };
+    pub const NEVER: Interrupt = Interrupt { flag: None, yield_hook: None, allocation_hook: None };
 
     /// Creates an interrupt with a flag.
     pub fn new(flag: Arc<AtomicBool>) -> Interrupt {
@@ -37,18 +37,18 @@ impl Interrupt {
     }
 
     /// Returns it with a callback for admission control.
-    pub fn giving_way(self, give_way: GiveWay) -> Interrupt {
-        Interrupt { give_way: Some(give_way), ..self }
+    pub fn with_yield_hook(self, give_way: YieldHook) -> Interrupt {
+        Interrupt { yield_hook: Some(give_way), ..self }
     }
 
     /// Returns it with a callback for large allocations.
-    pub fn within(self, may_take: MayTake) -> Interrupt {
-        Interrupt { may_take: Some(may_take), ..self }
+    pub fn with_allocation_hook(self, may_take: AllocationHook) -> Interrupt {
+        Interrupt { allocation_hook: Some(may_take), ..self }
     }
 
     /// Returns whether a value of this size may be allocated.
-    pub(crate) fn may_take(&self, bytes: usize) -> bool {
-        self.may_take.is_none_or(|may_take| may_take(bytes))
+    pub(crate) fn may_allocate(&self, bytes: usize) -> bool {
+        self.allocation_hook.is_none_or(|may_take| may_take(bytes))
     }
 
     /// Returns the flag.
@@ -59,7 +59,7 @@ impl Interrupt {
     /// Returns whether the flag is set, after yielding the execution slot if required.
     #[inline]
     pub fn is_set(&self) -> bool {
-        if let Some(give_way) = self.give_way {
+        if let Some(give_way) = self.yield_hook {
             give_way();
         }
         self.flag.as_ref().is_some_and(|flag| flag.load(atomic::Ordering::Relaxed))

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 /// Category of a key word: its uses as a name without quotes. After AS and after a period any
 /// word is a column name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
+pub enum KeywordCategory {
     /// Any name.
     Unreserved,
     /// Tables, columns and most other objects, but not functions or types.
@@ -25,23 +25,23 @@ pub enum Category {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyWord {
     /// The category.
-    pub category: Category,
+    pub category: KeywordCategory,
     /// It can be a column label without AS.
     pub is_bare_label: bool,
 }
 
 static TABLE: LazyLock<BTreeMap<&str, KeyWord>> = LazyLock::new(|| {
     let mut table = BTreeMap::new();
-    let mut key_word = KeyWord { category: Category::Unreserved, is_bare_label: true };
+    let mut key_word = KeyWord { category: KeywordCategory::Unreserved, is_bare_label: true };
     let lines = include_str!("key_words.txt").lines().filter(|line| !line.starts_with('#'));
     for line in lines {
         let mut words = line.split_whitespace();
         if !line.starts_with(' ') {
             let category = match words.next() {
-                Some("C") => Category::ColumnName,
-                Some("T") => Category::TypeOrFunction,
-                Some("R") => Category::Reserved,
-                _ => Category::Unreserved,
+                Some("C") => KeywordCategory::ColumnName,
+                Some("T") => KeywordCategory::TypeOrFunction,
+                Some("R") => KeywordCategory::Reserved,
+                _ => KeywordCategory::Unreserved,
             };
             key_word = KeyWord { category, is_bare_label: words.next() == Some("b") };
         }
@@ -60,28 +60,28 @@ pub fn key_word(word: &str) -> Option<KeyWord> {
     TABLE.get(word).copied()
 }
 
-fn category(word: &str) -> Category {
-    key_word(word).map_or(Category::Unreserved, |found| found.category)
+fn category(word: &str) -> KeywordCategory {
+    key_word(word).map_or(KeywordCategory::Unreserved, |found| found.category)
 }
 
 /// Returns whether a word can be any name.
 pub fn is_unreserved(word: &str) -> bool {
-    category(word) == Category::Unreserved
+    category(word) == KeywordCategory::Unreserved
 }
 
 /// Returns whether a word can name tables, columns and other declared objects (`ColId`).
 pub fn is_column_name(word: &str) -> bool {
-    matches!(category(word), Category::Unreserved | Category::ColumnName)
+    matches!(category(word), KeywordCategory::Unreserved | KeywordCategory::ColumnName)
 }
 
 /// Returns whether a word can name functions, types and parameters (`type_function_name`).
 pub fn is_type_or_function(word: &str) -> bool {
-    matches!(category(word), Category::Unreserved | Category::TypeOrFunction)
+    matches!(category(word), KeywordCategory::Unreserved | KeywordCategory::TypeOrFunction)
 }
 
 /// Returns whether a word is not reserved (`NonReservedWord`).
 pub fn is_not_reserved(word: &str) -> bool {
-    category(word) != Category::Reserved
+    category(word) != KeywordCategory::Reserved
 }
 
 /// Returns whether a word can be a column label without AS (`BareColLabel`).
@@ -97,7 +97,7 @@ mod tests {
     fn words_are_those_of_postgres() {
         assert_eq!(key_words().count(), 460);
         let of = |word| key_word(word).unwrap();
-        assert_eq!(of("left").category, Category::TypeOrFunction);
+        assert_eq!(of("left").category, KeywordCategory::TypeOrFunction);
         assert!(of("and").is_bare_label && !of("filter").is_bare_label);
         assert!(is_column_name("values") && !is_type_or_function("values"));
         assert!(is_column_name("upsert") && is_bare_label("upsert"), "no key word");

@@ -163,14 +163,14 @@ pub fn check_type(data_type: DataType) -> Result<()> {
     match data_type {
         DataType::Record | DataType::Composite(_) => Err(no_key(data_type)),
         _ if !data_type.element().unwrap_or(data_type).is_ordered() => Err(no_order(data_type)),
-        DataType::Array(element) if forgets(*element) => Err(no_key(data_type)),
+        DataType::Array(element) if loses_form(*element) => Err(no_key(data_type)),
         DataType::Array(element) => check_type(*element),
         _ => Ok(()),
     }
 }
 
 /// Returns whether keys of this type do not preserve the form of values.
-pub(crate) fn forgets(data_type: DataType) -> bool {
+pub(crate) fn loses_form(data_type: DataType) -> bool {
     matches!(
         data_type,
         DataType::Numeric

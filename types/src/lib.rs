@@ -6,11 +6,12 @@
 //!
 //! Modules, bottom up; each uses only those above it.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
 
 pub mod error;
 pub mod interrupt;
-pub mod pieces;
+pub mod interruptible;
 pub mod encoding;
 pub mod key_words;
 mod varint;
@@ -39,7 +40,7 @@ pub mod order;
 pub mod aggregate;
 
 pub use datatype::enumeration;
-pub use datatype::{DataType, GeometryKind, RegKind, Representation, SqlType, WordKind};
+pub use datatype::{DataType, FixedWidthKind, GeometryKind, RegKind, Representation, SqlType};
 pub use datum::Datum;
 pub use error::{Error, Result};
 pub use vector::{Batch, Vector};

@@ -81,7 +81,7 @@ enum Repr {
 const _: () = assert!(size_of::<Numeric>() == 16 && align_of::<Numeric>() == 8);
 
 /// Decomposition of a value for storage and keys.
-pub(crate) enum Parts<'a> {
+pub(crate) enum NumericForm<'a> {
     /// `mantissa * 10^-scale`
     Small { mantissa: i64, scale: u32 },
     /// Base-10,000 digits, the first with the factor 10000^weight.
@@ -204,20 +204,20 @@ impl Numeric {
     }
 
     /// Returns the decomposition of the value.
-    pub(crate) fn parts(&self) -> Parts<'_> {
+    pub(crate) fn parts(&self) -> NumericForm<'_> {
         match &self.0 {
             Repr::Small { scale, mantissa } => {
-                Parts::Small { mantissa: *mantissa, scale: u32::from(*scale) }
+                NumericForm::Small { mantissa: *mantissa, scale: u32::from(*scale) }
             }
-            Repr::Big(digits) => Parts::Big {
+            Repr::Big(digits) => NumericForm::Big {
                 negative: digits.negative,
                 weight: digits.weight,
                 scale: digits.scale,
                 digits: &digits.digits,
             },
-            Repr::NegativeInfinity => Parts::NegativeInfinity,
-            Repr::Infinity => Parts::Infinity,
-            Repr::NaN => Parts::NaN,
+            Repr::NegativeInfinity => NumericForm::NegativeInfinity,
+            Repr::Infinity => NumericForm::Infinity,
+            Repr::NaN => NumericForm::NaN,
         }
     }
 

@@ -89,7 +89,7 @@ impl KeyOrder {
 
     /// Returns for some rows without NULLs numbers in the order of the values, and whether equal
     /// numbers imply equal values.
-    pub fn numbers(self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
+    pub fn sort_prefixes(self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
         let signed = |number: i64| number as u64 ^ 1 << 63;
         let float = |number: f64| {
             // In SQL's order: -0 equals 0, NaN is greatest.
@@ -282,12 +282,12 @@ impl FirstRows {
         }
         self.row_count += row_count;
         if self.row_count >= self.goal.saturating_add(self.goal.min(SLACK_ROWS)) {
-            self.cut();
+            self.prune();
         }
     }
 
     /// Drops the rows that are not among the first.
-    pub fn cut(&mut self) {
+    pub fn prune(&mut self) {
         if self.row_count <= self.goal || self.goal == 0 {
             return;
         }
@@ -312,13 +312,13 @@ impl FirstRows {
 
     /// Returns the columns, the keys and the number of rows, in input order.
     pub fn into_unsorted(mut self) -> (Vec<Vector>, Vec<Vector>, usize) {
-        self.cut();
+        self.prune();
         (self.columns, self.keys, self.row_count)
     }
 
     /// Returns the columns, and the sorted numbers of the first rows.
     pub fn into_sorted(mut self) -> (Vec<Vector>, Vec<u32>) {
-        self.cut();
+        self.prune();
         let mut order: Vec<u32> = (0..self.row_count.min(self.goal) as u32).collect();
         order.sort_unstable_by(|a, b| self.compare(*a, *b));
         (self.columns, order)

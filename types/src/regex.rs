@@ -13,9 +13,9 @@
 mod bits;
 mod matcher;
 mod parse;
-mod plain;
+mod crate_pattern;
 mod set;
-mod stepped;
+mod interruptible_search;
 mod tree;
 
 use std::ops::Range;
@@ -23,10 +23,10 @@ use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, cancelled};
-use crate::pieces::{PIECE, Pace};
-use matcher::{Matcher, Stopped};
-use stepped::{Found, States, Stepped};
-use tree::Part;
+use crate::interruptible::{CHUNK_BYTES, InterruptPacer};
+use interruptible_search::{SearchResult, States, SteppedRegex};
+use matcher::{Matcher, SearchAbort};
+use tree::RegexNode;
 
 /// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,13 +114,13 @@ impl Match {
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
-    part: Part,
+    part: RegexNode,
     groups: usize,
     ignore_case: bool,
     /// A pattern of the crate that matches at the same positions.
     plain: Option<regex::Regex>,
     /// The automaton for long texts, once it was built; `None` if it is too large.
-    stepped: OnceLock<Option<Stepped>>,
+    stepped: OnceLock<Option<SteppedRegex>>,
     /// The extent of the crate's matches is PostgreSQL's.
     exact: bool,
 }
@@ -140,15 +140,19 @@ impl Pattern {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(bad(parse::TOO_COMPLEX));
         }
-        let parse::Parsed { part, groups, options } =
+        let parse::ParsedPattern { part, groups, options } =
             parse::parse(pattern, options).map_err(bad)?;
         let mut written = String::new();
-        let known = plain::write(&part, &mut written);
-        let built =
-            || regex::RegexBuilder::new(&written).size_limit(stepped::SIZE_MAX).build().ok();
+        let known = crate_pattern::write(&part, &mut written);
+        let built = || {
+            regex::RegexBuilder::new(&written)
+                .size_limit(interruptible_search::SIZE_MAX)
+                .build()
+                .ok()
+        };
         let plain = if known { built() } else { None };
         let all = plain.as_ref().is_some_and(|plain| plain.captures_len() == groups + 1);
-        let exact = all && plain::is_exact(&part);
+        let exact = all && crate_pattern::is_exact(&part);
         let (ignore_case, stepped) = (options.ignore_case, OnceLock::new());
         Ok(Pattern { part, groups, ignore_case, plain, stepped, exact })
     }
@@ -168,26 +172,26 @@ impl Pattern {
             return Ok(self.search(text, interrupt).find_at(0)?.is_some());
         };
         if let Some(stepped) = self.stepped(plain, text.len()) {
-            match stepped.is_match(text, &mut Pace::new(interrupt))? {
-                Found::Match(()) => return Ok(true),
-                Found::Nothing => return Ok(false),
-                Found::Unknown => {}
+            match stepped.is_match(text, &mut InterruptPacer::new(interrupt))? {
+                SearchResult::Match(()) => return Ok(true),
+                SearchResult::Nothing => return Ok(false),
+                SearchResult::Unknown => {}
             }
         }
         Ok(plain.is_match(text))
     }
 
     /// Returns the cancellable automaton, for a text of many bytes.
-    fn stepped(&self, plain: &regex::Regex, bytes: usize) -> Option<&Stepped> {
-        let stepped = || self.stepped.get_or_init(|| Stepped::new(plain.as_str())).as_ref();
-        if bytes > PIECE { stepped() } else { None }
+    fn stepped(&self, plain: &regex::Regex, bytes: usize) -> Option<&SteppedRegex> {
+        let stepped = || self.stepped.get_or_init(|| SteppedRegex::new(plain.as_str())).as_ref();
+        if bytes > CHUNK_BYTES { stepped() } else { None }
     }
 
     /// Starts a search, which ends when the statement is cancelled.
     pub fn search<'p>(&'p self, text: &'p str, interrupt: &'p Interrupt) -> Search<'p> {
         Search {
             pattern: self,
-            pace: Pace::new(interrupt),
+            pace: InterruptPacer::new(interrupt),
             text,
             states: None,
             characters: Vec::new(),
@@ -202,7 +206,7 @@ const MATCH: usize = 64;
 /// A search in a text.
 pub struct Search<'p> {
     pattern: &'p Pattern,
-    pace: Pace<'p>,
+    pace: InterruptPacer<'p>,
     text: &'p str,
     /// Cached states of the automaton.
     states: Option<States>,
@@ -221,19 +225,21 @@ impl Search<'_> {
         let pattern = self.pattern;
         let mut begin = from;
         if let Some(plain) = &pattern.plain {
-            self.pace.spend(MATCH)?;
+            self.pace.count_steps(MATCH)?;
             match self.find_stepped(plain, from)? {
-                Found::Nothing => return Ok(None),
-                Found::Match(found) if pattern.exact && pattern.groups == 0 => {
+                SearchResult::Nothing => return Ok(None),
+                SearchResult::Match(found) if pattern.exact && pattern.groups == 0 => {
                     return Ok(Some(Match(vec![Some(found)])));
                 }
                 // The groups of a long match are found by the matcher below.
-                Found::Match(found) if pattern.exact && found.len() <= PIECE => {
+                SearchResult::Match(found) if pattern.exact && found.len() <= CHUNK_BYTES => {
                     return Ok(captures(plain, &self.text[..found.end], found.start));
                 }
-                Found::Match(found) => begin = found.start,
-                Found::Unknown if pattern.exact => return Ok(captures(plain, self.text, from)),
-                Found::Unknown => match plain.find_at(self.text, from) {
+                SearchResult::Match(found) => begin = found.start,
+                SearchResult::Unknown if pattern.exact => {
+                    return Ok(captures(plain, self.text, from));
+                }
+                SearchResult::Unknown => match plain.find_at(self.text, from) {
                     Some(found) => begin = found.start(),
                     None => return Ok(None),
                 },
@@ -243,9 +249,15 @@ impl Search<'_> {
     }
 
     /// Returns the first match from a byte on, according to the crate's automaton.
-    fn find_stepped(&mut self, plain: &regex::Regex, from: usize) -> Result<Found<Range<usize>>> {
+    fn find_stepped(
+        &mut self,
+        plain: &regex::Regex,
+        from: usize,
+    ) -> Result<SearchResult<Range<usize>>> {
         let left = self.text.len().saturating_sub(from);
-        let Some(stepped) = self.pattern.stepped(plain, left) else { return Ok(Found::Unknown) };
+        let Some(stepped) = self.pattern.stepped(plain, left) else {
+            return Ok(SearchResult::Unknown);
+        };
         let states = self.states.get_or_insert_with(|| stepped.states());
         stepped.find(self.text, from, states, &mut self.pace)
     }
@@ -264,11 +276,11 @@ impl Search<'_> {
         let (groups, interrupt) = (pattern.groups, self.pace.interrupt());
         let mut matcher = Matcher::new(&self.characters, groups, pattern.ignore_case, interrupt);
         let stopped = |why| match why {
-            Stopped::TooComplex => {
+            SearchAbort::TooComplex => {
                 let message = "regular expression failed: regular expression is too complex";
                 Error::new("54001", message)
             }
-            Stopped::Cancelled => cancelled(),
+            SearchAbort::Cancelled => cancelled(),
         };
         let (part, last) = (&pattern.part, self.characters.len());
         let mut start = first;
@@ -284,7 +296,7 @@ impl Search<'_> {
                 false => last,
             };
             for at in start..=close {
-                self.pace.spend(1)?;
+                self.pace.count_steps(1)?;
                 if let Some(places) = matcher.match_at(part, at).map_err(stopped)? {
                     let range = |(from, to): (usize, usize)| self.bytes[from]..self.bytes[to];
                     return Ok(Some(Match(places.into_iter().map(|p| p.map(range)).collect())));

@@ -1,7 +1,7 @@
 //! User-defined functions that are called, as opposed to inlined ones.
 //!
 //! Their bodies are statements, which only a session can execute, by
-//! [`SystemSource::call_routine`](crate::system::SystemSource::call_routine).
+//! [`CatalogAccess::call_routine`](crate::system::CatalogAccess::call_routine).
 
 use crate::datatype::DataType;
 use crate::datum::Fields;

@@ -42,8 +42,8 @@ use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::error::corrupt;
+use crate::interruptible::InterruptPacer;
 use crate::keycode;
-use crate::pieces::Pace;
 use crate::vector::ValueSink;
 use crate::vector::Vector;
 
@@ -53,14 +53,14 @@ pub struct LayoutColumn {
     /// Its type.
     pub data_type: DataType,
     /// Location of the value.
-    pub place: Place,
+    pub place: ColumnPlace,
     /// The default in rows packed before the column was added.
     pub missing: Datum,
 }
 
 /// Location of a column's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ColumnPlace {
     /// In the row key, by position among the key columns.
     Key(usize),
     /// In the packed row of a family.
@@ -107,15 +107,15 @@ pub type KeyPrefix = [Datum];
 
 impl RowLayout {
     /// Returns whether a column may become NULL because its family expires before the row.
-    pub fn expires_apart(&self, column: usize) -> bool {
+    pub fn may_expire_before_row(&self, column: usize) -> bool {
         match self.columns[column].place {
-            Place::Key(_) => false,
-            Place::Packed { family, .. } => self.expiring.contains(&family),
+            ColumnPlace::Key(_) => false,
+            ColumnPlace::Packed { family, .. } => self.expiring.contains(&family),
         }
     }
 
     /// Returns whether family 0 has a cell as long as the row exists.
-    pub fn exists_by_first(&self) -> bool {
+    pub fn is_first_family_permanent(&self) -> bool {
         !self.expiring.contains(&0)
     }
 
@@ -227,7 +227,13 @@ impl RowLayout {
     pub fn pack(&self, family: usize, values: &[Datum]) -> Result<Vec<u8>> {
         let plan = FamilyPlan::new(self, family)?;
         let mut out = Vec::with_capacity(64);
-        packed::write(self, &plan, family, values, (&mut out, &mut Pace::never()))?;
+        packed::write(
+            self,
+            &plan,
+            family,
+            values,
+            (&mut out, &mut InterruptPacer::without_interrupt()),
+        )?;
         Ok(out)
     }
 
@@ -276,7 +282,7 @@ impl RowLayout {
 
 /// Returns whether keys of this type do not preserve the form of a value, so that the packed row
 /// stores a residue.
-pub fn key_forgets(data_type: DataType) -> bool {
+pub fn key_loses_form(data_type: DataType) -> bool {
     residue::possible(data_type)
 }
 
@@ -293,11 +299,11 @@ pub struct RowDecoder<'l> {
 /// The decoded columns of one family.
 struct FamilyTargets {
     family: usize,
-    targets: SmallVec<[Target; 16]>,
+    targets: SmallVec<[DecodeTarget; 16]>,
 }
 
 /// A decoded column: its slot and output position.
-struct Target {
+struct DecodeTarget {
     slot: packed::Slot,
     output: usize,
 }
@@ -317,12 +323,12 @@ impl<'l> RowDecoder<'l> {
         };
         for (output, &column) in columns.iter().enumerate() {
             match layout.columns[column].place {
-                Place::Key(position) => {
+                ColumnPlace::Key(position) => {
                     decoder.may_have_residues |=
                         residue::possible(layout.columns[column].data_type);
                     decoder.key.push((position, output));
                 }
-                Place::Packed { family, .. } => {
+                ColumnPlace::Packed { family, .. } => {
                     if !decoder.families.iter().any(|targets| targets.family == family) {
                         decoder.add_family(family, columns)?;
                     }
@@ -337,8 +343,8 @@ impl<'l> RowDecoder<'l> {
         let plan = FamilyPlan::new(self.layout, family)?;
         let targets = columns.iter().enumerate().filter_map(|(output, &column)| {
             match self.layout.columns[column].place {
-                Place::Packed { family: of, slot } if of == family => {
-                    Some(Target { slot: plan.slots[slot], output })
+                ColumnPlace::Packed { family: of, slot } if of == family => {
+                    Some(DecodeTarget { slot: plan.slots[slot], output })
                 }
                 _ => None,
             }
@@ -383,7 +389,7 @@ impl<'l> RowDecoder<'l> {
         Ok(())
     }
 
-    fn put_missing<S: ValueSink>(&self, target: &Target, sinks: &mut [S]) {
+    fn put_missing<S: ValueSink>(&self, target: &DecodeTarget, sinks: &mut [S]) {
         sinks[target.output].put_datum(&self.layout.columns[target.slot.column].missing);
     }
 
@@ -451,7 +457,7 @@ impl RowPacker {
     /// # Errors
     ///
     /// `42804` if a value is not of its column's type; `57014` if the interrupt flag is set.
-    pub fn pack(&self, values: &[Datum], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+    pub fn pack(&self, values: &[Datum], pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(64);
         self.pack_into(values, pace, &mut out)?;
         Ok(out)
@@ -465,7 +471,7 @@ impl RowPacker {
     pub fn pack_into(
         &self,
         values: &[Datum],
-        pace: &mut Pace<'_>,
+        pace: &mut InterruptPacer<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         packed::write(&self.layout, &self.plan, self.family, values, (out, pace))

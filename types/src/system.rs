@@ -1,7 +1,7 @@
 //! Catalog access of values and expressions: names of OIDs, and PostgreSQL's system information
 //! functions (chapter 9.26).
 //!
-//! This crate has no catalog; sessions pass a [`SystemSource`] to text conversion and evaluation
+//! This crate has no catalog; sessions pass a [`CatalogAccess`] to text conversion and evaluation
 //! ([`TextStyle`](crate::text::TextStyle), [`EvalContext`](crate::context::EvalContext)).
 
 mod access;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::routine::Routine;
 
 /// The catalog, for one statement of a session.
-pub trait SystemSource: Send + Sync {
+pub trait CatalogAccess: Send + Sync {
     /// Calls a function of [`function`](crate::function) by its name. The arguments have the
     /// types of one of its overloads.
     ///
@@ -47,18 +47,18 @@ pub trait SystemSource: Send + Sync {
     fn reg_oid(&self, kind: RegKind, text: &str) -> Result<u32>;
 }
 
-/// An optional [`SystemSource`]; `None` for expressions that belong to a table and not to a
+/// An optional [`CatalogAccess`]; `None` for expressions that belong to a table and not to a
 /// session.
 #[derive(Clone, Default)]
-pub struct System(pub Option<Arc<dyn SystemSource>>);
+pub struct CatalogHandle(pub Option<Arc<dyn CatalogAccess>>);
 
-impl System {
+impl CatalogHandle {
     /// Returns the source.
     ///
     /// # Errors
     ///
     /// 0A000 if there is none.
-    pub fn source(&self) -> Result<&dyn SystemSource> {
+    pub fn source(&self) -> Result<&dyn CatalogAccess> {
         self.0.as_deref().ok_or_else(|| {
             let message = "the catalog cannot be asked here";
             Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
@@ -66,7 +66,7 @@ impl System {
     }
 
     /// Appends the text of an OID: a name, the number if no object has it, `-` for 0.
-    pub fn write_reg(&self, kind: RegKind, oid: i64, out: &mut Vec<u8>) {
+    pub fn write_reg_name(&self, kind: RegKind, oid: i64, out: &mut Vec<u8>) {
         if oid == 0 {
             // `-` is an operator.
             return out.push(if kind.is_of_operators() { b'0' } else { b'-' });
@@ -83,8 +83,8 @@ impl System {
     ///
     /// # Errors
     ///
-    /// Those of [`SystemSource::reg_oid`].
-    pub fn read_reg(&self, kind: RegKind, text: &str) -> Result<i64> {
+    /// Those of [`CatalogAccess::reg_oid`].
+    pub fn parse_reg_name(&self, kind: RegKind, text: &str) -> Result<i64> {
         if text == "-" && !kind.is_of_operators() {
             return Ok(0);
         }
@@ -102,7 +102,7 @@ impl System {
     }
 }
 
-impl fmt::Debug for System {
+impl fmt::Debug for CatalogHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "System" } else { "none" })
     }

@@ -23,18 +23,18 @@ use std::sync::Arc;
 
 use crate::datatype::{DataType, IntervalFields, SqlType};
 use crate::datetime;
-use crate::datetime::Reading;
+use crate::datetime::ParseSettings;
 use crate::datetime::TimeZone;
-use crate::datum::stored_json::Stored;
+use crate::datum::stored_json::StoredJson;
 use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 use crate::interrupt::Interrupt;
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
-use crate::system::System;
+use crate::system::CatalogHandle;
 use crate::vector::{Vector, VectorData};
 
 pub(crate) use self::access::acl_item;
@@ -44,7 +44,7 @@ pub(crate) use self::json::too_deep as json_too_deep;
 pub use self::json::{
     JsonKind, check_escapes as check_json_escapes, json_kind, next_member as next_json_member,
 };
-pub use self::json::{Parts as JsonParts, parts as json_parts};
+pub use self::json::{JsonParts, parts as json_parts};
 
 /// Maximum bytes of a `name`.
 const MAX_NAME_BYTES: usize = 63;
@@ -78,7 +78,7 @@ pub struct TextStyle {
     /// `None`, the default, they are errors.
     pub now: Option<i64>,
     /// The catalog, for `regclass` and other OID types.
-    pub system: System,
+    pub system: CatalogHandle,
     /// Interrupt of long conversions.
     pub interrupt: Interrupt,
     /// The client encoding. Conversions in this crate ignore it; text is converted when it is
@@ -126,20 +126,21 @@ pub fn write(
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    write_at(value, data_type, style, &mut Pace::new(&style.interrupt), out)
+    write_at(value, data_type, style, &mut InterruptPacer::new(&style.interrupt), out)
 }
 
 /// Appends the text of a value that is not NULL, without interrupt checks: for short values, in
 /// messages and definitions.
 pub fn write_short(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
-    write_at(value, data_type, style, &mut Pace::never(), out).expect("there is no flag to be set");
+    write_at(value, data_type, style, &mut InterruptPacer::without_interrupt(), out)
+        .expect("there is no flag to be set");
 }
 
 fn write_at(
     value: &Datum,
     data_type: DataType,
     style: &TextStyle,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match value {
@@ -173,7 +174,7 @@ fn write_at(
 #[inline]
 fn write_number(value: i64, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
     match data_type {
-        DataType::Reg(kind) => style.system.write_reg(kind, value, out),
+        DataType::Reg(kind) => style.system.write_reg_name(kind, value, out),
         DataType::Enum(of) => match of.name_of(value) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => write_i64(value, out),
@@ -187,7 +188,7 @@ fn write_nested(
     value: &Nested,
     data_type: DataType,
     style: &TextStyle,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match value {
@@ -214,7 +215,7 @@ fn write_nested(
 /// # Errors
 ///
 /// Those of [`write()`].
-pub fn write_jsonb(value: &Jsonb, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub fn write_jsonb(value: &Jsonb, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8>) -> Result<()> {
     match value.stored() {
         Some(stored) => json::write_stored(&mut stored.reader(), pace, out),
         None => json::write(value, pace, out),
@@ -222,14 +223,18 @@ pub fn write_jsonb(value: &Jsonb, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Res
 }
 
 /// Appends a tree as [`write_jsonb`] does.
-pub(crate) fn write_json_tree(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn write_json_tree(
+    json: &Json,
+    pace: &mut InterruptPacer<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     json::write(json, pace, out)
 }
 
 /// Appends a stored value as [`write_jsonb`] does.
 pub(crate) fn write_stored_json(
-    stored: Stored<'_>,
-    pace: &mut Pace<'_>,
+    stored: StoredJson<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     json::write_stored(&mut stored.reader(), pace, out)
@@ -240,7 +245,11 @@ pub(crate) fn write_stored_json(
 /// # Errors
 ///
 /// Those of [`write()`].
-pub fn write_json_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub fn write_json_string(
+    text: &str,
+    pace: &mut InterruptPacer<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     json::write_string(text, pace, out)
 }
 
@@ -259,7 +268,7 @@ pub fn write_row(
     if vector.is_null(index) {
         return Ok(());
     }
-    let pace = &mut Pace::new(&style.interrupt);
+    let pace = &mut InterruptPacer::new(&style.interrupt);
     match &vector.data {
         VectorData::Bool(values) => out.push(if values[index] { b't' } else { b'f' }),
         VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
@@ -436,15 +445,15 @@ pub fn parse_as(text: &str, to: SqlType, style: &TextStyle) -> Result<Datum> {
 /// `22P02`, `22003`, `22007`, `22008` with PostgreSQL's messages.
 pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum> {
     let formats = style.formats.style;
-    let pace = &mut Pace::new(&style.interrupt);
-    let reading = Reading { zone: &style.time_zone, now: style.now, style: formats };
+    let pace = &mut InterruptPacer::new(&style.interrupt);
+    let reading = ParseSettings { zone: &style.time_zone, now: style.now, style: formats };
     Ok(match data_type {
         DataType::Bool => Datum::Bool(parse_bool(text)?),
         DataType::Int2 => Datum::Int2(parse_integer(text, data_type)?),
         DataType::Int4 => Datum::Int4(parse_integer(text, data_type)?),
         DataType::Int8 => Datum::Int8(parse_integer(text, data_type)?),
         DataType::Oid => Datum::Int8(parse_oid(text)?),
-        DataType::Reg(kind) => Datum::Int8(style.system.read_reg(kind, text)?),
+        DataType::Reg(kind) => Datum::Int8(style.system.parse_reg_name(kind, text)?),
         DataType::Enum(of) => Datum::Int8(of.parse(text)?),
         DataType::Word(kind) => Datum::Int8(word::parse(text, kind)?),
         DataType::Geometry(kind) => geometry::parse(text, kind, pace)?,

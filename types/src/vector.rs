@@ -24,8 +24,8 @@ use crate::datetime::Interval;
 use crate::datum::{Datum, Nested};
 use crate::datum::{compare_floats, without_blanks};
 use crate::error::Result;
+use crate::interruptible::{CHUNK_BYTES, InterruptPacer};
 use crate::numeric::Numeric;
-use crate::pieces::{PIECE, Pace};
 
 pub use self::batch::Batch;
 pub use self::bytes::BytesVector;
@@ -302,13 +302,13 @@ impl Vector {
     ///
     /// `57014` if the interrupt flag is set; `54000` if the vector would exceed 4 GiB.
     #[inline]
-    pub fn push_at(&mut self, datum: &Datum, pace: &mut Pace<'_>) -> Result<()> {
+    pub fn push_at(&mut self, datum: &Datum, pace: &mut InterruptPacer<'_>) -> Result<()> {
         let bytes = match datum {
             Datum::Text(value) => value.as_bytes(),
             Datum::Bytea(value) => &value[..],
             _ => &[],
         };
-        if bytes.len() < PIECE && !self.must_move(bytes.len()) {
+        if bytes.len() < CHUNK_BYTES && !self.must_move(bytes.len()) {
             self.push(datum);
             return Ok(());
         }
@@ -320,10 +320,10 @@ impl Vector {
     fn must_move(&self, more: usize) -> bool {
         let Some(values) = self.as_bytes_vector() else { return false };
         let bytes = values.bytes.len() + more;
-        bytes >= PIECE && bytes > values.bytes.capacity()
+        bytes >= CHUNK_BYTES && bytes > values.bytes.capacity()
     }
 
-    fn push_long(&mut self, bytes: &[u8], pace: &mut Pace<'_>) -> Result<()> {
+    fn push_long(&mut self, bytes: &[u8], pace: &mut InterruptPacer<'_>) -> Result<()> {
         match &mut self.data {
             VectorData::Text(values) | VectorData::Bytea(values) => {
                 if u32::try_from(values.bytes.len() + bytes.len()).is_err() {
@@ -463,12 +463,12 @@ impl Vector {
     ///
     /// `57014` if the interrupt flag is set.
     #[inline]
-    pub fn datum_at(&self, index: usize, pace: &mut Pace<'_>) -> Result<Datum> {
+    pub fn datum_at(&self, index: usize, pace: &mut InterruptPacer<'_>) -> Result<Datum> {
         match &self.data {
-            VectorData::Text(values) if values.get(index).len() >= PIECE => {
+            VectorData::Text(values) if values.get(index).len() >= CHUNK_BYTES => {
                 pace.decode(values.get(index)).map(Datum::text)
             }
-            VectorData::Bytea(values) if values.get(index).len() >= PIECE => {
+            VectorData::Bytea(values) if values.get(index).len() >= CHUNK_BYTES => {
                 pace.copy::<Vec<u8>>(values.get(index)).map(Datum::bytea)
             }
             _ => Ok(self.datum(index)),

@@ -6,6 +6,7 @@
 //! every check, which records the maximum CPU time of the thread between two checks and ends the
 //! computation after [`RUN_MAX`]. CPU time does not depend on other load on the machine.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::cell::Cell;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use types::aggregate::{self, Aggregate, Groups, Resolved};
+use types::aggregate::{self, Aggregate, Groups, ResolvedAggregate};
 use types::datatype::GeometryKind;
 use types::expr::{EvalContext, Expr};
 use types::function::{self, Signature, sets};
@@ -90,7 +91,7 @@ fn longest_gap(run: impl FnOnce(&EvalContext)) -> Duration {
     // Each computation has its own flag, which is leaked.
     let leaked: &'static Arc<AtomicBool> = Box::leak(Box::new(Arc::clone(&flag)));
     FLAG.set(Some(leaked));
-    let mut context = EvalContext::stopped_by(Interrupt::new(flag).giving_way(look));
+    let mut context = EvalContext::with_interrupt(Interrupt::new(flag).with_yield_hook(look));
     context.statement_timestamp = 1;
     let now = thread_time();
     START.set(now);
@@ -397,7 +398,7 @@ const AGGREGATES: &[&str] = &[
 
 /// Aggregates the same values many times, in batches, until it is cancelled.
 fn gather(
-    resolved: &Resolved,
+    resolved: &ResolvedAggregate,
     distinct: bool,
     (values, types): (&[Datum], &[DataType]),
     context: &EvalContext,

@@ -3,6 +3,8 @@
 //! The files under `postgres/` have one case per line with PostgreSQL's answer: text, or SQLSTATE
 //! and message. Lines with an intended difference are listed in [`DIFFERS`] with the reason.
 
+#![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
+
 use std::fmt::Write;
 
 use types::aggregate::{self, Aggregate, AggregateStates, PartialStates};

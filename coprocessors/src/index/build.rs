@@ -21,7 +21,7 @@ use store::cell::{expiring_value, split_expiring};
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::Position;
 use store::sorted_load::{EntryChunk, ScratchSpace, SortedChunk, SortedLoad};
-use store::transaction::{Expect, Isolation, LockMode, LockWait, Locking};
+use store::transaction::{Isolation, LockMode, LockWait, Locking, RowExpectation};
 use store::{CellBatch, CellType, ColumnSlice, Edit, Get, Mutation, Scan, Store, TableId};
 use store::{Timestamp, Transaction};
 
@@ -34,7 +34,7 @@ use super::families::EntryFamily;
 use crate::change::RowState;
 use crate::columns::SliceDecoder;
 use crate::row::{RowError, vectors_for};
-use crate::rows::{Piece, StoredRows};
+use crate::rows::{StoredRows, StoredRowsChunk};
 use crate::violation::{self, DuplicateKey};
 
 /// Name of the endpoint, in `bennu.endpoint_calls`.
@@ -103,7 +103,7 @@ pub fn index_build(
         transaction.begin_statement();
     }
     late.iter().try_for_each(stage)?;
-    if spec.unique_later
+    if spec.deferrable_unique
         && let Some((index_key, puts)) = first_duplicate(transaction, spec)?
     {
         return Err(duplicated(spec, (&index_key, &puts), &context.style));
@@ -133,7 +133,8 @@ fn stage(
                 stage_some(transaction, spec, style, std::mem::take(&mut entries))?;
             }
             let locking = Locking::Covered;
-            let expect = if spec.unique { Expect::Absent } else { Expect::Anything };
+            let expect =
+                if spec.unique { RowExpectation::Absent } else { RowExpectation::Anything };
             entries.push(Mutation { locking, expect, ..Mutation::new(cell.row) });
         }
         let expiring = match cell.cell_type {
@@ -186,7 +187,7 @@ impl Endpoint for BuildEndpoint<'_> {
     }
 
     fn call(&self, region: &dyn EndpointContext, (): &()) -> store::Result<Page<BuildPage>> {
-        let failed = |error: RowError| error.of(&self.spec.name);
+        let failed = |error: RowError| error.into_store_error(&self.spec.name);
         let mut writer = PageWriter::new(self).map_err(|error| failed(error.into()))?;
         let families = base_families(self.spec);
         let mut rows = StoredRows::new();
@@ -196,7 +197,7 @@ impl Endpoint for BuildEndpoint<'_> {
             loop {
                 rows.clear();
                 let more = rows.read(&mut scanner, BUILD_ROWS)?;
-                rows.pieces().iter().try_for_each(|piece| writer.add(piece)).map_err(failed)?;
+                rows.chunks().iter().try_for_each(|piece| writer.add(piece)).map_err(failed)?;
                 let is_full = region.note_rows(rows.row_count() as u64)?
                     | (writer.entries.byte_count() >= self.chunk_bytes);
                 if !more {
@@ -236,16 +237,16 @@ impl<'s> PageWriter<'s> {
         BuildPage { entries: self.entries.sort(), late: self.late.sort() }
     }
 
-    fn add(&mut self, rows: &Piece) -> Result<(), RowError> {
+    fn add(&mut self, rows: &StoredRowsChunk) -> Result<(), RowError> {
         match rows {
-            Piece::Cells(cells) => cells.rows().try_for_each(|row| {
+            StoredRowsChunk::Cells(cells) => cells.rows().try_for_each(|row| {
                 let state = RowState::of(&row, self.spec.base_layout.family_count);
                 match self.entry.read(row.key(), &state)? {
                     true => self.add_row(row.key(), &state),
                     false => Ok(()),
                 }
             }),
-            Piece::Slice(slice) => self.add_slice(slice),
+            StoredRowsChunk::Slice(slice) => self.add_slice(slice),
         }
     }
 
@@ -327,7 +328,7 @@ fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result
             let rest = after_index_keys(spec, key).map_err(value_error)?;
             let keys = &key[..key.len() - rest.len()];
             let values = spec.layout.decode_key(key).map_err(value_error)?;
-            if keys == last.as_slice() && !spec.are_apart(&values[..spec.keys.len()]) {
+            if keys == last.as_slice() && !spec.is_distinct_by_null(&values[..spec.keys.len()]) {
                 let puts = entry.cells().map(|cell| (cell.family, cell.value.to_vec()));
                 return Ok(Some((key.to_vec(), puts.collect())));
             }
@@ -412,7 +413,7 @@ impl Filler<'_> {
         let state = RowState::of(&self.cells.row(0), self.spec.base_layout.family_count);
         let entry = entry(&mut self.writer, row_key, &state).map_err(value_error)?;
         let Some(entry) = entry else { return Ok(()) };
-        if entry.expect == Expect::Absent {
+        if entry.expect == RowExpectation::Absent {
             let (table, mut found) = (self.spec.store_table, CellBatch::new());
             transaction.lock_row(table, &entry.row, LockMode::Exclusive, LockWait::Wait)?;
             if transaction.get_locked(table, &Get::new(entry.row.clone()), &mut found)? {
@@ -425,7 +426,8 @@ impl Filler<'_> {
                 };
             }
         }
-        let covered = Mutation { locking: Locking::Covered, expect: Expect::Anything, ..entry };
+        let covered =
+            Mutation { locking: Locking::Covered, expect: RowExpectation::Anything, ..entry };
         transaction.mutate(self.spec.store_table, vec![covered]).map(drop)
     }
 }
@@ -450,7 +452,7 @@ fn duplicated(
 ) -> store::Error {
     let packed = puts.iter().find(|(family, _)| *family == 0).map(|(_, value)| value.as_slice());
     let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
-        let duplicated = |key: &DuplicateKey<'_>| key.duplicated(&spec.name);
+        let duplicated = |key: &DuplicateKey<'_>| key.duplicated_veto(&spec.name);
         duplicate_veto(spec, index_key, (Some(&values), style), duplicated)
     });
     match veto {

@@ -19,8 +19,8 @@ use store::transaction::Locking;
 use store::{Edit, Mutation, RowRef, Timestamp};
 use types::error::sqlstate;
 use types::expr::{EvalContext, Expr};
-use types::pieces::Pace;
-use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_forgets};
+use types::interruptible::InterruptPacer;
+use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_loses_form};
 use types::text::TextStyle;
 use types::{DataType, Datum, Result, Vector, keycode};
 
@@ -32,7 +32,7 @@ use crate::violation::DuplicateKey;
 
 /// Origin of a column of the index row.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum EntryColumnSource {
     /// A column of the base row.
     Column(usize),
     /// The value of a functional key.
@@ -48,7 +48,7 @@ pub(super) struct EntryWriter<'s> {
     /// One for each family.
     packers: SmallVec<[RowPacker; 1]>,
     /// One for each column of the index's layout.
-    sources: Vec<Source>,
+    sources: Vec<EntryColumnSource>,
     /// Columns that functional keys and the predicate read.
     inputs: Vec<usize>,
     /// The primary key is copied from the base row's key, behind the index keys.
@@ -71,8 +71,8 @@ impl<'s> EntryWriter<'s> {
         let sources = sources(spec, copies_primary_key);
         let mut columns: Vec<usize> = Vec::with_capacity(sources.len() + inputs.len());
         columns.extend(sources.iter().filter_map(|source| match source {
-            Source::Column(column) => Some(*column),
-            Source::Function(_) | Source::Copied => None,
+            EntryColumnSource::Column(column) => Some(*column),
+            EntryColumnSource::Function(_) | EntryColumnSource::Copied => None,
         }));
         columns.extend(&inputs);
         Ok(EntryWriter {
@@ -104,7 +104,7 @@ impl<'s> EntryWriter<'s> {
             EntryFamily::Row => false,
             EntryFamily::Of { family, .. } => state.cell(*family).is_none(),
         };
-        if self.spec.families.needed().iter().any(lacks) {
+        if self.spec.families.required_families().iter().any(lacks) {
             return Ok(false);
         }
         self.decoder.decode(row_key, &state.packed(), &mut self.decoded)?;
@@ -139,14 +139,14 @@ impl<'s> EntryWriter<'s> {
         let mut decoded = decoded.iter_mut();
         for (source, value) in self.sources.iter().zip(&mut self.values) {
             *value = match source {
-                Source::Column(_) => {
+                EntryColumnSource::Column(_) => {
                     let next = decoded.next().expect("every column of the sources is decoded");
                     std::mem::replace(next, Datum::Null)
                 }
-                Source::Function(key) => {
+                EntryColumnSource::Function(key) => {
                     self.spec.keys[*key].eval_row(&self.input_row, self.context)?
                 }
-                Source::Copied => Datum::Null,
+                EntryColumnSource::Copied => Datum::Null,
             };
         }
         Ok(true)
@@ -169,7 +169,7 @@ impl<'s> EntryWriter<'s> {
             return layout.encode_key_with_tail(keys, primary_key, out);
         }
         layout.encode_key_into(&self.values, out)?;
-        if self.spec.unique && self.is_apart() {
+        if self.spec.unique && self.is_distinct_by_null() {
             out.extend_from_slice(without_salt(base_layout, base_key));
         }
         Ok(())
@@ -181,8 +181,8 @@ impl<'s> EntryWriter<'s> {
     }
 
     /// Returns whether the row read last cannot be a duplicate because an index key is NULL.
-    pub(super) fn is_apart(&self) -> bool {
-        self.spec.are_apart(self.keys())
+    pub(super) fn is_distinct_by_null(&self) -> bool {
+        self.spec.is_distinct_by_null(self.keys())
     }
 
     /// Returns the cells of the entry of the row read last, which has this state.
@@ -197,7 +197,7 @@ impl<'s> EntryWriter<'s> {
                 }
             };
             let cell = |(timestamp, ttl)| {
-                let value = packer.pack(&self.values, &mut Pace::never())?;
+                let value = packer.pack(&self.values, &mut InterruptPacer::without_interrupt())?;
                 Ok::<_, types::Error>(EntryCell { value, timestamp, ttl })
             };
             cells.push(life.map(cell).transpose()?);
@@ -208,7 +208,9 @@ impl<'s> EntryWriter<'s> {
     /// Appends the entry's value in a family, for the row read last, to `out`.
     pub(super) fn value_into(&self, family: usize, out: &mut Vec<u8>) -> Result<()> {
         match self.packers.get(family) {
-            Some(packer) => packer.pack_into(&self.values, &mut Pace::never(), out),
+            Some(packer) => {
+                packer.pack_into(&self.values, &mut InterruptPacer::without_interrupt(), out)
+            }
             None => Ok(()),
         }
     }
@@ -220,7 +222,7 @@ impl<'s> EntryWriter<'s> {
         // a TTL replaces would reappear after it expires.
         let clears = cells.len() > 1 || cells.iter().flatten().any(|cell| cell.ttl.is_some());
         let mutation = put(key, cells, clears);
-        Ok(if self.spec.unique && !self.is_apart() {
+        Ok(if self.spec.unique && !self.is_distinct_by_null() {
             mutation.expect_absent()
         } else {
             Mutation { locking: Locking::Covered, ..mutation }
@@ -252,7 +254,7 @@ impl EntryCell {
 pub(super) type EntryCells = SmallVec<[Option<EntryCell>; 1]>;
 
 /// Returns whether two entries with one key have equal values and expire at the same time.
-pub(super) fn are_alike(spec: &IndexSpec, one: &EntryCells, other: &EntryCells) -> bool {
+pub(super) fn entries_equal(spec: &IndexSpec, one: &EntryCells, other: &EntryCells) -> bool {
     let families = spec.families.all().iter();
     families.zip(one.iter().zip(other)).all(|(family, cells)| match cells {
         (Some(one), Some(other)) => one.is_like(other, *family),
@@ -333,16 +335,20 @@ pub(super) fn base_families(spec: &IndexSpec) -> Option<Vec<u8>> {
 /// Returns the origin of each column of the index row. A column of a copied primary key is still
 /// decoded if its key does not preserve the original form of the value: the packed row then
 /// stores it.
-fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<Source> {
+fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<EntryColumnSource> {
     let keys = spec.keys.iter().enumerate().map(|(position, key)| match key {
-        Expr::Column { index, .. } => Source::Column(*index),
-        _ => Source::Function(position),
+        Expr::Column { index, .. } => EntryColumnSource::Column(*index),
+        _ => EntryColumnSource::Function(position),
     });
     let primary_key = spec.base_layout.key.iter().map(|key| {
-        let forgets = key_forgets(spec.base_layout.columns[key.column].data_type);
-        if copies_primary_key && !forgets { Source::Copied } else { Source::Column(key.column) }
+        let forgets = key_loses_form(spec.base_layout.columns[key.column].data_type);
+        if copies_primary_key && !forgets {
+            EntryColumnSource::Copied
+        } else {
+            EntryColumnSource::Column(key.column)
+        }
     });
-    let include = spec.include.iter().map(|&column| Source::Column(column));
+    let include = spec.include.iter().map(|&column| EntryColumnSource::Column(column));
     keys.chain(primary_key).chain(include).collect()
 }
 
@@ -410,7 +416,7 @@ fn index_values(spec: &IndexSpec, base_row: &[Datum], context: &EvalContext) -> 
 fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
     let mut key = spec.layout.encode_key(values)?;
     let (keys, rest) = values.split_at(spec.keys.len());
-    if spec.unique && spec.are_apart(keys) {
+    if spec.unique && spec.is_distinct_by_null(keys) {
         let primary_key = &rest[..spec.base_layout.key.len()];
         key.extend_from_slice(&spec.base_layout.encode_key_prefix(primary_key)?);
     }
@@ -446,7 +452,7 @@ pub fn key_prefix(
     }
     let mut keys = index_values(spec, base_row, context)?;
     keys.truncate(spec.keys.len());
-    if spec.are_apart(&keys) {
+    if spec.is_distinct_by_null(&keys) {
         return Ok(None);
     }
     spec.layout.encode_key_prefix(&keys).map(Some)
@@ -460,7 +466,7 @@ pub fn duplicate_key(
     style: &TextStyle,
 ) -> store::Error {
     let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
-        let exists = |key: &DuplicateKey<'_>| key.exists(&spec.name);
+        let exists = |key: &DuplicateKey<'_>| key.exists_veto(&spec.name);
         duplicate_veto(spec, index_key, (Some(&values), style), exists)
     });
     match veto {
@@ -485,7 +491,7 @@ pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutati
     for family in 0..spec.layout.family_count {
         mutation = mutation.put(family as u8, Vec::new(), spec.layout.pack(family, &values)?);
     }
-    let is_apart = spec.are_apart(&values[..spec.keys.len()]);
+    let is_apart = spec.is_distinct_by_null(&values[..spec.keys.len()]);
     Ok(Some(if spec.unique && !is_apart {
         mutation.expect_absent()
     } else {

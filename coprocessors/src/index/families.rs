@@ -20,7 +20,7 @@
 //! read only for conditions that such a row cannot satisfy ([`EntryFamilies::of`] has the columns
 //! concerned).
 
-use types::rowcode::{Place, RowLayout};
+use types::rowcode::{ColumnPlace, RowLayout};
 
 /// The data whose lifetime a cell of an index entry has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,12 +87,12 @@ impl EntryFamilies {
     }
 
     /// Returns the families in which an entry needs a cell.
-    pub fn needed(&self) -> &[EntryFamily] {
+    pub fn required_families(&self) -> &[EntryFamily] {
         &self.all[..self.needed]
     }
 
     /// Returns the families for [`Store::require_families`](store::Store::require_families).
-    pub fn required(&self) -> Vec<u8> {
+    pub fn required_family_ids(&self) -> Vec<u8> {
         match self.all.len() {
             1 => Vec::new(),
             _ => (0..self.needed as u8).collect(),
@@ -100,7 +100,7 @@ impl EntryFamilies {
     }
 
     /// Returns whether a cell in any family is enough for the entry to exist.
-    pub fn is_any_enough(&self) -> bool {
+    pub fn is_any_family_sufficient(&self) -> bool {
         self.needed == 0
     }
 
@@ -111,7 +111,7 @@ impl EntryFamilies {
 
     /// Returns the family of an included column of the base table.
     pub fn of_column(&self, base: &RowLayout, column: usize) -> usize {
-        let Place::Packed { family, .. } = base.columns[column].place else { return 0 };
+        let ColumnPlace::Packed { family, .. } = base.columns[column].place else { return 0 };
         let is_of = |one: &EntryFamily| match one {
             EntryFamily::Row => false,
             EntryFamily::Of { family: of, .. } => *of == family,
@@ -127,7 +127,7 @@ fn expiring_families<'l>(
 ) -> impl Iterator<Item = usize> + 'l {
     base.expiring.iter().copied().filter(move |&family| {
         columns.iter().any(|&column| {
-            matches!(base.columns[column].place, Place::Packed { family: of, .. } if of == family)
+            matches!(base.columns[column].place, ColumnPlace::Packed { family: of, .. } if of == family)
         })
     })
 }

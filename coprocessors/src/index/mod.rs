@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use store::TableId;
 use types::expr::{EvalContext, Expr};
-use types::rowcode::{Place, RowLayout};
+use types::rowcode::{ColumnPlace, RowLayout};
 use types::{Datum, Result};
 
 use crate::violation::TableName;
@@ -52,7 +52,7 @@ pub struct IndexSpec {
     pub unique: bool,
     /// A deferrable unique index: entries have the form of an index that is not unique, and the
     /// session checks uniqueness at the end of a statement or transaction.
-    pub unique_later: bool,
+    pub deferrable_unique: bool,
     /// NULLS NOT DISTINCT: NULL keys are equal to each other.
     pub nulls_not_distinct: bool,
     /// The index keys, over the base row in table order; mostly plain columns.
@@ -73,7 +73,7 @@ pub struct IndexSpec {
 
 impl IndexSpec {
     /// Returns whether rows with these keys are distinct because one key is NULL.
-    pub fn are_apart(&self, keys: &[Datum]) -> bool {
+    pub fn is_distinct_by_null(&self, keys: &[Datum]) -> bool {
         !self.nulls_not_distinct && keys.iter().any(Datum::is_null)
     }
 
@@ -85,7 +85,7 @@ impl IndexSpec {
             columns.extend(read.columns());
         }
         columns.retain(|&column| {
-            matches!(self.base_layout.columns[column].place, Place::Packed { .. })
+            matches!(self.base_layout.columns[column].place, ColumnPlace::Packed { .. })
         });
         columns.sort_unstable();
         columns.dedup();
@@ -96,7 +96,7 @@ impl IndexSpec {
     /// then has no entry.
     pub fn expiring_inputs(&self) -> Vec<usize> {
         let mut columns = self.inputs();
-        columns.retain(|&column| self.base_layout.expires_apart(column));
+        columns.retain(|&column| self.base_layout.may_expire_before_row(column));
         columns
     }
 

@@ -23,17 +23,17 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
-use store::transaction::{Expect, Locking, Previous};
+use store::transaction::{Locking, PreviousRow, RowExpectation};
 use store::{Edit, Mutation, Timestamp};
 use types::Datum;
 use types::expr::EvalContext;
 
 use super::IndexSpec;
 use super::entry::{EntryCell, EntryCells, EntryWriter};
-use super::entry::{are_alike, base_columns, duplicate_veto, put};
+use super::entry::{base_columns, duplicate_veto, entries_equal, put};
 use super::families::EntryFamily;
 use crate::change::{Change, FamilyCell, RowState};
-use crate::change::{evaluation, load_previous, net_changes, refuse_unknown_outcomes};
+use crate::change::{eval_context, load_previous, net_changes, reject_edits_of_unknown_outcome};
 use crate::row;
 use crate::violation::{self, DuplicateKey};
 
@@ -46,7 +46,7 @@ pub struct IndexObserver {
 
 /// Mutations of the index table for one batch.
 #[derive(Debug, Default)]
-struct Additions {
+struct IndexMutations {
     deletes: Vec<Mutation>,
     puts: Vec<Mutation>,
 }
@@ -61,9 +61,13 @@ impl IndexObserver {
         }
     }
 
-    fn additions(&self, changes: &[Change<'_>], context: &EvalContext) -> types::Result<Additions> {
+    fn additions(
+        &self,
+        changes: &[Change<'_>],
+        context: &EvalContext,
+    ) -> types::Result<IndexMutations> {
         let mut writer = EntryWriter::new(&self.spec, context)?;
-        let mut additions = Additions::default();
+        let mut additions = IndexMutations::default();
         for change in changes {
             self.add_change(&mut writer, change, &mut additions)?;
         }
@@ -74,7 +78,7 @@ impl IndexObserver {
         &self,
         writer: &mut EntryWriter<'_>,
         change: &Change<'_>,
-        additions: &mut Additions,
+        additions: &mut IndexMutations,
     ) -> types::Result<()> {
         let Change { row, old, new, timestamp } = change;
         let both = old.exists() && new.exists();
@@ -124,7 +128,7 @@ impl IndexObserver {
     /// Returns the mutation that replaces an entry by another with the same key; `None` if they
     /// are equal.
     fn replacing(&self, key: Vec<u8>, old: &EntryCells, mut new: EntryCells) -> Option<Mutation> {
-        if are_alike(&self.spec, old, &new) {
+        if entries_equal(&self.spec, old, &new) {
             return None;
         }
         let clears = old.iter().zip(&new).any(|(old, new)| match (old, new) {
@@ -152,7 +156,7 @@ impl IndexObserver {
     ) -> Mutation {
         let mut mutation = Mutation::new(key);
         mutation.edits.push(Edit::DeleteRow { timestamp });
-        mutation.locking = match !self.spec.unique || writer.is_apart() {
+        mutation.locking = match !self.spec.unique || writer.is_distinct_by_null() {
             true => Locking::Covered,
             false => Locking::Entry,
         };
@@ -168,7 +172,7 @@ impl IndexObserver {
     ) -> store::Error {
         let wanted = self.keys_of(changes, index_key, context).ok().flatten();
         let wanted = (wanted.as_deref(), &context.style);
-        let exists = |key: &DuplicateKey<'_>| key.exists(&self.spec.name);
+        let exists = |key: &DuplicateKey<'_>| key.exists_veto(&self.spec.name);
         match duplicate_veto(&self.spec, index_key, wanted, exists) {
             Ok(veto) => store::Error::Vetoed(Box::new(veto)),
             Err(error) => violation::value_error(&self.spec.name, error),
@@ -192,11 +196,11 @@ impl IndexObserver {
     }
 }
 
-impl Additions {
+impl IndexMutations {
     /// Merges deletes and puts with the same key: an entry that is deleted for one row and put
     /// for another becomes a put that replaces it. Returns the key that two rows of the batch
     /// have, if any.
-    fn settle(&mut self) -> Option<Vec<u8>> {
+    fn merge_deletes_and_puts(&mut self) -> Option<Vec<u8>> {
         if self.puts.len() > 1 {
             let mut taken = AHashSet::with_capacity(self.puts.len());
             if let Some(put) = self.puts.iter().find(|put| !taken.insert(put.row.as_slice())) {
@@ -211,7 +215,7 @@ impl Additions {
         for put in &mut self.puts {
             if let Some(is_replaced) = going.get_mut(put.row.as_slice()) {
                 *is_replaced = true;
-                put.expect = Expect::Anything;
+                put.expect = RowExpectation::Anything;
                 clear_first(put);
             }
         }
@@ -243,7 +247,7 @@ fn clear_first(put: &mut Mutation) {
 /// state of the rows is known.
 fn delete_what_outlives(family_count: usize, batch: &mut [Mutation]) -> store::Result<()> {
     for mutation in batch {
-        let Previous::Row(cells) = &mutation.previous else { continue };
+        let PreviousRow::Row(cells) = &mutation.previous else { continue };
         let old = RowState::of(&cells.row(0), family_count);
         let mut covered = Vec::new();
         for edit in &mutation.edits {
@@ -289,15 +293,15 @@ impl RegionObserver for IndexObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        refuse_unknown_outcomes("indexes", batch)?;
+        reject_edits_of_unknown_outcome("indexes", batch)?;
         load_previous(context, batch, |_| true)?;
         delete_what_outlives(self.spec.base_layout.family_count, batch)?;
         let changes = net_changes(self.spec.base_layout.family_count, batch);
-        let eval = evaluation(context);
+        let eval = eval_context(context);
         let mut additions = self
             .additions(&changes, &eval)
             .map_err(|error| violation::value_error(&self.spec.name, error))?;
-        if let Some(index_key) = additions.settle() {
+        if let Some(index_key) = additions.merge_deletes_and_puts() {
             return Err(self.duplicate(&changes, &index_key, &eval));
         }
         let mutations = additions.into_mutations();

@@ -5,7 +5,7 @@ use store::{CellBatch, Get, Scan, TableId, Transaction};
 use types::expr::EvalContext;
 
 use super::IndexSpec;
-use super::entry::{EntryCells, EntryWriter, are_alike, base_families, base_key, cells_of};
+use super::entry::{EntryCells, EntryWriter, base_families, base_key, cells_of, entries_equal};
 use crate::change::RowState;
 use crate::violation;
 
@@ -73,7 +73,7 @@ fn check_rows(
             found.rows().map(|entry| (entry.key(), cells_of(spec, &entry))).collect();
         let is_missing = |(get, wanted): &(&Get, &EntryCells)| {
             let entry = entries.get(get.row.as_slice());
-            entry.is_none_or(|entry| !are_alike(spec, entry, wanted))
+            entry.is_none_or(|entry| !entries_equal(spec, entry, wanted))
         };
         difference.missing += gets.iter().zip(&wanted).filter(is_missing).count() as u64;
     }

@@ -11,7 +11,7 @@ use types::datetime::TimeZone;
 use types::text::{self, TextStyle};
 use types::{DataType, Datum, Error, Result};
 
-use crate::registry::TableShape;
+use crate::registry::TableSchema;
 use crate::violation::{INVALID_PARAMETER_VALUE, UNDEFINED_COLUMN};
 
 /// Kind of an argument.
@@ -35,7 +35,7 @@ pub enum ArgumentKind {
 
 /// Requirement of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum ParameterRequirement {
     /// It must be present.
     Required,
     /// It may be omitted.
@@ -52,7 +52,7 @@ pub struct Parameter {
     /// Kind of its values.
     pub kind: ArgumentKind,
     /// Requirement: required, optional or with a default.
-    pub need: Need,
+    pub need: ParameterRequirement,
     /// A short description.
     pub about: &'static str,
 }
@@ -86,20 +86,20 @@ impl Arguments {
     pub fn read(
         coprocessor: &str,
         parameters: &[Parameter],
-        table: &TableShape,
+        table: &TableSchema,
         written: &[(String, String)],
     ) -> Result<Arguments> {
-        let mut values = Arguments::read_given(coprocessor, parameters, table, written)?.values;
+        let mut values = Arguments::read_partial(coprocessor, parameters, table, written)?.values;
         for parameter in parameters {
             if values.contains_key(parameter.name) {
                 continue;
             }
             match parameter.need {
-                Need::Optional => {}
-                Need::Default(value) => {
+                ParameterRequirement::Optional => {}
+                ParameterRequirement::Default(value) => {
                     values.insert(parameter.name, read(parameter, table, value)?);
                 }
-                Need::Required => {
+                ParameterRequirement::Required => {
                     return Err(Error::new(
                         INVALID_PARAMETER_VALUE,
                         format!(
@@ -120,10 +120,10 @@ impl Arguments {
     /// # Errors
     ///
     /// As [`Arguments::read`].
-    pub fn read_given(
+    pub fn read_partial(
         coprocessor: &str,
         parameters: &[Parameter],
-        table: &TableShape,
+        table: &TableSchema,
         written: &[(String, String)],
     ) -> Result<Arguments> {
         let mut values = BTreeMap::new();
@@ -216,7 +216,7 @@ fn unknown(coprocessor: &str, parameters: &[Parameter], name: &str) -> Error {
     .with_detail(detail)
 }
 
-fn read(parameter: &Parameter, table: &TableShape, text: &str) -> Result<Argument> {
+fn read(parameter: &Parameter, table: &TableSchema, text: &str) -> Result<Argument> {
     let bad = |why: &str| {
         Error::new(
             INVALID_PARAMETER_VALUE,
@@ -259,7 +259,7 @@ fn read(parameter: &Parameter, table: &TableShape, text: &str) -> Result<Argumen
 }
 
 /// Returns `column "c" of relation "t" does not exist`.
-fn undefined_column(table: &TableShape, column: &str) -> Error {
+fn undefined_column(table: &TableSchema, column: &str) -> Error {
     let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
     Error::new(UNDEFINED_COLUMN, message)
 }
@@ -324,17 +324,42 @@ mod tests {
     use crate::fixture::shape;
 
     const PARAMETERS: &[Parameter] = &[
-        Parameter { name: "table", kind: ArgumentKind::Table, need: Need::Required, about: "x" },
-        Parameter { name: "by", kind: ArgumentKind::Columns, need: Need::Optional, about: "x" },
-        Parameter { name: "at", kind: ArgumentKind::Column, need: Need::Optional, about: "x" },
+        Parameter {
+            name: "table",
+            kind: ArgumentKind::Table,
+            need: ParameterRequirement::Required,
+            about: "x",
+        },
+        Parameter {
+            name: "by",
+            kind: ArgumentKind::Columns,
+            need: ParameterRequirement::Optional,
+            about: "x",
+        },
+        Parameter {
+            name: "at",
+            kind: ArgumentKind::Column,
+            need: ParameterRequirement::Optional,
+            about: "x",
+        },
         Parameter {
             name: "after",
             kind: ArgumentKind::Duration,
-            need: Need::Default("1 hour"),
+            need: ParameterRequirement::Default("1 hour"),
             about: "x",
         },
-        Parameter { name: "count", kind: ArgumentKind::Integer, need: Need::Optional, about: "x" },
-        Parameter { name: "strict", kind: ArgumentKind::Boolean, need: Need::Optional, about: "x" },
+        Parameter {
+            name: "count",
+            kind: ArgumentKind::Integer,
+            need: ParameterRequirement::Optional,
+            about: "x",
+        },
+        Parameter {
+            name: "strict",
+            kind: ArgumentKind::Boolean,
+            need: ParameterRequirement::Optional,
+            about: "x",
+        },
     ];
 
     fn read_all(written: &[(&str, &str)]) -> Result<Arguments> {

@@ -3,7 +3,7 @@
 
 use types::{Error, Result, SqlType};
 
-use crate::registry::TableShape;
+use crate::registry::TableSchema;
 
 /// SQLSTATE of a table that does not fit the definition.
 const WRONG_OBJECT_TYPE: &str = "42809";
@@ -41,7 +41,7 @@ impl TableDefinition {
     /// # Errors
     ///
     /// `42809` with the difference.
-    pub fn check(&self, coprocessor: &str, table: &TableShape) -> Result<()> {
+    pub fn check(&self, coprocessor: &str, table: &TableSchema) -> Result<()> {
         let misfit = |why: String| {
             let message = format!(
                 "table \"{}\" cannot hold what coprocessor \"{coprocessor}\" writes",
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    fn why(table: &TableShape) -> String {
+    fn why(table: &TableSchema) -> String {
         let error = definition().check("audit", table).unwrap_err();
         assert_eq!(error.sqlstate, "42809");
         error.detail.unwrap_or_default()

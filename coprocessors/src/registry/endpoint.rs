@@ -19,7 +19,7 @@ use store::endpoint::Endpoint;
 use store::transaction::{AttachedEndpoint, RowRange};
 use types::{DataType, Datum, Error, Result};
 
-use crate::registry::{Arguments, Parameter, TableShape};
+use crate::registry::{Arguments, Parameter, TableSchema};
 use crate::violation;
 
 /// A column of an endpoint's answer. It may be NULL.
@@ -36,7 +36,7 @@ pub struct EndpointCall<'a> {
     /// The name of the attachment, for messages: the name after `AS`, or the endpoint's own.
     pub name: &'a str,
     /// The table.
-    pub table: &'a Arc<TableShape>,
+    pub table: &'a Arc<TableSchema>,
     /// The arguments of ATTACH and of the call, checked.
     pub arguments: &'a Arguments,
 }

@@ -28,7 +28,7 @@ use store::{TableDescriptor, TableId, Transaction};
 use types::rowcode::RowLayout;
 use types::{Error, Result, SqlType};
 
-pub use argument::{ArgumentKind, Arguments, Need, Parameter};
+pub use argument::{ArgumentKind, Arguments, Parameter, ParameterRequirement};
 pub use definition::{ColumnDefinition, TableDefinition};
 pub use endpoint::{AnswerColumn, CallableEndpoint, EndpointCall, TableEndpoint};
 
@@ -36,22 +36,22 @@ use crate::violation::UNDEFINED_TABLE;
 
 /// A table's definition, for coprocessors.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TableShape {
+pub struct TableSchema {
     /// Its id in the store.
     pub id: TableId,
     /// Its name.
     pub name: String,
     /// The columns, in the order of [`RowLayout::columns`].
-    pub columns: Vec<ColumnShape>,
+    pub columns: Vec<ColumnSchema>,
     /// Storage layout of the rows.
     pub layout: Arc<RowLayout>,
     /// The descriptor in the store: families with their TTL and versions.
     pub descriptor: Arc<TableDescriptor>,
 }
 
-/// A column of a [`TableShape`].
+/// A column of a [`TableSchema`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ColumnShape {
+pub struct ColumnSchema {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -60,7 +60,7 @@ pub struct ColumnShape {
     pub not_null: bool,
 }
 
-impl TableShape {
+impl TableSchema {
     /// Returns the position of a column by name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
@@ -72,13 +72,13 @@ pub struct Attachment<'a> {
     /// Its name on the table, for messages: the name after `AS`, or the coprocessor's own.
     pub name: &'a str,
     /// The table.
-    pub table: &'a Arc<TableShape>,
+    pub table: &'a Arc<TableSchema>,
     /// The arguments.
     pub arguments: &'a Arguments,
     /// The clock, for observers that write the time.
     pub env: &'a Arc<dyn Env>,
     /// The existing tables among those named by arguments.
-    pub others: &'a [Arc<TableShape>],
+    pub others: &'a [Arc<TableSchema>],
 }
 
 impl Attachment<'_> {
@@ -87,7 +87,7 @@ impl Attachment<'_> {
     /// # Errors
     ///
     /// `42P01` if it does not exist.
-    pub fn other(&self, parameter: &str) -> Result<Arc<TableShape>> {
+    pub fn referenced_table(&self, parameter: &str) -> Result<Arc<TableSchema>> {
         let name = self.arguments.table(parameter).unwrap_or_default();
         let found = self.others.iter().find(|table| table.name == name);
         found.cloned().ok_or_else(|| {
@@ -163,7 +163,7 @@ pub trait CoprocessorFactory: Send + Sync {
     }
 }
 
-/// The registered coprocessors, by name. [`shipped`](crate::shipped::registry) returns one with
+/// The registered coprocessors, by name. [`builtin`](crate::builtin::registry) returns one with
 /// those of this crate.
 #[derive(Clone, Default)]
 pub struct Registry {

@@ -129,8 +129,8 @@ fn read(store: &Arc<Store>, layout: &Arc<RowLayout>, columns: &[usize]) -> usize
             assert_eq!(keys.len(), wanted.len());
             assert!(keys.is_sorted());
         }
-        let slices = rows.pieces.iter().filter(|piece| matches!(piece, Piece::Slice(_)));
-        count += slices.map(Piece::row_count).sum::<usize>();
+        let slices = rows.pieces.iter().filter(|piece| matches!(piece, StoredRowsChunk::Slice(_)));
+        count += slices.map(StoredRowsChunk::row_count).sum::<usize>();
         start += rows.row_count() as u32;
     }
     count

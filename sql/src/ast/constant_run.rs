@@ -23,7 +23,7 @@ pub struct ConstantReader<'a> {
 
 /// The token after a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behind {
+pub enum ConstantSeparator {
     /// Another constant of the row.
     Constant,
     /// The end of the row; the parenthesis is consumed.
@@ -42,12 +42,12 @@ impl ConstantRun {
                 let at_hand = reader.as_mut()?;
                 row.push(at_hand.constant()?);
                 match at_hand.behind()? {
-                    Behind::Constant => {}
-                    Behind::Row => {
+                    ConstantSeparator::Constant => {}
+                    ConstantSeparator::Row => {
                         at_hand.next_row()?;
                         return Some(row);
                     }
-                    Behind::End => {
+                    ConstantSeparator::End => {
                         reader = None;
                         return Some(row);
                     }
@@ -158,12 +158,12 @@ impl<'a> ConstantReader<'a> {
     }
 
     /// Reads the separator after a constant; `None` if the text is something else.
-    pub fn behind(&mut self) -> Option<Behind> {
+    pub fn behind(&mut self) -> Option<ConstantSeparator> {
         self.skip_blanks();
         let behind = match self.rest.as_bytes().first() {
-            None => return Some(Behind::End),
-            Some(b',') => Behind::Constant,
-            Some(b')') => Behind::Row,
+            None => return Some(ConstantSeparator::End),
+            Some(b',') => ConstantSeparator::Constant,
+            Some(b')') => ConstantSeparator::Row,
             Some(_) => return None,
         };
         self.skip(1);

@@ -2,7 +2,7 @@
 
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
-use super::function::{FunctionReference, RoutineWord};
+use super::function::{FunctionReference, RoutineKeyword};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
 use super::{ColumnName, Ident, Statement, TableName};
@@ -51,12 +51,12 @@ pub struct LikeTable {
     /// The number of columns of the statement before those of the table.
     pub after: usize,
     /// The properties that are copied besides the columns.
-    pub including: LikeParts,
+    pub including: LikeOptions,
 }
 
 /// The properties that LIKE copies besides names, types and NOT NULL of columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LikeParts {
+pub struct LikeOptions {
     /// `DEFAULTS`
     pub defaults: bool,
     /// `CONSTRAINTS`: CHECK
@@ -126,7 +126,7 @@ pub struct CreateTableAs {
     /// False for `WITH NO DATA`.
     pub with_data: bool,
     /// The kind of object that is created.
-    pub made: Made,
+    pub made: CreateAsKind,
     /// `ON COMMIT`, if written.
     pub on_commit: Option<OnCommit>,
     /// `UNLOGGED`
@@ -135,7 +135,7 @@ pub struct CreateTableAs {
 
 /// The kind of object that a query creates.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Made {
+pub enum CreateAsKind {
     /// `CREATE TABLE … AS`
     Table,
     /// `SELECT … INTO`
@@ -144,13 +144,13 @@ pub enum Made {
     MaterializedView(Box<SourceQuery>),
 }
 
-impl Made {
+impl CreateAsKind {
     /// Returns the command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            Made::Table => "CREATE TABLE AS",
-            Made::Into => "SELECT INTO",
-            Made::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
+            CreateAsKind::Table => "CREATE TABLE AS",
+            CreateAsKind::Into => "SELECT INTO",
+            CreateAsKind::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
         }
     }
 }
@@ -324,7 +324,7 @@ pub enum CommentSubject {
     /// A constraint of a domain.
     DomainConstraint(Ident, TableName),
     /// A function or procedure.
-    Routine(RoutineWord, FunctionReference),
+    Routine(RoutineKeyword, FunctionReference),
     /// A database.
     Database(Ident),
     /// An extension.
@@ -352,12 +352,12 @@ pub struct Rename {
     /// Its name.
     pub name: TableName,
     /// The new name, schema or owner.
-    pub to: NewName,
+    pub to: RenameTarget,
 }
 
 /// The new name, schema or owner of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NewName {
+pub enum RenameTarget {
     /// The name within the schema.
     Name(Ident),
     /// The schema.
@@ -392,7 +392,7 @@ pub struct CreateSchema {
 /// `DROP` of object kinds that are not supported, so that none exists: triggers, publications and
 /// so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DropNothing {
+pub struct DropUnsupported {
     /// `TRIGGER`, in lower case.
     pub kind: String,
     /// `IF EXISTS`

@@ -57,7 +57,7 @@ pub struct NamedType {
 
 impl NamedType {
     /// Returns the name as it is in messages.
-    pub fn shown(&self) -> String {
+    pub fn display_name(&self) -> String {
         let array = if self.is_array { "[]" } else { "" };
         match &self.schema {
             Some(schema) => format!("{schema}.{}{array}", self.name),

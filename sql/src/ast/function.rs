@@ -15,7 +15,7 @@ pub enum FunctionStatement {
 
 /// The keyword for functions in a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RoutineWord {
+pub enum RoutineKeyword {
     /// `FUNCTION`
     Function,
     /// `PROCEDURE`
@@ -66,7 +66,7 @@ impl Language {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateFunction {
     /// FUNCTION or PROCEDURE.
-    pub word: RoutineWord,
+    pub word: RoutineKeyword,
     /// Its name.
     pub name: TableName,
     /// `OR REPLACE`
@@ -200,17 +200,17 @@ pub enum FunctionBody {
         /// The text.
         text: String,
         /// Its position; none if it is written with escapes.
-        place: Option<BodyPlace>,
+        place: Option<BodyPosition>,
     },
     /// `BEGIN ATOMIC statement; … END`: the text of the statements.
-    Statements(String, BodyPlace),
+    Statements(String, BodyPosition),
     /// `RETURN expression`: the text of the equivalent query.
-    Expression(String, BodyPlace),
+    Expression(String, BodyPosition),
 }
 
 impl FunctionBody {
     /// Returns the text of its statements, and its position.
-    pub fn text(&self) -> (&str, Option<BodyPlace>) {
+    pub fn text(&self) -> (&str, Option<BodyPosition>) {
         match self {
             FunctionBody::Text { text, place } => (text, *place),
             FunctionBody::Statements(text, place) | FunctionBody::Expression(text, place) => {
@@ -228,26 +228,26 @@ pub struct DoBlock {
     /// The body.
     pub body: String,
     /// Its position; none if it is written with escapes.
-    pub place: Option<BodyPlace>,
+    pub place: Option<BodyPosition>,
 }
 
 /// Position of a body in its statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BodyPlace {
+pub struct BodyPosition {
     /// The position of its first character.
     pub start: usize,
     /// The number of characters that the parser put in front, which the statement does not have.
-    pub put_in: usize,
+    pub inserted_chars: usize,
     /// True if each quote in it is doubled.
     pub is_quoted: bool,
 }
 
-impl BodyPlace {
+impl BodyPosition {
     /// Returns the position in the statement of a position in the body.
     pub fn position(&self, text: &str, at: usize) -> usize {
         let before = at.saturating_sub(1);
         let quotes = text.chars().take(before).filter(|c| *c == '\'' && self.is_quoted).count();
-        self.start + (before + quotes).saturating_sub(self.put_in)
+        self.start + (before + quotes).saturating_sub(self.inserted_chars)
     }
 }
 
@@ -271,7 +271,7 @@ impl FunctionReference {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterFunction {
     /// FUNCTION, PROCEDURE or ROUTINE.
-    pub word: RoutineWord,
+    pub word: RoutineKeyword,
     /// The function.
     pub function: FunctionReference,
     /// The change.
@@ -295,7 +295,7 @@ pub enum AlterFunctionAction {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DropFunction {
     /// FUNCTION, PROCEDURE or ROUTINE.
-    pub word: RoutineWord,
+    pub word: RoutineKeyword,
     /// The functions.
     pub functions: Vec<FunctionReference>,
     /// `IF EXISTS`

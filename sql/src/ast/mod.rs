@@ -17,7 +17,7 @@
 pub mod collation;
 pub mod domain;
 pub mod function;
-pub mod enumeration;
+pub mod type_statement;
 mod expr;
 pub mod constant_run;
 pub mod query;
@@ -36,11 +36,11 @@ pub use constraint::{
 };
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateIndex,
-    CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropNothing, ExtensionStatement,
-    IndexKey, LikeParts, LikeTable, Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange,
-    QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, Role,
-    StorageKind, TableAttribute, TableChange, TableOption, Truncate,
+    CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateAsKind,
+    CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
+    ExtensionStatement, IndexKey, LikeOptions, LikeTable, ObjectKind, OnCommit, OptionValue,
+    QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameSchema,
+    RenameTarget, Role, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -48,19 +48,15 @@ pub use dml::{
     Upsert,
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
-pub use enumeration::{
-    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType, LabelPlace,
-    TypeStatement,
-};
 pub use expr::{
     ALL_FIELDS, ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
     LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction, Subscript, TruthTest,
     TypeName, UNKNOWN_OPERATOR, UnaryOperator,
 };
 pub use function::{
-    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DoBlock, DropFunction,
+    AlterFunction, AlterFunctionAction, BodyPosition, CreateFunction, DoBlock, DropFunction,
     FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
-    Language, Parallel, ParameterMode, Returns, RoutineWord, SettingClause, Volatility,
+    Language, Parallel, ParameterMode, Returns, RoutineKeyword, SettingClause, Volatility,
 };
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
@@ -74,6 +70,10 @@ pub use session::{
     Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor,
     Explain, ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare, SetConstraints,
     SetScope, SetVariable, TransactionModes,
+};
+pub use type_statement::{
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType,
+    LabelPosition, TypeStatement,
 };
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};
@@ -157,7 +157,7 @@ pub enum Statement {
     /// `CREATE EXTENSION` and so on.
     Extension(Box<ExtensionStatement>),
     /// `DROP` of an object kind that is not supported.
-    DropNothing(Box<DropNothing>),
+    DropNothing(Box<DropUnsupported>),
     /// `DROP`
     Drop(Drop),
     /// `COMMENT ON`

@@ -7,19 +7,19 @@
 //! Source: PostgreSQL's `ParseFuncOrColumn` (parse_func.c) and `transformAggregateCall`
 //! (parse_agg.c).
 
-use types::aggregate::{self, Aggregate, AggregateKind, Hypothetical};
+use types::aggregate::{self, Aggregate, AggregateKind, HypotheticalSetFunction};
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::FunctionCall;
 use crate::binder::calls::undefined_function;
 use crate::binder::level::{
-    AGGREGATE, Binder, Clause, Level, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
+    AGGREGATE, Binder, Clause, QueryLevel, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
 };
 use crate::binder::polymorphic::undetermined;
 use crate::binder::select::direction;
 use crate::binder::tree::{for_each_expression, walk_plan};
-use crate::binder::typed::{Typed, check_ordered, check_told_apart};
+use crate::binder::typed::{Typed, check_equality, check_ordered};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::SortKey;
 
@@ -37,7 +37,7 @@ fn check_gathered(name: &str, types: &[DataType]) -> Result<()> {
 pub(super) fn is_aggregate(call: &FunctionCall) -> bool {
     let name = call.name.name.value.as_str();
     AggregateKind::from_name(name).is_some()
-        || (call.within_group && Hypothetical::from_name(name).is_some())
+        || (call.within_group && HypotheticalSetFunction::from_name(name).is_some())
 }
 
 impl Binder<'_> {
@@ -66,9 +66,9 @@ impl Binder<'_> {
                                direct arguments";
                 return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
             }
-            self.back_to(&before);
+            self.restore_marks(&before);
             return self
-                .in_level_around(depth, |binder| binder.bind_aggregate(name, call, position));
+                .at_outer_level(depth, |binder| binder.bind_aggregate(name, call, position));
         }
         if !clause.allows_aggregates() {
             return Err(aggregate_not_allowed(clause).at(position));
@@ -101,7 +101,8 @@ impl Binder<'_> {
     ) -> Option<usize> {
         let (mut local, mut outer) = (false, None);
         let taken_from = |parameter: usize| {
-            let takes = |level: &Level| level.open_bindings.iter().any(|(of, _)| *of == parameter);
+            let takes =
+                |level: &QueryLevel| level.open_bindings.iter().any(|(of, _)| *of == parameter);
             self.levels.iter().rposition(takes)
         };
         let mut waiting: Vec<Expr> = expressions.cloned().collect();
@@ -134,7 +135,7 @@ impl Binder<'_> {
 
     /// Binds an expression that belongs to an outer query level; here its value is an outer
     /// reference.
-    pub(super) fn in_level_around(
+    pub(super) fn at_outer_level(
         &mut self,
         depth: usize,
         bind: impl FnOnce(&mut Self) -> Result<Typed>,
@@ -143,7 +144,7 @@ impl Binder<'_> {
         let bound = bind(self);
         self.levels.extend(inner);
         let bound = bound?;
-        let expr = self.taken_from(depth, bound.expr, bound.sql_type.base);
+        let expr = self.outer_reference(depth, bound.expr, bound.sql_type.base);
         Ok(Typed { expr, ..bound })
     }
 
@@ -193,7 +194,7 @@ impl Binder<'_> {
         }
         let mut order_by: Vec<SortKey> = Vec::new();
         for (value, direction) in keys {
-            let value = self.known(value)?;
+            let value = self.resolve_unknown(value)?;
             check_ordered(&value)?;
             let mut key = value.expr;
             // An ORDER BY key that is written as an argument is that argument after its cast.
@@ -212,7 +213,7 @@ impl Binder<'_> {
         }
         self.note_operands(position, name, bound.iter().map(|one| one.sql_type).collect());
         if call.distinct {
-            bound.iter().try_for_each(check_told_apart)?;
+            bound.iter().try_for_each(check_equality)?;
         }
         let aggregate = Aggregate {
             kind: found.kind,
@@ -241,7 +242,7 @@ impl Binder<'_> {
             }
             AggregateKind::Mode | AggregateKind::PercentileDisc => Some(value),
             AggregateKind::ArrayAgg | AggregateKind::Min | AggregateKind::Max => {
-                Some(value.array_below()).filter(|_| value.base.element().is_some())
+                Some(value.domain_array_type()).filter(|_| value.base.element().is_some())
             }
             _ => None,
         });
@@ -263,7 +264,7 @@ impl Binder<'_> {
         if types(&sorted) == [DataType::Unknown] && POLYMORPHIC.contains(&name) {
             return Err(undetermined());
         }
-        let is_hypothetical = Hypothetical::from_name(name).is_some();
+        let is_hypothetical = HypotheticalSetFunction::from_name(name).is_some();
         if is_hypothetical && direct.len() != sorted.len() {
             let hint = format!(
                 "To use the hypothetical-set aggregate {name}, the number of hypothetical direct \

@@ -26,7 +26,7 @@ impl Binder<'_> {
         let base = sql_type.base;
         let is_vector = matches!(base, DataType::Int2Vector | DataType::OidVector);
         let (function, array) = match base.element().filter(|_| !is_vector) {
-            Some(_) => ("array of arrays", Some(sql_type.array_below())),
+            Some(_) => ("array of arrays", Some(sql_type.domain_array_type())),
             None => ("array of", self.catalog.array_of(sql_type)),
         };
         let array = array.ok_or_else(|| no_array(base, position))?;
@@ -102,7 +102,7 @@ impl Binder<'_> {
         let mut arguments = vec![array.expr];
         arguments.extend(bounds);
         let (function, sql_type) = match sliced {
-            true => ("array slice", sql_type.array_below()),
+            true => ("array slice", sql_type.domain_array_type()),
             false => ("array element", element),
         };
         let expr = internal(function, arguments, sql_type.base);
@@ -219,10 +219,10 @@ pub(super) fn no_subscripts(data_type: DataType, position: usize) -> Error {
         "cannot subscript type {} because it does not support subscripting",
         data_type.sql_name()
     );
-    Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(data_type).at(position)
+    Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(data_type).at(position)
 }
 
 pub(super) fn no_array(element: DataType, position: usize) -> Error {
     let message = format!("could not find array type for data type {}", element.sql_name());
-    Error::new(sqlstate::UNDEFINED_OBJECT, message).naming(element).at(position)
+    Error::new(sqlstate::UNDEFINED_OBJECT, message).with_type_mention(element).at(position)
 }

@@ -4,7 +4,7 @@
 
 use types::cast::CastContext;
 use types::expr::Expr;
-use types::rowcode::Place;
+use types::rowcode::ColumnPlace;
 
 use crate::ast::{AssignedValue, ColumnName};
 use crate::binder::from::TIMESTAMP_NAME;
@@ -22,8 +22,8 @@ impl Binder<'_> {
             let message = format!(
                 "column \"{}\" is of type {} but expression is of type {}",
                 column.name,
-                self.shown(column.sql_type),
-                self.shown(from)
+                self.type_name(column.sql_type),
+                self.type_name(from)
             );
             Error::new(sqlstate::DATATYPE_MISMATCH, message)
                 .with_hint("You will need to rewrite or cast the expression.")
@@ -58,7 +58,7 @@ pub(super) fn check_identity(column: &Column) -> Result<()> {
 
 /// Returns the default of a column.
 pub(super) fn default_of(column: &Column) -> Expr {
-    column.absent().unwrap_or_else(|| null(column.sql_type.base))
+    column.default_expression().unwrap_or_else(|| null(column.sql_type.base))
 }
 
 /// Returns the position of a target column in the table.
@@ -92,7 +92,7 @@ pub(super) fn has_family(table: &Table, family: &str) -> bool {
 
 fn in_family(table: &Table, column: usize, family: &str) -> bool {
     match table.layout.columns.get(column).map(|column| column.place) {
-        Some(Place::Packed { family: index, .. }) => table
+        Some(ColumnPlace::Packed { family: index, .. }) => table
             .descriptor
             .families
             .get(index)

@@ -1,8 +1,8 @@
 //! Binding of function calls: built-in functions, casts in function notation, and special syntax.
 //!
 //! [`expressions`](crate::binder::expressions) calls [`Binder::bind_call`] for each call.
-//! User-defined functions are tried first ([`meant`](crate::binder::meant)), then aggregates,
-//! window functions, set-returning functions and plain functions of `types::function`.
+//! User-defined functions are tried first ([`meant`](crate::binder::function_resolution)), then
+//! aggregates, window functions, set-returning functions and plain functions of `types::function`.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::binder::aggregates::is_aggregate;
 use crate::binder::arrays::internal;
 use crate::binder::json_records::JsonRows;
 use crate::binder::level::{Binder, SET, SUBQUERY};
+use crate::binder::overload_resolution::{Match, resolve_function};
 use crate::binder::polymorphic::{is_exact, undetermined};
-use crate::binder::resolution::{Match, resolve_function};
-use crate::binder::sets::is_set_function;
+use crate::binder::set_functions::is_set_function;
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::{Typed, null};
 use crate::binder::window::is_window_function;
@@ -173,7 +173,7 @@ impl Binder<'_> {
                 let shown = data_type.sql_name();
                 let message = format!("enum {shown} contains no values");
                 Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-                    .naming(data_type)
+                    .with_type_mention(data_type)
                     .at(position)
             })
         };
@@ -244,8 +244,8 @@ impl Binder<'_> {
         let values: Vec<(Option<&Ident>, Typed)> = names.zip(values).collect();
         let shown = || {
             let shown = values.iter().map(|(name, value)| match name {
-                Some(name) => format!("{} => {}", name.value, self.shown(value.sql_type)),
-                None => self.shown(value.sql_type),
+                Some(name) => format!("{} => {}", name.value, self.type_name(value.sql_type)),
+                None => self.type_name(value.sql_type),
             });
             format!("{name}({})", shown.collect::<Vec<_>>().join(", "))
         };
@@ -335,13 +335,13 @@ impl Binder<'_> {
 
     /// Returns a call as it is in messages.
     pub(super) fn shown_call(&self, name: &str, arguments: &[Typed]) -> String {
-        let types: Vec<String> = arguments.iter().map(|one| self.shown(one.sql_type)).collect();
+        let types: Vec<String> = arguments.iter().map(|one| self.type_name(one.sql_type)).collect();
         format!("{name}({})", types.join(", "))
     }
 
     /// Returns a call with arguments of these types as it is in messages.
     pub(super) fn call_text(&self, name: &str, types: &[DataType]) -> String {
-        let types: Vec<String> = types.iter().map(|one| self.shown((*one).into())).collect();
+        let types: Vec<String> = types.iter().map(|one| self.type_name((*one).into())).collect();
         format!("{name}({})", types.join(", "))
     }
 

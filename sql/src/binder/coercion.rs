@@ -42,7 +42,9 @@ impl Binder<'_> {
         if let (DataType::Record, DataType::Composite(of)) = (value.base(), to.base) {
             return self.row_as(&value, of, context);
         }
-        if value.sql_type.below() == to.below() || (value.base() == to.base && to.modifier == -1) {
+        if value.sql_type.base_type() == to.base_type()
+            || (value.base() == to.base && to.modifier == -1)
+        {
             return Ok(Some(value.expr));
         }
         let from = value.base();
@@ -63,7 +65,7 @@ impl Binder<'_> {
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let Some(domain) = self.catalog.domain(oid) else {
-            return self.coerce(value, to.below(), context);
+            return self.coerce(value, to.base_type(), context);
         };
         let (domain, position) = (Arc::clone(domain), value.position);
         if let Some(index) = Parameters::open_index(&value) {
@@ -72,7 +74,7 @@ impl Binder<'_> {
         // A literal is parsed element by element as the domain, so that no element is truncated.
         let is_read = value.is_unknown() && domain.checks.elements.is_some();
         let below = if is_read { CastContext::Assignment } else { context };
-        let Some(below) = self.coerce(value, to.below(), below)? else { return Ok(None) };
+        let Some(below) = self.coerce(value, to.base_type(), below)? else { return Ok(None) };
         if let (true, Expr::Constant { value, .. }) = (is_read, &below)
             && domain.checks.is_foldable()
         {
@@ -83,7 +85,7 @@ impl Binder<'_> {
     }
 
     /// Returns the name of a type as it is in messages.
-    pub(super) fn shown(&self, sql_type: SqlType) -> String {
+    pub(super) fn type_name(&self, sql_type: SqlType) -> String {
         self.catalog.shown_type_of(sql_type, self.search_path())
     }
 
@@ -102,12 +104,13 @@ impl Binder<'_> {
     }
 
     fn cannot_cast(&self, from: SqlType, to: SqlType) -> Error {
-        let message = format!("cannot cast type {} to {}", self.shown(from), self.shown(to));
+        let message =
+            format!("cannot cast type {} to {}", self.type_name(from), self.type_name(to));
         Error::new(types::error::sqlstate::CANNOT_COERCE, message)
     }
 
     /// Converts a value of unknown type to text; other values are unchanged.
-    pub(super) fn known(&mut self, value: Typed) -> Result<Typed> {
+    pub(super) fn resolve_unknown(&mut self, value: Typed) -> Result<Typed> {
         if !value.is_unknown() {
             return Ok(value);
         }
@@ -124,7 +127,7 @@ impl Binder<'_> {
     pub(super) fn of_any_type(&mut self, value: Typed) -> Result<Typed> {
         match Parameters::open_index(&value) {
             Some(index) => Err(undetermined(index)),
-            None => self.known(value),
+            None => self.resolve_unknown(value),
         }
     }
 
@@ -179,8 +182,10 @@ impl Binder<'_> {
         let (from, position) = (value.sql_type, value.position);
         let to = DataType::Bool.into();
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-            let message =
-                format!("argument of {place} must be type boolean, not type {}", self.shown(from));
+            let message = format!(
+                "argument of {place} must be type boolean, not type {}",
+                self.type_name(from)
+            );
             Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
         })
     }
@@ -218,7 +223,7 @@ pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
                 next.sql_name()
             );
             let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-            return Err(error.naming(common).naming(next).at(value.position));
+            return Err(error.with_type_mention(common).with_type_mention(next).at(value.position));
         } else if !is_preferred(common) && can_coerce(common, next) && !can_coerce(next, common) {
             common = next;
         }
@@ -233,7 +238,7 @@ pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit:
             return null(to.base);
         }
         if is_foldable(from, to.base)
-            && let Ok(value) = cast(value, from, to, explicit, &EvalContext::hasty())
+            && let Ok(value) = cast(value, from, to, explicit, &EvalContext::planning())
         {
             return Expr::Constant { value, data_type: to.base };
         }

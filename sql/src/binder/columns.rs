@@ -4,9 +4,9 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::ast::Ident;
-use crate::binder::level::{Barred, Binder, Level, Reach, Reference};
-use crate::binder::misspelled;
-use crate::binder::scope::{Relation, ScopeColumn, system_column};
+use crate::binder::column_hints;
+use crate::binder::level::{Binder, ColumnVisibility, LateralBar, QueryLevel, Reference};
+use crate::binder::scope::{ScopeColumn, ScopeRelation, system_column};
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
@@ -25,7 +25,7 @@ impl Binder<'_> {
         let position = parts.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
             let level = &self.levels[depth];
-            if level.reach == Reach::Hidden {
+            if level.reach == ColumnVisibility::Hidden {
                 continue;
             }
             let found = level.scope.find(parts).map_err(|error| error.at(position));
@@ -89,11 +89,11 @@ impl Binder<'_> {
         &self,
         depth: usize,
         qualifier: &[Ident],
-        barred: Barred,
+        barred: LateralBar,
         column: Option<&Ident>,
     ) -> Error {
         let scope = &self.levels[depth].scope;
-        let of_column = |relation: &&Relation| {
+        let of_column = |relation: &&ScopeRelation| {
             let named = |one: &ScopeColumn| column.is_some_and(|name| name.value == one.name);
             relation.columns.iter().any(named)
         };
@@ -102,10 +102,10 @@ impl Binder<'_> {
         let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
         let error = Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message);
         match barred {
-            Barred::Optional => error.with_detail(
+            LateralBar::Optional => error.with_detail(
                 "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
             ),
-            Barred::Changed => error.with_hint(format!(
+            LateralBar::Changed => error.with_hint(format!(
                 "There is an entry for table \"{name}\", but it cannot be referenced from this \
                  part of the query."
             )),
@@ -121,7 +121,7 @@ impl Binder<'_> {
     ) -> Typed {
         let from_subquery = depth + 1 < self.levels.len();
         let level = &mut self.levels[depth];
-        if level.clause.minds_columns() && !level.in_aggregate {
+        if level.clause.records_columns() && !level.in_aggregate {
             for_each_column(&column.expr, &mut |index| {
                 level.references.push(Reference { index, position, from_subquery });
             });
@@ -130,13 +130,18 @@ impl Binder<'_> {
         if !from_subquery {
             return Typed { expr: column.expr, sql_type, position };
         }
-        let expr = self.taken_from(depth, column.expr, sql_type.base);
+        let expr = self.outer_reference(depth, column.expr, sql_type.base);
         Typed { expr, sql_type, position }
     }
 
     /// Returns the outer reference by which a subquery reads a value of the enclosing query level
     /// at `depth`.
-    pub(super) fn taken_from(&mut self, depth: usize, value: Expr, data_type: DataType) -> Expr {
+    pub(super) fn outer_reference(
+        &mut self,
+        depth: usize,
+        value: Expr,
+        data_type: DataType,
+    ) -> Expr {
         let mut bindings = self.levels[depth].open_bindings.iter();
         let index = match bindings.find(|(_, bound)| *bound == value) {
             Some((index, _)) => *index,
@@ -151,14 +156,14 @@ impl Binder<'_> {
 
     /// Returns a mark: the numbers of references that each query level has recorded.
     pub(super) fn marks(&self) -> Vec<[usize; 3]> {
-        let mark = |level: &Level| {
+        let mark = |level: &QueryLevel| {
             [level.open_bindings.len(), level.references.len(), level.subqueries.len()]
         };
         self.levels.iter().map(mark).collect()
     }
 
     /// Removes the references that were recorded after a mark.
-    pub(super) fn back_to(&mut self, marks: &[[usize; 3]]) {
+    pub(super) fn restore_marks(&mut self, marks: &[[usize; 3]]) {
         for (level, [bindings, references, subqueries]) in self.levels.iter_mut().zip(marks) {
             level.open_bindings.truncate(*bindings);
             level.references.truncate(*references);
@@ -180,7 +185,7 @@ impl Binder<'_> {
         let alias = qualifier.last().map(|alias| alias.value.as_str());
         let levels = self.levels.iter().rev();
         let relations = levels.flat_map(|level| level.scope.all_relations());
-        match misspelled::hint(relations, alias, &name.value) {
+        match column_hints::hint(relations, alias, &name.value) {
             Some(hint) => error.with_hint(hint),
             None => error,
         }
@@ -191,7 +196,7 @@ impl Binder<'_> {
         let name = qualifier.last().map(|part| part.value.as_str()).unwrap_or_default();
         let levels = self.levels.iter().rev();
         let mut relations = levels.flat_map(|level| level.scope.all_relations());
-        let is_meant = |relation: &&Relation| {
+        let is_meant = |relation: &&ScopeRelation| {
             let table = relation.table.as_ref();
             relation.alias == name || table.is_some_and(|table| table.name == name)
         };
@@ -200,7 +205,8 @@ impl Binder<'_> {
             return Error::new(sqlstate::UNDEFINED_TABLE, message);
         };
         let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
-        let mut visible = self.levels.iter().filter(|level| level.reach != Reach::Hidden);
+        let mut visible =
+            self.levels.iter().filter(|level| level.reach != ColumnVisibility::Hidden);
         let is_visible = visible.any(|level| level.scope.has_alias(&found.alias));
         let alias = &found.alias;
         let hint = match alias != name && is_visible {

@@ -7,23 +7,23 @@ use types::expr::Expr;
 
 use crate::ast;
 use crate::ast::{ConflictAction, Deferral};
-use crate::binder::level::{Binder, Clause, Level, TableClause};
+use crate::binder::level::{Binder, Clause, QueryLevel, TableClause};
 use crate::binder::parameters::Parameters;
 use crate::binder::prune::finish_expression;
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
-use crate::binder::written::Written;
+use crate::binder::update_target::UpdateTarget;
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Arbiters, ConflictTarget, GivenRow, Logical, OnConflict};
+use crate::logical::{Arbiters, ConflictTarget, Logical, OnConflict, RowAtHand};
 
 impl Binder<'_> {
     pub(super) fn bind_on_conflict(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         alias: &str,
         clause: &ast::OnConflict,
-    ) -> Result<(OnConflict, Option<Box<GivenRow>>)> {
+    ) -> Result<(OnConflict, Option<Box<RowAtHand>>)> {
         let target = match &clause.target {
             None => {
                 let table = &written.table;
@@ -63,7 +63,7 @@ impl Binder<'_> {
     /// whose predicate is implied by the condition.
     fn inferred(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         alias: &str,
         (keys, predicate): (&[ast::Expr], Option<&ast::Expr>),
     ) -> Result<Option<ConflictTarget>> {
@@ -72,11 +72,11 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| {
             let bound = keys.iter().map(|key| {
                 let value = binder.bind_expr(key)?;
-                Ok(binder.known(value)?.expr)
+                Ok(binder.resolve_unknown(value)?.expr)
             });
             bound.collect::<Result<Vec<Expr>>>()
         };
-        let (mut keys, level) = self.within(scope.clone(), Clause::Table(clause), bind)?;
+        let (mut keys, level) = self.in_new_level(scope.clone(), Clause::Table(clause), bind)?;
         level.refuse_subqueries_of(clause)?;
         let mut condition = None;
         if let Some(predicate) = predicate {
@@ -85,7 +85,7 @@ impl Binder<'_> {
                 let value = binder.bind_expr(predicate)?;
                 binder.condition(value, "WHERE")
             };
-            let (bound, level) = self.within(scope, Clause::Table(clause), bind)?;
+            let (bound, level) = self.in_new_level(scope, Clause::Table(clause), bind)?;
             level.refuse_subqueries_of(clause)?;
             condition = Some(bound);
         }
@@ -120,11 +120,11 @@ impl Binder<'_> {
     /// Binds SET and WHERE over the existing row and the row proposed for insertion (`excluded`).
     pub(super) fn bind_conflict_action(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         scope: Scope,
         target: ConflictTarget,
         (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
-    ) -> Result<(OnConflict, Option<Box<GivenRow>>)> {
+    ) -> Result<(OnConflict, Option<Box<RowAtHand>>)> {
         let bind = |binder: &mut Self| {
             let assignments = binder.bind_set(written, list)?;
             let predicate = match selection {
@@ -133,7 +133,7 @@ impl Binder<'_> {
             };
             Ok((assignments, predicate))
         };
-        let (bound, level): (_, Level) = self.within(scope, Clause::Set, bind)?;
+        let (bound, level): (_, QueryLevel) = self.in_new_level(scope, Clause::Set, bind)?;
         let (mut assignments, mut predicate) = bound;
         let mut conflict_row = None;
         if !level.subqueries.is_empty() {
@@ -144,7 +144,7 @@ impl Binder<'_> {
             for value in assignments.iter_mut().map(|assignment| &mut assignment.value) {
                 *value = row.place_under(value.clone(), &guard, &level.subqueries);
             }
-            conflict_row = Some(Box::new(GivenRow { parameters, plan: row.plan }));
+            conflict_row = Some(Box::new(RowAtHand { parameters, plan: row.plan }));
         }
         Ok((OnConflict::Update { target, assignments, predicate }, conflict_row))
     }

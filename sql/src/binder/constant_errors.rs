@@ -104,7 +104,7 @@ impl ConstantErrors {
     }
 
     fn check_open(&self, (guards, expr): (&[Expr], &Expr), values: &[Datum]) -> Result<()> {
-        let context = EvalContext::hasty();
+        let context = EvalContext::planning();
         let value = |index| match self.known.contains(index) {
             true => values.get(index).cloned(),
             false => None,
@@ -116,7 +116,7 @@ impl ConstantErrors {
                 return Ok(());
             }
         }
-        drop(expr.clone().with_parameters(&value).fold_noting(&context, &mut failure));
+        drop(expr.clone().with_parameters(&value).fold_with_error(&context, &mut failure));
         raise(failure.as_ref())
     }
 }

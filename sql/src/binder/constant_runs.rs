@@ -22,9 +22,9 @@ use crate::binder::expressions::narrow;
 use crate::binder::insert::IdentityRule;
 use crate::binder::level::Binder;
 use crate::binder::operators::number;
-use crate::binder::resolution::{Match, resolve_operator};
+use crate::binder::overload_resolution::{Match, resolve_operator};
 use crate::binder::typed::Typed;
-use crate::binder::written::Written;
+use crate::binder::update_target::UpdateTarget;
 use crate::error::Result;
 use crate::logical::{ConstantRows, Logical};
 
@@ -106,7 +106,7 @@ impl Binder<'_> {
     /// and the target columns; `None` if the run must be bound as expressions.
     pub(super) fn bind_target_run(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         names: &[TargetColumn],
         run: &ConstantRun,
         identity: IdentityRule,

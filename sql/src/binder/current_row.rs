@@ -5,13 +5,13 @@
 use types::expr::Expr;
 
 use crate::ast::{Cursor, Ident, NamedQueryBody, Select, Selection};
-use crate::binder::level::{Binder, Clause, Level};
-use crate::binder::lock_rows::HeldFrom;
-use crate::binder::locks::mark_only_scan;
+use crate::binder::level::{Binder, Clause, QueryLevel};
+use crate::binder::lock_marks::mark_only_scan;
+use crate::binder::lock_rows::LockedFrom;
 use crate::binder::operators::all_of;
 use crate::binder::rows::Rows;
 use crate::binder::typed::Typed;
-use crate::binder::written::Written;
+use crate::binder::update_target::UpdateTarget;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{CurrentRow, CursorTable, LockedTable};
 
@@ -19,7 +19,7 @@ impl Binder<'_> {
     /// Binds the condition of the rows that UPDATE or DELETE changes.
     pub(super) fn bind_selection(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         selection: Option<&Selection>,
     ) -> Result<Option<Expr>> {
         match selection {
@@ -33,7 +33,7 @@ impl Binder<'_> {
 
     /// Returns the condition for the current row of a cursor: its key equals parameters, which the
     /// session sets.
-    fn is_current(&mut self, written: &Written, cursor: &Ident) -> Result<Expr> {
+    fn is_current(&mut self, written: &UpdateTarget, cursor: &Ident) -> Result<Expr> {
         if written.is_view() {
             let message = "WHERE CURRENT OF on a view is not implemented";
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
@@ -70,7 +70,7 @@ impl Binder<'_> {
         &mut self,
         rows: &mut Rows,
         select: &Select,
-        (level, held): (&Level, Option<&HeldFrom>),
+        (level, held): (&QueryLevel, Option<&LockedFrom>),
         locks: bool,
     ) -> Vec<(CursorTable, Vec<Typed>)> {
         let is_plain = select.distinct.is_none() && level.window_calls.is_empty();
@@ -81,7 +81,7 @@ impl Binder<'_> {
             true => Some(self.hold_rows(rows)),
             false => None,
         };
-        let tables = held.or(only.as_ref()).map_or(&[][..], HeldFrom::tables);
+        let tables = held.or(only.as_ref()).map_or(&[][..], LockedFrom::tables);
         let keys = tables.iter().map(|LockedTable { table, key, .. }| {
             let value = |(&at, column): (&usize, usize)| {
                 let sql_type = table.columns[column].sql_type;

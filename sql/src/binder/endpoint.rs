@@ -14,8 +14,8 @@ use types::expr::Expr;
 use crate::ast::{self, FunctionArgument, Ident, TableName};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope};
-use crate::catalog::Relation as CatalogRelation;
+use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
+use crate::catalog::CatalogRelation;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{EndpointTarget, Logical, SystemRows};
@@ -25,7 +25,7 @@ const FORM: &str = "endpoint('table', 'name', argument => value, …, start => k
 
 /// The named arguments of a call.
 #[derive(Default)]
-struct Given {
+struct EndpointArguments {
     names: Vec<String>,
     arguments: Vec<Expr>,
     start: Vec<Expr>,
@@ -55,10 +55,10 @@ impl Binder<'_> {
         let table = Arc::clone(table);
         let shape = self.system.endpoint(&table, name).map_err(|error| error.at(name_at))?;
         let bind = |binder: &mut Self| binder.bind_given(&table, (name, &shape.parameters), named);
-        let (given, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        let (given, level) = self.in_new_level(Scope::default(), Clause::FunctionInFrom, bind)?;
         level.refuse_subqueries("a function in FROM")?;
         let alias_name = alias.map_or(name, |alias| &alias.name.value);
-        let mut relation = Relation::new(alias_name, &shape.columns);
+        let mut relation = ScopeRelation::new(alias_name, &shape.columns);
         relation.kind = RelationKind::Function;
         relation.rename(alias.map_or(&[], |alias| &alias.columns))?;
         let types = shape.columns.iter().map(|column| column.sql_type.base).collect();
@@ -84,8 +84,8 @@ impl Binder<'_> {
         table: &Table,
         (endpoint, parameters): (&str, &[&str]),
         written: &[FunctionArgument],
-    ) -> Result<Given> {
-        let mut given = Given::default();
+    ) -> Result<EndpointArguments> {
+        let mut given = EndpointArguments::default();
         let mut seen: Vec<&str> = Vec::new();
         for FunctionArgument { name, value } in written {
             let Some(Ident { value: name, position }) = name else {

@@ -176,7 +176,7 @@ impl Binder<'_> {
         if let (ast::Expr::Array { elements, position: start }, Some(element)) =
             (operand, self.catalog.element_of(sql_type))
         {
-            let below = sql_type.array_below();
+            let below = sql_type.domain_array_type();
             let array = self.bind_array_as(elements, element, below, *start)?;
             let expr = self.explicit(array, sql_type, position)?;
             return Ok(Typed { expr, sql_type, position: *start });
@@ -409,8 +409,8 @@ impl Binder<'_> {
             common.element().is_none()
                 && common.has_equality()
                 && matches!(
-                    crate::binder::resolution::resolve_operator("=", &[*common, *common]),
-                    crate::binder::resolution::Match::One(_)
+                    crate::binder::overload_resolution::resolve_operator("=", &[*common, *common]),
+                    crate::binder::overload_resolution::Match::One(_)
                 )
         });
         if !comparable {
@@ -437,7 +437,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         let operand = operand.map(|operand| self.bind_expr(operand)).transpose()?;
-        let operand = operand.map(|value| self.known(value)).transpose()?;
+        let operand = operand.map(|value| self.resolve_unknown(value)).transpose()?;
         let operand = operand.map(|value| self.computed_once(value)).transpose()?;
         let mut conditions = Vec::new();
         let mut results = Vec::new();

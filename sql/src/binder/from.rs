@@ -11,15 +11,15 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
-use crate::binder::level::{Barred, Binder, Clause, Reach};
+use crate::binder::level::{Binder, Clause, ColumnVisibility, LateralBar};
 use crate::binder::operators::all_of;
+use crate::binder::query_limits;
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn, tableoid};
-use crate::binder::sizes;
+use crate::binder::scope::{RelationKind, Scope, ScopeColumn, ScopeRelation, tableoid};
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
-use crate::catalog::Relation as CatalogRelation;
-use crate::catalog::later::TableKind;
+use crate::catalog::CatalogRelation;
+use crate::catalog::record_extension::TableKind;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
@@ -44,7 +44,7 @@ impl Binder<'_> {
 
     /// Binds FROM or USING of a statement that changes a table; the columns of the target table
     /// are not visible in it.
-    pub(super) fn bind_from_beside(
+    pub(super) fn bind_from_of_target(
         &mut self,
         from: &[TableRef],
         changed: &Scope,
@@ -52,8 +52,8 @@ impl Binder<'_> {
         self.push_level(changed.clone(), Clause::QueryInFrom);
         let base = std::mem::replace(&mut self.from_base, self.levels.len() - 1);
         let level = self.level();
-        level.reach = Reach::Hidden;
-        level.barred = Some(Barred::Changed);
+        level.reach = ColumnVisibility::Hidden;
+        level.barred = Some(LateralBar::Changed);
         let bound = self.bind_entries(from);
         self.pop_level();
         self.from_base = base;
@@ -61,7 +61,7 @@ impl Binder<'_> {
     }
 
     fn bind_entries(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
-        sizes::check_count(from.len())?;
+        query_limits::check_count(from.len())?;
         let mut bound: Option<(Rows, Scope)> = None;
         for entry in from {
             bound = Some(match bound {
@@ -88,7 +88,7 @@ impl Binder<'_> {
         &mut self,
         entry: &TableRef,
         before: &Scope,
-        barred: Option<Barred>,
+        barred: Option<LateralBar>,
     ) -> Result<(Rows, Scope, Values)> {
         let clause = match entry {
             TableRef::Function(_) => Clause::FunctionInFrom,
@@ -96,7 +96,7 @@ impl Binder<'_> {
         };
         self.push_level(before.clone(), clause);
         let level = self.level();
-        level.reach = Reach::Hidden;
+        level.reach = ColumnVisibility::Hidden;
         level.barred = barred;
         let bound = self.bind_table_ref(entry);
         let level = self.pop_level();
@@ -146,7 +146,7 @@ impl Binder<'_> {
                     false => self.bind_query(query, true)?,
                 };
                 let name = alias.as_ref().map_or("unnamed_subquery", |alias| &alias.name.value);
-                let mut relation = Relation::new(name, &bound.columns);
+                let mut relation = ScopeRelation::new(name, &bound.columns);
                 relation.rename(alias.as_ref().map_or(&[], |alias| &alias.columns))?;
                 relation.learn_fields(&bound.plan);
                 let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
@@ -295,10 +295,10 @@ impl Binder<'_> {
                     from.sql_name()
                 );
                 let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-                error.naming(from).at(position)
+                error.with_type_mention(from).at(position)
             })
         };
-        let (expr, level) = self.within(Scope::default(), Clause::SystemTime, bind)?;
+        let (expr, level) = self.in_new_level(Scope::default(), Clause::SystemTime, bind)?;
         level.refuse_subqueries("FOR SYSTEM_TIME")?;
         Ok(expr)
     }
@@ -314,7 +314,7 @@ impl Binder<'_> {
             matches!(kind, ast::JoinKind::Left | ast::JoinKind::Full),
         );
         let (mut rows, left) = self.bind_side(sides.0, pads_left)?;
-        let barred = pads_left.then_some(Barred::Optional);
+        let barred = pads_left.then_some(LateralBar::Optional);
         let place = if pads_right { Some("within an outer join") } else { None };
         let (right_rows, mut right, bindings) = match place {
             None => self.bind_beside(sides.1, &left, barred)?,
@@ -323,7 +323,7 @@ impl Binder<'_> {
             }
         };
         if pads_right {
-            right.relations.iter_mut().for_each(Relation::pad);
+            right.relations.iter_mut().for_each(ScopeRelation::pad);
         }
         let bindings = rows.bind(bindings);
         let width = rows.types.len();
@@ -339,7 +339,7 @@ impl Binder<'_> {
             JoinCondition::On(on) => {
                 let scope = left.join(right, width)?;
                 let bind = |binder: &mut Self| binder.bind_condition(on, Clause::JoinOn);
-                let (on, level) = self.within(scope, Clause::JoinOn, bind)?;
+                let (on, level) = self.in_new_level(scope, Clause::JoinOn, bind)?;
                 let right = (right_rows, bindings);
                 self.join_on(&mut rows, right, kind, on, &level)?;
                 return Ok((rows, level.scope));
@@ -368,7 +368,7 @@ impl Binder<'_> {
     fn bind_renamed(&mut self, join: &TableRef, alias: &TableAlias) -> Result<(Rows, Scope)> {
         let bound = self.bind_table_ref(join);
         let (rows, scope) = self.noted(join, bound)?;
-        let mut relation = Relation::new(&alias.name.value, &[]);
+        let mut relation = ScopeRelation::new(&alias.name.value, &[]);
         relation.kind = RelationKind::Join;
         relation.columns = scope.columns().into_iter().cloned().collect();
         relation.rename(&alias.columns)?;
@@ -380,7 +380,7 @@ impl Binder<'_> {
             let bind = |binder: &mut Self| binder.bind_table_ref(side);
             let bound = self.without_recursion("within an outer join", bind);
             let (rows, mut scope) = self.noted(side, bound)?;
-            scope.relations.iter_mut().for_each(Relation::pad);
+            scope.relations.iter_mut().for_each(ScopeRelation::pad);
             return Ok((rows, scope));
         }
         let bound = self.bind_table_ref(side);
@@ -456,7 +456,7 @@ pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (
     let mut types: Vec<DataType> =
         table.columns.iter().map(|column| column.sql_type.base).collect();
     types.push(DataType::Timestamptz);
-    let mut relation = Relation::of_table(alias, table, 0);
+    let mut relation = ScopeRelation::of_table(alias, table, 0);
     relation.hidden.push(ScopeColumn {
         name: TIMESTAMP_NAME.to_owned(),
         sql_type: DataType::Timestamptz.into(),
@@ -471,7 +471,7 @@ pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (
         as_of,
         lock: None,
         index_hint: None,
-        known: None,
+        statistics: None,
     });
     (Rows::new(plan, types), Scope::of(relation))
 }
@@ -499,7 +499,7 @@ fn system_rows(
     columns: Vec<OutputColumn>,
     (alias, renamed): (&str, &[Ident]),
 ) -> Result<(Rows, Scope)> {
-    let mut relation = Relation::new(alias, &columns);
+    let mut relation = ScopeRelation::new(alias, &columns);
     relation.kind = RelationKind::Opaque;
     relation.rename(renamed)?;
     let types = columns.iter().map(|column| column.sql_type.base).collect();

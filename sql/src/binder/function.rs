@@ -19,9 +19,9 @@ use crate::ast::{self, FunctionCall, Ident};
 use crate::binder::arrays::internal;
 use crate::binder::calls::undefined_function;
 use crate::binder::level::{Binder, Clause, TableClause};
-use crate::binder::notes::CallNote;
-use crate::binder::polymorphic::{Domains, settle, undetermined};
-use crate::binder::resolution::{Candidate, Match, select};
+use crate::binder::overload_resolution::{Candidate, Match, select};
+use crate::binder::polymorphic::{PolymorphicDomains, settle, undetermined};
+use crate::binder::resolution_notes::CallNote;
 use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce, null};
 use crate::catalog::function::{Function, ReturnRecord};
@@ -32,7 +32,7 @@ use crate::parser;
 
 /// Overload candidate: the mapping of the arguments of a call to the parameters of a function.
 #[derive(Clone)]
-pub(super) struct Taker {
+pub(super) struct FunctionCandidate {
     pub(super) function: Arc<Function>,
     /// By parameter: the position of the argument in the call; `None` for a default.
     places: Vec<Option<usize>>,
@@ -44,7 +44,7 @@ pub(super) struct Taker {
     pub(super) is_ambiguous: bool,
 }
 
-impl Candidate for Taker {
+impl Candidate for FunctionCandidate {
     fn takes(&self, index: usize) -> DataType {
         self.wanted.get(index).copied().unwrap_or(DataType::Unknown)
     }
@@ -57,7 +57,7 @@ impl Candidate for Taker {
 }
 
 /// A call after overload resolution.
-pub(super) struct Resolved {
+pub(super) struct ResolvedCall {
     /// The function.
     pub(super) function: Arc<Function>,
     /// The values of its parameters.
@@ -66,7 +66,7 @@ pub(super) struct Resolved {
     pub(super) columns: Vec<(String, SqlType)>,
 }
 
-impl Resolved {
+impl ResolvedCall {
     /// Returns whether the result is a record and not a scalar value.
     pub(super) fn is_row(&self) -> bool {
         self.function.is_row()
@@ -110,7 +110,7 @@ impl Resolved {
 
 impl Binder<'_> {
     /// Binds a call of a user-defined function in an expression, given the functions of that name.
-    pub(super) fn user_value(
+    pub(super) fn bind_user_function(
         &mut self,
         call: &FunctionCall,
         named: Vec<Arc<Function>>,
@@ -142,7 +142,7 @@ impl Binder<'_> {
     pub(super) fn set_routine(
         &mut self,
         call: &FunctionCall,
-        resolved: Resolved,
+        resolved: ResolvedCall,
         defined: Option<&[OutputColumn]>,
     ) -> SetFunction {
         let name = &call.name.name.value;
@@ -169,7 +169,7 @@ impl Binder<'_> {
             vec![argument],
         );
         let named = self.catalog.functions_named(None, &name.value, self.search_path());
-        self.user_value(&call, named, vec![value])
+        self.bind_user_function(&call, named, vec![value])
     }
 
     /// Binds the arguments of a call.
@@ -181,12 +181,16 @@ impl Binder<'_> {
     }
 
     /// Rejects a procedure in a function call.
-    pub(super) fn refuse_procedure(&self, call: &FunctionCall, resolved: &Resolved) -> Result<()> {
+    pub(super) fn refuse_procedure(
+        &self,
+        call: &FunctionCall,
+        resolved: &ResolvedCall,
+    ) -> Result<()> {
         if !resolved.function.record.is_procedure() {
             return Ok(());
         }
         let types: Vec<String> =
-            resolved.values.iter().map(|value| self.shown(value.sql_type)).collect();
+            resolved.values.iter().map(|value| self.type_name(value.sql_type)).collect();
         let message = format!("{}({}) is a procedure", call.name.name.value, types.join(", "));
         Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
             .with_hint("To call a procedure, use CALL.")
@@ -220,11 +224,11 @@ impl Binder<'_> {
         call: &FunctionCall,
         named: Vec<Arc<Function>>,
         values: Vec<Typed>,
-    ) -> Result<Resolved> {
+    ) -> Result<ResolvedCall> {
         let position = call.name.position();
         let types: Vec<DataType> = values.iter().map(Typed::base).collect();
         let mut takers = takers(&named, call, &types);
-        let exact = |one: &Taker| one.wanted == types;
+        let exact = |one: &FunctionCandidate| one.wanted == types;
         if takers.iter().filter(|one| exact(one)).count() == 1 {
             takers.retain(exact);
         }
@@ -280,7 +284,7 @@ impl Binder<'_> {
     /// Returns a call of a user-defined function as it is in messages.
     pub(super) fn shown_user(&self, call: &FunctionCall, types: &[SqlType]) -> String {
         let shown = argument_names(call).into_iter().zip(types).map(|(name, sql_type)| {
-            let shown = self.shown(*sql_type);
+            let shown = self.type_name(*sql_type);
             match name {
                 Some(name) => format!("{} => {shown}", name.value),
                 None => shown,
@@ -292,14 +296,19 @@ impl Binder<'_> {
     }
 
     /// Converts the arguments to the types of the parameters.
-    fn given(&mut self, taker: Taker, values: Vec<Typed>, position: usize) -> Result<Resolved> {
+    fn given(
+        &mut self,
+        taker: FunctionCandidate,
+        values: Vec<Typed>,
+        position: usize,
+    ) -> Result<ResolvedCall> {
         let types: Vec<DataType> = values.iter().map(Typed::base).collect();
         let unsettled = || undetermined();
-        let Taker { function, places, gathered, wanted, .. } = taker;
+        let FunctionCandidate { function, places, gathered, wanted, .. } = taker;
         let settled = settle(&wanted, &types).ok_or_else(unsettled)?;
         let catalog = self.catalog;
         let of_values: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
-        let domains = Domains::of(catalog, &wanted, &of_values);
+        let domains = PolymorphicDomains::of(catalog, &wanted, &of_values);
         let in_call = |declared: SqlType| match declared.base.is_polymorphic() {
             true => {
                 let found = settled.of(declared.base)?;
@@ -334,7 +343,7 @@ impl Binder<'_> {
         let columns = function.columns.iter();
         let columns = columns.map(|(name, sql_type)| Some((name.clone(), in_call(*sql_type)?)));
         let columns = columns.collect::<Option<Vec<_>>>().ok_or_else(unsettled)?;
-        Ok(Resolved { function, values: converted, columns })
+        Ok(ResolvedCall { function, values: converted, columns })
     }
 
     /// Returns the array of the arguments of a VARIADIC parameter.
@@ -357,7 +366,7 @@ impl Binder<'_> {
         let from = value.sql_type;
         let expr = self.coerce(value, to, context)?;
         expr.ok_or_else(|| {
-            let (from, to) = (self.shown(from), self.shown(to));
+            let (from, to) = (self.type_name(from), self.type_name(to));
             let message = format!("cannot cast type {from} to {to}");
             Error::new(types::error::sqlstate::CANNOT_COERCE, message).at(position)
         })
@@ -374,7 +383,7 @@ impl Binder<'_> {
         let parsed = parser::parse_expression(text)?;
         let value = self.in_body(function, Vec::new(), |binder| {
             let bind = |binder: &mut Self| binder.bind_expr(&parsed);
-            Ok(binder.within(Scope::default(), Clause::Table(TableClause::Stored), bind)?.0)
+            Ok(binder.in_new_level(Scope::default(), Clause::Table(TableClause::Catalog), bind)?.0)
         })?;
         Ok(Typed { position, ..value })
     }
@@ -409,7 +418,7 @@ fn noun_of(named: &[Arc<Function>]) -> &'static str {
 }
 
 /// Returns the value, or NULL if the function is STRICT and an argument is NULL.
-fn strictly(resolved: &Resolved, value: Expr) -> Expr {
+fn strictly(resolved: &ResolvedCall, value: Expr) -> Expr {
     if !resolved.function.record.strict || resolved.values.is_empty() {
         return value;
     }
@@ -438,13 +447,13 @@ pub(super) fn takers(
     named: &[Arc<Function>],
     call: &FunctionCall,
     types: &[DataType],
-) -> Vec<Taker> {
-    let mut found: Vec<Taker> = Vec::new();
+) -> Vec<FunctionCandidate> {
+    let mut found: Vec<FunctionCandidate> = Vec::new();
     for taker in named.iter().flat_map(|one| takers_of(one, call)) {
         if !taker.accepts(types) {
             continue;
         }
-        let gathers = |one: &Taker| one.gathered.is_some();
+        let gathers = |one: &FunctionCandidate| one.gathered.is_some();
         match found.iter_mut().find(|known| known.wanted == taker.wanted) {
             Some(known) if known.function.record.schema != taker.function.record.schema => {}
             Some(known) if gathers(known) && !gathers(&taker) => *known = taker,
@@ -457,7 +466,7 @@ pub(super) fn takers(
 }
 
 /// Returns the candidates of a function for the number and names of the arguments of a call.
-fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
+fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<FunctionCandidate> {
     let variadic = function.record.is_variadic();
     let as_it_is = match call.variadic == variadic || !call.variadic {
         true => places_of(function, call).map(|places| taker_of(function, places, call)),
@@ -476,7 +485,7 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
             array => array.element().unwrap_or(array),
         };
         let wanted = function.parameters[..fixed].iter().map(|one| one.base);
-        Taker {
+        FunctionCandidate {
             function: Arc::clone(function),
             places: (0..=fixed).map(Some).collect(),
             gathered: Some(fixed),
@@ -491,7 +500,11 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
     as_it_is.into_iter().chain(gathered).collect()
 }
 
-fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &FunctionCall) -> Taker {
+fn taker_of(
+    function: &Arc<Function>,
+    places: Vec<Option<usize>>,
+    call: &FunctionCall,
+) -> FunctionCandidate {
     let mut wanted = vec![DataType::Unknown; argument_names(call).len()];
     for (place, to) in places.iter().zip(&function.parameters) {
         if let Some(at) = place {
@@ -499,7 +512,13 @@ fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &Functio
         }
     }
     let is_ambiguous = false;
-    Taker { function: Arc::clone(function), places, gathered: None, wanted, is_ambiguous }
+    FunctionCandidate {
+        function: Arc::clone(function),
+        places,
+        gathered: None,
+        wanted,
+        is_ambiguous,
+    }
 }
 
 /// Returns the names of the arguments of a call; the arguments of WITHIN GROUP come last.
@@ -533,5 +552,5 @@ pub(super) fn is_undefined_record(function: &Function) -> bool {
         ReturnRecord::Value(oid) | ReturnRecord::Set(oid) => *oid,
         ReturnRecord::Table(_) => return false,
     };
-    oid == RECORD && function.record.outs().is_empty()
+    oid == RECORD && function.record.output_parameters().is_empty()
 }

@@ -17,8 +17,8 @@ use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
-use crate::binder::function::Resolved;
-use crate::binder::level::{Binder, Clause, SubqueryUse, Trace};
+use crate::binder::function::ResolvedCall;
+use crate::binder::level::{Binder, Clause, DependencyTrace, SubqueryUse};
 use crate::binder::parameters::Parameters;
 use crate::binder::record_columns::made_of;
 use crate::binder::records::{field_of, row_expr, row_of};
@@ -27,13 +27,13 @@ use crate::binder::scope::Scope;
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::typed::{Typed, null};
-use crate::binder::view::Uses;
+use crate::binder::view::Dependencies;
 use crate::binder::{BoundStatement, prune};
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, Bound, Logical, OutputColumn};
+use crate::logical::{ApplyKind, BoundPlan, Logical, OutputColumn};
 
 /// The maximum depth of nested inlined functions, which bounds the stack.
 const DEPTH_MAX: usize = 32;
@@ -43,14 +43,14 @@ const INVALID_DEFINITION: &str = "42P13";
 
 /// The values of the parameters in the body that is being bound.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct ParameterFrame {
     function: Arc<Function>,
     values: Vec<Typed>,
     /// The numbers of the enclosing functions, and of this one.
     chain: Vec<u32>,
 }
 
-impl Frame {
+impl ParameterFrame {
     /// Returns the search path of the function's settings; `None` if the caller's applies.
     pub(super) fn search_path(&self) -> Option<&SearchPath> {
         self.function.search_path.as_deref()
@@ -95,7 +95,7 @@ pub fn bind_body_statement(
         let result = match is_last && routine.result != DataType::Void {
             true => {
                 let fields = match &bound {
-                    Bound::Query(query) => made_of(&query.plan, 0),
+                    BoundPlan::Query(query) => made_of(&query.plan, 0),
                     _ => None,
                 };
                 let columns = columns.as_deref().map(|columns| (columns, fields));
@@ -116,13 +116,13 @@ pub fn bind_body_statement(
 /// # Errors
 ///
 /// The error of binding the body, which a later change of an object can cause.
-pub fn uses_of_body(
+pub fn dependencies_of_body(
     function: &Arc<Function>,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
-) -> Result<Uses> {
+) -> Result<Dependencies> {
     let constants = SessionConstants::unknown();
-    let mut trace = Trace::default();
+    let mut trace = DependencyTrace::default();
     for statement in &function.statements {
         trace = for_body(function, (catalog, system, &constants), |binder| {
             binder.trace = Some(trace);
@@ -154,7 +154,7 @@ fn for_body<T>(
 /// # Errors
 ///
 /// Those of [`check_function_body`].
-pub fn settled_body(
+pub fn body_with_fixed_literals(
     function: &Arc<Function>,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
@@ -218,7 +218,8 @@ fn check_body(
         position: 1,
     });
     let columns = function.columns.clone();
-    let resolved = Resolved { function: Arc::clone(function), values: values.collect(), columns };
+    let resolved =
+        ResolvedCall { function: Arc::clone(function), values: values.collect(), columns };
     let (routine, _) = resolved.routine(None);
     if function.statements.is_empty() && routine.result != DataType::Void {
         return Err(no_rows_of(&declared(function, &routine, catalog, path)));
@@ -336,7 +337,7 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
         }
         chain.push(function.record.number);
-        let frame = Frame { function: Arc::clone(function), values, chain };
+        let frame = ParameterFrame { function: Arc::clone(function), values, chain };
         let frame = self.frame.replace(frame);
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
@@ -350,7 +351,7 @@ impl Binder<'_> {
     }
 
     /// Binds a statement of a body; returns it with its columns, if it has any.
-    fn bind_in_body(&mut self, statement: &Statement) -> Result<(Bound, Option<Columns>)> {
+    fn bind_in_body(&mut self, statement: &Statement) -> Result<(BoundPlan, Option<Columns>)> {
         let bound = self.bind_statement(statement)?;
         let columns = bound.columns().map(<[OutputColumn]>::to_vec);
         if matches!(statement, Statement::Call(_))
@@ -372,8 +373,8 @@ impl Binder<'_> {
 
     /// Returns the body of a function that is a single expression, with its parameters replaced by
     /// the arguments; `None` if it cannot be inlined.
-    pub(super) fn inlined(&mut self, resolved: &Resolved) -> Result<Option<Expr>> {
-        let Resolved { function, values, .. } = resolved;
+    pub(super) fn inlined(&mut self, resolved: &ResolvedCall) -> Result<Option<Expr>> {
+        let ResolvedCall { function, values, .. } = resolved;
         let Some(body) = function.query().and_then(single_expression) else { return Ok(None) };
         let to = resolved.value_type();
         let is_row = to.base.is_row() || to.base == DataType::Void;
@@ -386,7 +387,7 @@ impl Binder<'_> {
                 let value = binder.bind_expr(body)?;
                 binder.returned(value, to)
             };
-            let (expr, level) = binder.within(Scope::default(), Clause::Select, bind)?;
+            let (expr, level) = binder.in_new_level(Scope::default(), Clause::Select, bind)?;
             // Expressions that need a query node, and recursive calls, are not inlined.
             let plain = level.subqueries.is_empty()
                 && level.aggregates.is_empty()
@@ -400,8 +401,8 @@ impl Binder<'_> {
     /// Returns a scalar subquery that replaces a call in WHERE, if the function is one query, not
     /// VOLATILE, and its arguments use no columns: the executor evaluates it once, and the value
     /// may be an index key.
-    pub(super) fn run_once(&mut self, resolved: &Resolved, at: usize) -> Result<Option<Expr>> {
-        let Resolved { function, values, .. } = resolved;
+    pub(super) fn run_once(&mut self, resolved: &ResolvedCall, at: usize) -> Result<Option<Expr>> {
+        let ResolvedCall { function, values, .. } = resolved;
         let Some(query) = function.query() else { return Ok(None) };
         let to = resolved.value_type();
         let takes_rows = |value: &Typed| !value.expr.columns().is_empty();
@@ -443,8 +444,8 @@ impl Binder<'_> {
     }
 
     /// Returns the query of a set-returning function that is not VOLATILE, to inline it into FROM.
-    pub(super) fn inlined_rows(&mut self, resolved: &Resolved) -> Result<Option<Rows>> {
-        let Resolved { function, values, .. } = resolved;
+    pub(super) fn inlined_rows(&mut self, resolved: &ResolvedCall) -> Result<Option<Rows>> {
+        let ResolvedCall { function, values, .. } = resolved;
         let Some(query) = function.query() else { return Ok(None) };
         let record = &function.record;
         let is_fit = function.is_set()
@@ -458,7 +459,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         let function = Arc::clone(function);
-        let (routine, _) = Resolved {
+        let (routine, _) = ResolvedCall {
             function: Arc::clone(&function),
             values: values.clone(),
             columns: resolved.columns.clone(),
@@ -563,7 +564,7 @@ impl Binder<'_> {
             let from = value.sql_type;
             let value = self.coerce(value, *to, CastContext::Assignment)?;
             values.push(value.ok_or_else(|| {
-                let (from, to, at) = (self.shown(from), self.shown(*to), at + 1);
+                let (from, to, at) = (self.type_name(from), self.type_name(*to), at + 1);
                 let detail =
                     format!("Final statement returns {from} instead of {to} at column {at}.");
                 mismatch(shown, detail)
@@ -575,7 +576,7 @@ impl Binder<'_> {
     fn returned(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
         let from = value.sql_type;
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-            let (from, to) = (self.shown(from), self.shown(to));
+            let (from, to) = (self.type_name(from), self.type_name(to));
             mismatch(&to, format!("Actual return type is {from}."))
         })
     }

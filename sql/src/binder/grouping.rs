@@ -10,10 +10,10 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::binder::grouping_sets::GroupBy;
-use crate::binder::level::{AGGREGATE, GROUPING, Level, SUBQUERY, SUBQUERY_COLUMN, WINDOW};
+use crate::binder::level::{AGGREGATE, GROUPING, QueryLevel, SUBQUERY, SUBQUERY_COLUMN, WINDOW};
 use crate::binder::rows::Rows;
 use crate::binder::scope::ScopeColumn;
-use crate::binder::sets::{SetPlaces, calls_in};
+use crate::binder::set_functions::{SetColumns, calls_in};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{GroupingSets, Logical};
 
@@ -38,8 +38,8 @@ impl Groups {
     pub(super) fn new(
         rows: &mut Rows,
         group_by: GroupBy,
-        level: &Level,
-        sets_below: &SetPlaces,
+        level: &QueryLevel,
+        sets_below: &SetColumns,
     ) -> Result<Groups> {
         let GroupBy { mut keys, mut sets, .. } = group_by;
         let groupings = grouping_keys(&keys, level)?;
@@ -75,7 +75,7 @@ impl Groups {
                         group_by,
                         aggregates,
                         sets,
-                        groupings,
+                        grouping_calls: groupings,
                     })
                 });
             }
@@ -88,7 +88,7 @@ impl Groups {
     /// # Errors
     ///
     /// 42803 if it uses a column that is not constant within a group.
-    pub(super) fn map(&mut self, expr: &mut Expr, level: &mut Level) -> Result<()> {
+    pub(super) fn map(&mut self, expr: &mut Expr, level: &mut QueryLevel) -> Result<()> {
         self.map_within(expr, level, false)
     }
 
@@ -97,7 +97,7 @@ impl Groups {
     /// # Errors
     ///
     /// 42803 if they are not.
-    pub(super) fn check_direct_arguments(&mut self, level: &mut Level) -> Result<()> {
+    pub(super) fn check_direct_arguments(&mut self, level: &mut QueryLevel) -> Result<()> {
         let aggregates = level.aggregates.clone();
         for direct in aggregates.iter().flat_map(Aggregate::direct_arguments) {
             self.map(&mut direct.clone(), level).map_err(|error| {
@@ -110,7 +110,7 @@ impl Groups {
     }
 
     /// Maps the window functions and their window definitions.
-    pub(super) fn map_windows(&mut self, level: &mut Level) -> Result<()> {
+    pub(super) fn map_windows(&mut self, level: &mut QueryLevel) -> Result<()> {
         let mut result = Ok(());
         let mut calls = std::mem::take(&mut level.window_calls);
         let mut windows = std::mem::take(&mut level.windows);
@@ -132,7 +132,7 @@ impl Groups {
     }
 
     /// Maps the arguments of set-returning functions.
-    pub(super) fn map_sets(&mut self, level: &mut Level) -> Result<()> {
+    pub(super) fn map_sets(&mut self, level: &mut QueryLevel) -> Result<()> {
         let mut sets = std::mem::take(&mut level.set_uses);
         // A call that is a grouping key was evaluated below the Aggregate node.
         let below: Vec<usize> = self.keys.iter().flat_map(calls_in).collect();
@@ -151,7 +151,7 @@ impl Groups {
     fn map_within(
         &mut self,
         expr: &mut Expr,
-        level: &mut Level,
+        level: &mut QueryLevel,
         from_subquery: bool,
     ) -> Result<()> {
         if let Some(index) = self.keys.iter().position(|key| key == expr) {
@@ -184,7 +184,7 @@ impl Groups {
         result
     }
 
-    fn map_subquery(&mut self, index: usize, level: &mut Level) -> Result<()> {
+    fn map_subquery(&mut self, index: usize, level: &mut QueryLevel) -> Result<()> {
         if self.mapped.contains(&index) {
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl Groups {
 }
 
 /// Returns the positions of the keys that are arguments of each GROUPING call.
-fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
+fn grouping_keys(keys: &[Expr], level: &QueryLevel) -> Result<Vec<Vec<usize>>> {
     let of_argument = |(argument, position): &(Expr, usize)| {
         keys.iter().position(|key| key == argument).ok_or_else(|| {
             let message = "arguments to GROUPING must be grouping expressions \
@@ -215,7 +215,7 @@ fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
 
 /// Returns the tables, by number, whose ungrouped columns may be used because their primary key is
 /// grouped.
-pub(super) fn determining_tables(group_by: &GroupBy, level: &Level) -> Vec<u32> {
+pub(super) fn determining_tables(group_by: &GroupBy, level: &QueryLevel) -> Vec<u32> {
     let GroupBy { keys, sets, .. } = group_by;
     add_dependent_columns(&mut keys.clone(), sets.clone().as_deref_mut(), level)
 }
@@ -225,7 +225,7 @@ pub(super) fn determining_tables(group_by: &GroupBy, level: &Level) -> Vec<u32> 
 fn add_dependent_columns(
     keys: &mut Vec<Expr>,
     mut sets: Option<&mut [Vec<usize>]>,
-    level: &Level,
+    level: &QueryLevel,
 ) -> Vec<u32> {
     let mut determining = Vec::new();
     for relation in &level.scope.relations {
@@ -255,7 +255,7 @@ fn add_dependent_columns(
     determining
 }
 
-fn ungrouped_column(index: usize, level: &Level, from_subquery: bool) -> Error {
+fn ungrouped_column(index: usize, level: &QueryLevel, from_subquery: bool) -> Error {
     let name = level.scope.describe(index).unwrap_or_default();
     let message = if from_subquery {
         format!("subquery uses ungrouped column \"{name}\" from outer query")

@@ -10,10 +10,10 @@ use crate::ast::{self, GroupItem, Select};
 use crate::binder::level::{
     AGGREGATE, Binder, Clause, GroupingCall, SET, WINDOW, aggregate_not_allowed,
 };
+use crate::binder::query_limits;
 use crate::binder::select::{Target, named_target};
-use crate::binder::sizes;
 use crate::binder::tree::for_each_column;
-use crate::binder::typed::{Typed, check_told_apart};
+use crate::binder::typed::{Typed, check_equality};
 use crate::binder::window::window_not_allowed;
 use crate::error::{Error, Result, sqlstate};
 
@@ -37,7 +37,7 @@ pub(super) struct GroupBy {
 }
 
 /// The keys that were bound so far, with the select list that GROUP BY may refer to.
-struct Keys<'a> {
+struct GroupingKeys<'a> {
     keys: Vec<Expr>,
     /// The select list entry of each key, if it is one.
     entries: Vec<Option<usize>>,
@@ -52,11 +52,11 @@ impl Binder<'_> {
         targets: &mut [Target],
     ) -> Result<GroupBy> {
         self.level().clause = Clause::GroupBy;
-        let mut keys = Keys { keys: Vec::new(), entries: Vec::new(), targets };
+        let mut keys = GroupingKeys { keys: Vec::new(), entries: Vec::new(), targets };
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         for item in &select.group_by {
             let of_item = self.bind_group_item(item, &mut keys)?;
-            sizes::check_entries(keys.keys.len())?;
+            query_limits::check_entries(keys.keys.len())?;
             if sets.len().saturating_mul(of_item.len()) > SETS_MAX {
                 return Err(too_many_sets());
             }
@@ -72,7 +72,7 @@ impl Binder<'_> {
             sets.sort_unstable();
             sets.dedup();
         }
-        let Keys { mut keys, entries, .. } = keys;
+        let GroupingKeys { mut keys, entries, .. } = keys;
         if sets.len() == 1 {
             let mut known: Vec<Expr> = Vec::with_capacity(keys.len());
             keys.retain(|key| {
@@ -91,7 +91,7 @@ impl Binder<'_> {
     fn bind_group_item(
         &mut self,
         item: &GroupItem,
-        keys: &mut Keys<'_>,
+        keys: &mut GroupingKeys<'_>,
     ) -> Result<Vec<Vec<usize>>> {
         match item {
             GroupItem::Expr(expr) => Ok(vec![vec![self.bind_group_key(expr, keys)?]]),
@@ -129,31 +129,35 @@ impl Binder<'_> {
     fn bind_group_units(
         &mut self,
         units: &[Vec<ast::Expr>],
-        keys: &mut Keys<'_>,
+        keys: &mut GroupingKeys<'_>,
     ) -> Result<Vec<Vec<usize>>> {
         units.iter().map(|unit| self.bind_group_keys(unit, keys)).collect()
     }
 
-    fn bind_group_keys(&mut self, list: &[ast::Expr], keys: &mut Keys<'_>) -> Result<Vec<usize>> {
+    fn bind_group_keys(
+        &mut self,
+        list: &[ast::Expr],
+        keys: &mut GroupingKeys<'_>,
+    ) -> Result<Vec<usize>> {
         list.iter().map(|expr| self.bind_group_key(expr, keys)).collect()
     }
 
     /// Binds a key and returns its position.
-    fn bind_group_key(&mut self, item: &ast::Expr, keys: &mut Keys<'_>) -> Result<usize> {
+    fn bind_group_key(&mut self, item: &ast::Expr, keys: &mut GroupingKeys<'_>) -> Result<usize> {
         let is_input = matches!(item, ast::Expr::Column(parts) if parts.len() == 1
             && self.level().scope.find(parts).is_ok_and(|found| found.is_some()));
         let named = if is_input { None } else { named_target(item, keys.targets, "GROUP BY")? };
         let key = match named {
             Some(target) => {
                 let target = &mut keys.targets[target];
-                target.value = self.known(target.value.clone())?;
-                check_told_apart(&target.value)?;
+                target.value = self.resolve_unknown(target.value.clone())?;
+                check_equality(&target.value)?;
                 target.value.expr.clone()
             }
             None => {
                 let value = self.bind_expr(item)?;
-                let value = self.known(value)?;
-                check_told_apart(&value)?;
+                let value = self.resolve_unknown(value)?;
+                check_equality(&value)?;
                 value.expr
             }
         };
@@ -194,11 +198,11 @@ impl Binder<'_> {
         let mut bound = Vec::new();
         for argument in arguments {
             let value = self.bind_expr(&argument.value)?;
-            bound.push((self.known(value)?.expr, argument.value.position()));
+            bound.push((self.resolve_unknown(value)?.expr, argument.value.position()));
         }
         if let Some(depth) = self.depth_of(bound.iter().map(|(argument, _)| argument)) {
-            self.back_to(&before);
-            return self.in_level_around(depth, |binder| binder.bind_grouping(arguments, position));
+            self.restore_marks(&before);
+            return self.at_outer_level(depth, |binder| binder.bind_grouping(arguments, position));
         }
         let level = self.level();
         if level.in_aggregate {

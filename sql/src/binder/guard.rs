@@ -86,7 +86,7 @@ fn is_of_subquery(expr: &Expr) -> bool {
 pub(super) fn is_computed_once(expr: &Expr) -> bool {
     let mut nodes = 0;
     expr.walk(&mut |_| nodes += 1);
-    (expr.stays() || nodes > NODES_MAX) && !is_of_subquery(expr)
+    (expr.is_session_only() || nodes > NODES_MAX) && !is_of_subquery(expr)
 }
 
 /// `expr IS NOT TRUE`

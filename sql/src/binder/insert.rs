@@ -14,22 +14,22 @@ use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, Tar
 use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::conflict::{column_types, refuse_deferrable};
-use crate::binder::elements::{Part, in_domain, no_value};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
+use crate::binder::part_assignment::{AssignmentPart, in_domain, no_value};
 use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::scope::Scope;
 use crate::binder::typed::Typed;
-use crate::binder::written::{Change, Written};
+use crate::binder::update_target::{StatementKind, UpdateTarget};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Arbiters, Bound, ConflictTarget, Insert, Logical, OnConflict};
+use crate::logical::{Arbiters, BoundPlan, ConflictTarget, Insert, Logical, OnConflict};
 
 impl Binder<'_> {
     /// Binds INSERT.
-    pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
-        let written = self.written(&insert.table, Change::Insert)?;
+    pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<BoundPlan> {
+        let written = self.written(&insert.table, StatementKind::Insert)?;
         let alias = insert.alias.as_ref().map_or(written.name(), |alias| &alias.value).to_owned();
         let (source, named_columns) =
             self.bind_insert_source(&written, &insert.columns, &insert.source, insert.overriding)?;
@@ -42,12 +42,12 @@ impl Binder<'_> {
         let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
         let insert =
             Insert { table, source, named_columns, on_conflict, conflict_row, checks, returning };
-        Ok(returning_query(Bound::Insert(insert), query))
+        Ok(returning_query(BoundPlan::Insert(insert), query))
     }
 
     /// Binds UPSERT.
-    pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Bound> {
-        let written = self.written(&upsert.table, Change::Insert)?;
+    pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<BoundPlan> {
+        let written = self.written(&upsert.table, StatementKind::Insert)?;
         let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
         let name = written.name();
         let position = upsert.table.position();
@@ -72,13 +72,13 @@ impl Binder<'_> {
         let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
         let insert =
             Insert { table, source, named_columns, on_conflict, conflict_row, checks, returning };
-        Ok(returning_query(Bound::Insert(insert), query))
+        Ok(returning_query(BoundPlan::Insert(insert), query))
     }
 
     /// Returns the plan of full rows, and the columns that the statement names.
     fn bind_insert_source(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         names: &[TargetColumn],
         source: &InsertSource,
         overriding: Option<Overriding>,
@@ -95,7 +95,7 @@ impl Binder<'_> {
                 let Some(run) = run_of(rows) else { return Err(uneven_values(1)) };
                 let bind =
                     |binder: &mut Self| binder.bind_target_run(written, names, run, identity);
-                let (bound, _) = self.within(Scope::default(), Clause::Values, bind)?;
+                let (bound, _) = self.in_new_level(Scope::default(), Clause::Values, bind)?;
                 if let Some(bound) = bound {
                     return Ok(bound);
                 }
@@ -107,7 +107,7 @@ impl Binder<'_> {
                 let bind =
                     |binder: &mut Self| binder.bind_target_rows(written, names, rows, identity);
                 let clause = if rows.len() == 1 { Clause::ValuesRow } else { Clause::Values };
-                let ((rows, targets), level) = self.within(Scope::default(), clause, bind)?;
+                let ((rows, targets), level) = self.in_new_level(Scope::default(), clause, bind)?;
                 let plan = values_plan(column_types(table), rows, &level);
                 Ok((plan, targets))
             }
@@ -125,7 +125,7 @@ impl Binder<'_> {
     /// Binds rows of values for target columns; returns full rows in table order, and the columns.
     pub(super) fn bind_target_rows(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         names: &[TargetColumn],
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
@@ -143,7 +143,7 @@ impl Binder<'_> {
     /// Binds rows without `.*`; otherwise the same as [`Binder::bind_target_rows`].
     fn bind_single_values(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         names: &[TargetColumn],
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
@@ -243,7 +243,7 @@ impl Binder<'_> {
             in_parts[at] = true;
             let value = Typed { expr: value, sql_type: to[index], position: positions[index] };
             let assign = |binder: &mut Self| binder.assign_part((column, part), value, old);
-            expressions[at] = self.within(Scope::default(), Clause::Values, assign)?.0;
+            expressions[at] = self.in_new_level(Scope::default(), Clause::Values, assign)?.0;
         }
         for (at, column) in table.columns.iter().enumerate().filter(|(at, _)| in_parts[*at]) {
             let whole = std::mem::replace(&mut expressions[at], no_value(column));
@@ -303,14 +303,14 @@ pub(super) fn not_default(name: &str) -> Error {
 struct InsertTarget {
     column: usize,
     /// The part of the column, unless it is the whole.
-    part: Option<Part>,
+    part: Option<AssignmentPart>,
 }
 
 impl Binder<'_> {
     /// Returns the targets of `width` values.
     fn insert_targets(
         &self,
-        written: &Written,
+        written: &UpdateTarget,
         names: &[TargetColumn],
         width: usize,
     ) -> Result<Vec<InsertTarget>> {
@@ -402,8 +402,8 @@ fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result
         from.sql_name()
     );
     Err(Error::new(sqlstate::DATATYPE_MISMATCH, message)
-        .naming(to)
-        .naming(from)
+        .with_type_mention(to)
+        .with_type_mention(from)
         .with_hint("You will need to rewrite or cast the expression.")
         .at(bound.positions[index]))
 }

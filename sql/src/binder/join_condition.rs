@@ -8,7 +8,7 @@
 
 use types::expr::Expr;
 
-use crate::binder::level::{AGGREGATE, Binder, Level, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
+use crate::binder::level::{AGGREGATE, Binder, QueryLevel, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::all_of;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::tree::{conjuncts, for_each_column, identity, map_columns};
@@ -32,7 +32,7 @@ impl Binder<'_> {
         (right, bindings): (Rows, Vec<(usize, usize)>),
         kind: JoinKind,
         on: Expr,
-        level: &Level,
+        level: &QueryLevel,
     ) -> Result<()> {
         if kind != JoinKind::Inner {
             let takes_both = self.takes_both(&on, level, rows.types.len(), kind)?;
@@ -58,7 +58,7 @@ impl Binder<'_> {
     fn takes_both(
         &self,
         on: &Expr,
-        level: &Level,
+        level: &QueryLevel,
         left_width: usize,
         kind: JoinKind,
     ) -> Result<bool> {

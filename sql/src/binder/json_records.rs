@@ -206,9 +206,9 @@ impl Binder<'_> {
             if *field != column.sql_type.base && *field != DataType::Unknown {
                 return Err(mismatch(format!(
                     "Returned type {} at ordinal position {}, but query expects {}.",
-                    self.shown((*field).into()),
+                    self.type_name((*field).into()),
                     at + 1,
-                    self.shown(column.sql_type.below())
+                    self.type_name(column.sql_type.base_type())
                 )));
             }
         }

@@ -21,10 +21,10 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::ast::{FrameUnits, NamedWindow};
-use crate::binder::function_body::Frame;
-use crate::binder::named::NamedRows;
-use crate::binder::notes::Notes;
+use crate::binder::cte_scope::CteEntry;
+use crate::binder::function_body::ParameterFrame;
 use crate::binder::parameters::Parameters;
+use crate::binder::resolution_notes::ResolutionNotes;
 use crate::binder::scope::Scope;
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
@@ -108,7 +108,7 @@ pub enum TableClause {
     /// WHERE of COPY FROM.
     CopyWhere,
     /// An expression that the catalog stores; it was checked at creation.
-    Stored,
+    Catalog,
 }
 
 impl TableClause {
@@ -125,7 +125,7 @@ impl TableClause {
             TableClause::SplitValue => "SPLIT ON value",
             TableClause::CycleMark => "CYCLE mark value",
             TableClause::CopyWhere => "COPY FROM WHERE condition",
-            TableClause::Stored => "stored expression",
+            TableClause::Catalog => "stored expression",
         }
     }
 
@@ -141,7 +141,7 @@ impl TableClause {
             TableClause::SplitValue => "SPLIT ON values",
             TableClause::CycleMark => "CYCLE mark values",
             TableClause::CopyWhere => "COPY FROM WHERE conditions",
-            TableClause::Stored => "stored expressions",
+            TableClause::Catalog => "stored expressions",
         }
     }
 
@@ -218,7 +218,7 @@ impl Clause {
     }
 
     /// Returns whether column references of the level itself are recorded.
-    pub(super) fn minds_columns(self) -> bool {
+    pub(super) fn records_columns(self) -> bool {
         self.allows_aggregates()
             || matches!(self, Clause::Limit | Clause::Offset | Clause::Frame(_))
     }
@@ -289,7 +289,7 @@ pub(super) struct SetUse {
 
 /// The visibility of a level's columns for following entries of FROM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ColumnVisibility {
     /// The level is a query: its columns are visible to subqueries.
     Query,
     /// The level is a FROM clause, and the entry that is being bound is not LATERAL.
@@ -300,7 +300,7 @@ pub(super) enum Reach {
 
 /// The reason why a LATERAL entry must not refer to columns of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Barred {
+pub(super) enum LateralBar {
     /// They are of the preserved side's partner in a right or full join.
     Optional,
     /// They are of the target table of the statement.
@@ -327,7 +327,7 @@ pub(super) struct Reference {
 
 /// A query level that is being bound.
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct QueryLevel {
     /// The names that are visible.
     pub(super) scope: Scope,
     /// The current clause.
@@ -346,9 +346,9 @@ pub(super) struct Level {
     /// The set-returning function calls found so far.
     pub(super) set_uses: Vec<SetUse>,
     /// The visibility of its columns.
-    pub(super) reach: Reach,
+    pub(super) reach: ColumnVisibility,
     /// The reason why LATERAL entries must not refer to its columns, if any.
-    pub(super) barred: Option<Barred>,
+    pub(super) barred: Option<LateralBar>,
     /// The WINDOW clause.
     pub(super) named_windows: Vec<NamedWindow>,
     /// The window definitions found so far.
@@ -361,13 +361,13 @@ pub(super) struct Level {
     pub(super) subqueries_like: AHashMap<u64, Vec<usize>>,
     /// Outer references to this level by the subquery that is being bound.
     pub(super) open_bindings: Vec<(usize, Expr)>,
-    /// Column references in clauses that [record them](Clause::minds_columns).
+    /// Column references in clauses that [record them](Clause::records_columns).
     pub(super) references: Vec<Reference>,
 }
 
-impl Level {
-    fn new(scope: Scope, clause: Clause) -> Level {
-        Level {
+impl QueryLevel {
+    fn new(scope: Scope, clause: Clause) -> QueryLevel {
+        QueryLevel {
             scope,
             clause,
             in_aggregate: false,
@@ -376,7 +376,7 @@ impl Level {
             in_window: None,
             refuses_sets: None,
             set_uses: Vec::new(),
-            reach: Reach::Query,
+            reach: ColumnVisibility::Query,
             barred: None,
             named_windows: Vec::new(),
             windows: Vec::new(),
@@ -417,7 +417,7 @@ impl Level {
 
 /// The dependencies that are recorded while the definition of a view is bound.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
+pub(super) struct DependencyTrace {
     /// The named tables and views; the columns in use are not filled in yet.
     pub(super) relations: Vec<ViewRelation>,
     /// The referenced columns of tables.
@@ -439,11 +439,11 @@ pub(super) struct Binder<'a> {
     /// The parameters.
     pub(super) parameters: Parameters,
     /// The query levels, outermost first.
-    pub(super) levels: Vec<Level>,
+    pub(super) levels: Vec<QueryLevel>,
     /// The dependencies of the view definition that is being bound.
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<DependencyTrace>,
     /// The resolution of names and literals, if the caller needs it.
-    pub(super) notes: Option<Notes>,
+    pub(super) notes: Option<ResolutionNotes>,
     /// The rewriter of literals, if the text is a definition.
     pub(super) settler: Option<LiteralSettler>,
     /// The view whose query is being bound.
@@ -453,11 +453,11 @@ pub(super) struct Binder<'a> {
     /// The depth of nested views.
     pub(super) view_depth: usize,
     /// The WITH queries in scope.
-    pub(super) named: Vec<NamedRows>,
+    pub(super) named: Vec<CteEntry>,
     /// The number of WITH queries of the statement.
     pub(super) named_count: usize,
     /// The function whose body is being bound.
-    pub(super) frame: Option<Frame>,
+    pub(super) frame: Option<ParameterFrame>,
     /// The first level of the current FROM clause.
     pub(super) from_base: usize,
     /// True if the query is a cursor's, whose rows are to have row keys.
@@ -517,35 +517,35 @@ impl<'a> Binder<'a> {
 
     /// Enters a query level.
     pub(super) fn push_level(&mut self, scope: Scope, clause: Clause) {
-        self.levels.push(Level::new(scope, clause));
+        self.levels.push(QueryLevel::new(scope, clause));
     }
 
     /// Leaves the current query level.
-    pub(super) fn pop_level(&mut self) -> Level {
+    pub(super) fn pop_level(&mut self) -> QueryLevel {
         self.levels.pop().expect("every pop follows a push")
     }
 
     /// Returns the current query level.
-    pub(super) fn level(&mut self) -> &mut Level {
+    pub(super) fn level(&mut self) -> &mut QueryLevel {
         self.levels.last_mut().expect("expressions are bound inside a level")
     }
 
     /// Binds a LATERAL entry, which may refer to columns of preceding entries of FROM.
     pub(super) fn lateral<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let from = self.from_base.min(self.levels.len());
-        self.levels[from..].iter_mut().for_each(|level| level.reach = Reach::Lateral);
+        self.levels[from..].iter_mut().for_each(|level| level.reach = ColumnVisibility::Lateral);
         let result = bind(self);
-        self.levels[from..].iter_mut().for_each(|level| level.reach = Reach::Hidden);
+        self.levels[from..].iter_mut().for_each(|level| level.reach = ColumnVisibility::Hidden);
         result
     }
 
     /// Binds in a new query level, and returns the result with the level.
-    pub(super) fn within<T>(
+    pub(super) fn in_new_level<T>(
         &mut self,
         scope: Scope,
         clause: Clause,
         bind: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(T, Level)> {
+    ) -> Result<(T, QueryLevel)> {
         self.push_level(scope, clause);
         let result = bind(self);
         let level = self.pop_level();

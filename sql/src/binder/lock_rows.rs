@@ -23,12 +23,12 @@ use crate::binder::rows::Rows;
 use crate::binder::tree::{map_columns, width};
 use crate::binder::typed::boolean;
 use crate::logical::{
-    Apply, ApplyKind, HeldRows, Join, JoinKind, LockRows, LockedTable, Logical, TableScan,
+    Apply, ApplyKind, Join, JoinKind, LockRows, LockedTable, LockedTables, Logical, TableScan,
 };
 
 /// The locked tables and copied values of the rows of a FROM clause.
-pub(super) struct HeldFrom {
-    held: HeldRows,
+pub(super) struct LockedFrom {
+    held: LockedTables,
     /// FROM, for the re-evaluation of one row.
     again: Logical,
     /// The number of nodes of FROM from its top along the first inputs.
@@ -36,7 +36,7 @@ pub(super) struct HeldFrom {
 }
 
 /// A subplan of FROM with its re-evaluation plan.
-struct Part {
+struct LockSubplan {
     /// The plan: its columns, then the added ones.
     plan: Logical,
     /// The re-evaluation plan of one row.
@@ -44,7 +44,7 @@ struct Part {
     /// The number of columns without the added ones.
     width: usize,
     /// The locked tables and copied values.
-    held: HeldRows,
+    held: LockedTables,
 }
 
 /// Constructor of a join.
@@ -68,16 +68,16 @@ pub(super) fn is_pulled_up(query: &Query) -> bool {
 impl Binder<'_> {
     /// Removes the marks from the scans of a FROM clause, and adds the columns that LockRows
     /// needs.
-    pub(super) fn hold_rows(&mut self, rows: &mut Rows) -> HeldFrom {
+    pub(super) fn hold_rows(&mut self, rows: &mut Rows) -> LockedFrom {
         let nothing = Logical::Append { inputs: Vec::new() };
         let from = std::mem::replace(&mut rows.plan, nothing);
-        let Part { plan, again, held, .. } = self.part(from, false);
+        let LockSubplan { plan, again, held, .. } = self.part(from, false);
         rows.types = plan.column_types();
         rows.plan = plan;
-        HeldFrom { held, again, depth: depth(&rows.plan) }
+        LockedFrom { held, again, depth: depth(&rows.plan) }
     }
 
-    fn part(&mut self, plan: Logical, nullable: bool) -> Part {
+    fn part(&mut self, plan: Logical, nullable: bool) -> LockSubplan {
         match plan {
             Logical::Scan(scan) => self.scan_part(scan, nullable),
             Logical::Join(Join { kind, left, right, on, choice }) => {
@@ -127,7 +127,7 @@ impl Binder<'_> {
         }
     }
 
-    fn scan_part(&mut self, mut scan: TableScan, nullable: bool) -> Part {
+    fn scan_part(&mut self, mut scan: TableScan, nullable: bool) -> LockSubplan {
         let width = scan.columns.len();
         let position = |column: usize| scan.columns.iter().position(|&one| one == column);
         let key: Option<Vec<usize>> = scan.table.key_columns().map(position).collect();
@@ -142,7 +142,12 @@ impl Binder<'_> {
                         None => one_row(values),
                         Some(witness) => present(values, witness),
                     };
-                    Part { plan, again, width, held: HeldRows { tables: Vec::new(), copies } }
+                    LockSubplan {
+                        plan,
+                        again,
+                        width,
+                        held: LockedTables { tables: Vec::new(), copies },
+                    }
                 }
             };
         };
@@ -160,17 +165,22 @@ impl Binder<'_> {
             key: key.expect("FROM has all columns of a table"),
             newest,
         };
-        let held = HeldRows { tables: vec![locked], copies: Vec::new() };
-        Part { plan: Logical::Scan(scan), again, width, held }
+        let held = LockedTables { tables: vec![locked], copies: Vec::new() };
+        LockSubplan { plan: Logical::Scan(scan), again, width, held }
     }
 
     /// Returns a subplan that is not re-evaluated: the row retains its values.
-    fn copied(&mut self, plan: Logical, nullable: bool) -> Part {
+    fn copied(&mut self, plan: Logical, nullable: bool) -> LockSubplan {
         let width = width(&plan);
         if !nullable {
             let (values, copies) = self.copies_of(&plan);
             let again = one_row(values);
-            return Part { plan, again, width, held: HeldRows { tables: Vec::new(), copies } };
+            return LockSubplan {
+                plan,
+                again,
+                width,
+                held: LockedTables { tables: Vec::new(), copies },
+            };
         }
         // An extra column distinguishes a missing row from a row of NULLs.
         let types = plan.column_types();
@@ -179,8 +189,8 @@ impl Binder<'_> {
         let expressions = own.chain([boolean(true)]).collect();
         let plan = Logical::Project { input: Box::new(plan), expressions };
         let (values, copies) = self.copies_of(&plan);
-        let held = HeldRows { tables: Vec::new(), copies };
-        Part { plan, again: present(values, width), width, held }
+        let held = LockedTables { tables: Vec::new(), copies };
+        LockSubplan { plan, again: present(values, width), width, held }
     }
 
     /// Returns a parameter for each column of a plan.
@@ -209,7 +219,7 @@ fn present(values: Vec<Expr>, witness: usize) -> Logical {
 }
 
 /// Joins two subplans: the columns of both, then the added columns of both.
-fn beside(left: Part, right: Part, mut on: Expr, make: MakeJoin<'_>) -> Part {
+fn beside(left: LockSubplan, right: LockSubplan, mut on: Expr, make: MakeJoin<'_>) -> LockSubplan {
     let (left_all, right_all) = (width(&left.plan), width(&right.plan));
     let added = left_all - left.width;
     map_columns(&mut on, &|at| if at < left.width { at } else { at + added });
@@ -218,7 +228,7 @@ fn beside(left: Part, right: Part, mut on: Expr, make: MakeJoin<'_>) -> Part {
     let again = make(Box::new(left.again), Box::new(right.again), on);
     let mut held = left.held;
     held.extend(right.held, left_all);
-    let part = Part { plan, again, width: left.width + right.width, held };
+    let part = LockSubplan { plan, again, width: left.width + right.width, held };
     if added == 0 {
         return part;
     }
@@ -227,15 +237,15 @@ fn beside(left: Part, right: Part, mut on: Expr, make: MakeJoin<'_>) -> Part {
     part.ordered(own.chain(rest).collect())
 }
 
-impl Part {
+impl LockSubplan {
     /// Adds a node that does not change the columns.
-    fn map(self, make: impl Fn(Box<Logical>) -> Logical) -> Part {
+    fn map(self, make: impl Fn(Box<Logical>) -> Logical) -> LockSubplan {
         let (plan, again) = (make(Box::new(self.plan)), make(Box::new(self.again)));
-        Part { plan, again, ..self }
+        LockSubplan { plan, again, ..self }
     }
 
     /// Adds a node that appends a value, and moves the value before the added columns.
-    fn with_value(self, make: impl Fn(Box<Logical>) -> Logical) -> Part {
+    fn with_value(self, make: impl Fn(Box<Logical>) -> Logical) -> LockSubplan {
         let (own, all) = (self.width, width(&self.plan));
         let part = self.map(|input| {
             let mut step = make(input);
@@ -246,7 +256,7 @@ impl Part {
             }
             step
         });
-        let part = Part { width: own + 1, ..part };
+        let part = LockSubplan { width: own + 1, ..part };
         match own == all {
             true => part,
             false => part.ordered((0..own).chain([all]).chain(own..all).collect()),
@@ -254,25 +264,25 @@ impl Part {
     }
 
     /// Adds a projection that also retains the needed columns.
-    fn projected(mut self, mut expressions: Vec<Expr>) -> Part {
+    fn projected(mut self, mut expressions: Vec<Expr>) -> LockSubplan {
         let own = expressions.len();
         let types = self.plan.column_types();
         let mut held = std::mem::take(&mut self.held);
         add_columns(&mut held, &mut expressions, &types);
         let part = self.map(|input| Logical::Project { input, expressions: expressions.clone() });
-        Part { width: own, held, ..part }
+        LockSubplan { width: own, held, ..part }
     }
 
     /// Reorders the columns.
-    fn ordered(self, order: Vec<usize>) -> Part {
+    fn ordered(self, order: Vec<usize>) -> LockSubplan {
         let own = self.width;
         let types = self.plan.column_types();
         let columns = order.iter().map(|&at| Expr::column(at, types[at])).collect();
-        Part { width: own, ..self.projected(columns) }
+        LockSubplan { width: own, ..self.projected(columns) }
     }
 }
 
-impl HeldFrom {
+impl LockedFrom {
     /// Returns the locked tables, with the columns of FROM that hold their keys.
     pub(super) fn tables(&self) -> &[LockedTable] {
         &self.held.tables
@@ -295,7 +305,7 @@ impl HeldFrom {
 
     /// Adds the LockRows node above a plan over the rows of FROM.
     pub(super) fn over(self, input: Box<Logical>) -> Logical {
-        let HeldFrom { held, again: from, depth: of_from } = self;
+        let LockedFrom { held, again: from, depth: of_from } = self;
         let mut again = Logical::clone(&input);
         let above = depth(&again) - of_from;
         put_below(&mut again, above, from);
@@ -303,13 +313,13 @@ impl HeldFrom {
         while let Logical::Sort { input, .. } = again {
             again = *input;
         }
-        Logical::LockRows(LockRows { input, again: Box::new(again), held })
+        Logical::LockRows(LockRows { input, re_evaluation: Box::new(again), locked_tables: held })
     }
 }
 
 /// Adds the needed columns to a projection with input columns of these types, and renumbers them
 /// to its output.
-fn add_columns(held: &mut HeldRows, list: &mut Vec<Expr>, types: &[DataType]) {
+fn add_columns(held: &mut LockedTables, list: &mut Vec<Expr>, types: &[DataType]) {
     let is = |expr: &Expr, at: usize| matches!(expr, Expr::Column { index, .. } if *index == at);
     for at in held.needed() {
         if !list.iter().any(|expr| is(expr, at)) {

@@ -8,18 +8,18 @@ use types::expr::Expr;
 use crate::ast::{self, AssignedValue, LockStrength};
 use crate::binder::guard::{Guard, is_not_true, is_null};
 use crate::binder::insert::IdentityRule;
-use crate::binder::level::{Binder, Clause, Reach};
+use crate::binder::level::{Binder, Clause, ColumnVisibility};
 use crate::binder::modify::{mark_changed, narrow};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::typed::boolean;
-use crate::binder::written::{Change, Written};
+use crate::binder::update_target::{StatementKind, UpdateTarget};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, JoinKind, Merge, MergeAction, MergeClause};
+use crate::logical::{BoundPlan, JoinKind, Merge, MergeAction, MergeClause};
 
 /// The visible names in the parts of a MERGE.
-struct Names {
+struct MergeScopes {
     /// The target table.
     target: Scope,
     /// The source, after the table's columns.
@@ -30,12 +30,13 @@ struct Names {
 
 impl Binder<'_> {
     /// Binds MERGE. Each row is a source row with the matching row of the table, or NULLs.
-    pub(super) fn bind_merge(&mut self, merge: &ast::Merge) -> Result<Bound> {
-        let changed = self.changed((&merge.table, Change::Merge), merge.alias.as_ref(), &[])?;
+    pub(super) fn bind_merge(&mut self, merge: &ast::Merge) -> Result<BoundPlan> {
+        let changed =
+            self.changed((&merge.table, StatementKind::Merge), merge.alias.as_ref(), &[])?;
         let (written, mut rows, target) = (changed.written, changed.rows, changed.scope);
         let table = Arc::clone(&written.table);
         let source = std::slice::from_ref(&merge.source);
-        let (source_rows, source) = self.bind_from_beside(source, &target)?;
+        let (source_rows, source) = self.bind_from_of_target(source, &target)?;
         let width = rows.types.len();
         mark_changed(&mut rows.plan, LockStrength::NoKeyUpdate);
         let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
@@ -45,9 +46,9 @@ impl Binder<'_> {
                 .with_detail("The name is used both as MERGE target table and data source."));
         }
         let both = target.clone().join(source, width)?;
-        let names = Names { source: both.without_first(), target, both };
+        let names = MergeScopes { source: both.without_first(), target, both };
         let bind = |binder: &mut Self| binder.bind_condition(&merge.condition, Clause::JoinOn);
-        let (on, level) = self.within(names.both.clone(), Clause::JoinOn, bind)?;
+        let (on, level) = self.in_new_level(names.both.clone(), Clause::JoinOn, bind)?;
         let has_inserts = merge.clauses.iter().any(|clause| !clause.matched);
         if has_inserts {
             self.join_on(&mut rows, (source_rows, Vec::new()), JoinKind::Right, on, &level)?;
@@ -72,14 +73,14 @@ impl Binder<'_> {
         if !merge.is_idle() {
             merge.source = held.over(Box::new(merge.source));
         }
-        Ok(Bound::Merge(merge))
+        Ok(BoundPlan::Merge(merge))
     }
 
     fn bind_merge_clause(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         (rows, guard): (&mut Rows, &Guard),
-        names: &Names,
+        names: &MergeScopes,
         clause: &ast::MergeClause,
     ) -> Result<MergeClause> {
         let bind = |binder: &mut Self| {
@@ -106,11 +107,11 @@ impl Binder<'_> {
         };
         // A WHEN NOT MATCHED clause must not refer to columns of the table.
         let (bound, level) = if clause.matched {
-            self.within(names.both.clone(), Clause::MergeWhen, bind)?
+            self.in_new_level(names.both.clone(), Clause::MergeWhen, bind)?
         } else {
             self.push_level(names.target.clone(), Clause::MergeWhen);
-            self.level().reach = Reach::Hidden;
-            let bound = self.within(names.source.clone(), Clause::MergeWhen, bind);
+            self.level().reach = ColumnVisibility::Hidden;
+            let bound = self.in_new_level(names.source.clone(), Clause::MergeWhen, bind);
             self.pop_level();
             bound?
         };
@@ -130,7 +131,7 @@ impl Binder<'_> {
     /// Binds the row of INSERT in table order; without values it consists of defaults.
     fn bind_merge_values(
         &mut self,
-        written: &Written,
+        written: &UpdateTarget,
         columns: &[ast::TargetColumn],
         values: Option<&[AssignedValue]>,
         identity: IdentityRule,
@@ -162,6 +163,6 @@ fn guard_of(table: &Table, before: &[MergeClause], matched: bool) -> Guard {
     };
     let same = before.iter().filter(|clause| clause.matched == matched);
     let conditions = same.filter_map(|clause| clause.condition.clone());
-    let stable = conditions.filter(|condition| !condition.stays());
+    let stable = conditions.filter(|condition| !condition.is_session_only());
     stable.fold(guard, |guard, condition| guard.and(is_not_true(condition)))
 }

@@ -15,7 +15,7 @@
 //!
 //! 1. Every implicit conversion is an explicit [`Expr::Cast`] or was done on a constant.
 //! 2. Expressions are bound over the columns of the whole FROM clause; the last pass
-//!    ([`prune`](crate::binder::prune)) removes unused columns.
+//!    ([`prune`]) removes unused columns.
 //! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes, with the conditions
 //!    under which the expression evaluates them ([`Guard`](guard::Guard)).
 //!
@@ -24,18 +24,18 @@
 //! Choice of indexes, join order, and the split between region and session: the planner. Checks of
 //! NOT NULL and CHECK constraints: the constraint observer.
 
-mod sizes;
+mod query_limits;
 mod typed;
 mod tree;
 mod parameters;
 mod polymorphic;
-mod resolution;
+mod overload_resolution;
 mod scope;
 mod system;
-mod named;
-mod misspelled;
+mod cte_scope;
+mod column_hints;
 mod level;
-pub mod notes;
+pub mod resolution_notes;
 mod guard;
 mod rows;
 mod bound_query;
@@ -47,7 +47,7 @@ mod arrays;
 mod calls;
 mod function;
 mod function_body;
-mod call;
+mod procedure_call;
 mod aggregates;
 mod columns;
 mod record_columns;
@@ -57,30 +57,30 @@ mod sample;
 mod expressions;
 mod constant_runs;
 mod subqueries;
-mod names;
+mod output_names;
 mod variadic;
 mod view;
-mod sets;
-mod once;
+mod set_functions;
+mod volatile_operands;
 mod endpoint;
 mod table_function;
 mod search_cycle;
 mod with;
 mod window;
-mod meant;
+mod function_resolution;
 mod join_condition;
 mod from;
 mod grouping_sets;
 mod grouping;
-mod locks;
+mod lock_marks;
 mod lock_rows;
 mod select;
 mod query;
 mod assignment;
-mod written;
-mod elements;
+mod update_target;
+mod part_assignment;
 mod constant_errors;
-mod demand;
+mod subquery_guards;
 mod pull_up;
 mod prune;
 mod conflict;
@@ -102,35 +102,38 @@ pub use calls::is_built_in;
 pub use constant_errors::ConstantErrors;
 pub use current_row::check_cursor;
 pub use function_body::{
-    BodyStatement, bind_body_statement, check_function_body, no_rows_of, settled_body, uses_of_body,
+    BodyStatement, bind_body_statement, body_with_fixed_literals, check_function_body,
+    dependencies_of_body, no_rows_of,
 };
-pub use names::{index_column_name, output_name};
+pub use output_names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use variables::{
-    BodyTarget, BodyValue, VariableScope, VariableShape, VariableUse, bind_body_value,
+    BodyTarget, BodyValue, VariableScope, VariableSignature, VariableUse, bind_body_value,
     bind_conversion, bind_in_body, field_value,
 };
-pub use view::{Uses, ViewDefinition, bind_view_definition, uses_of_view, view_meaning};
+pub use view::{
+    Dependencies, ViewDefinition, bind_view_definition, dependencies_of_view, view_meaning,
+};
 
 use crate::ast::{self, LockStrength, Statement};
 use crate::binder::constant_errors::KnownParameters;
 pub use crate::binder::from::SEQUENCE_ROWS;
 pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
-use crate::binder::notes::Notes;
 use crate::binder::parameters::Parameters;
-use crate::binder::scope::{Relation, Scope};
+use crate::binder::resolution_notes::ResolutionNotes;
+use crate::binder::scope::{Scope, ScopeRelation};
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::tree::{for_each_source, walk_plan};
 use crate::binder::typed::Typed;
-pub use crate::binder::written::{check_writable, updatable_columns};
+pub use crate::binder::update_target::{check_writable, updatable_columns};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Bound, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query,
+    BoundPlan, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query,
 };
 use crate::parser;
 
@@ -138,7 +141,7 @@ use crate::parser;
 #[derive(Debug, Clone)]
 pub struct BoundStatement {
     /// The statement's plan.
-    pub bound: Bound,
+    pub bound: BoundPlan,
     /// Types of the client's parameters, `$1` first, as declared or deduced.
     pub parameter_types: ParameterTypes,
     /// The number of parameters that its expressions use: the client's, then those that
@@ -199,7 +202,7 @@ pub fn bind_cursor(
     binder.wants_keys = matches!(query.body, ast::QueryBody::Select(_));
     let query = binder.bind_query_body(query, true)?;
     check_cursor(cursor)?;
-    let bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
+    let bound = BoundPlan::Query(Query { plan: query.plan, columns: query.columns });
     let bound = binder.close_steps(with, bound);
     binder.finish(bound)
 }
@@ -218,7 +221,7 @@ pub fn bind_materialized(
     let mut binder = Binder::new(catalog, system, constants, Parameters::none());
     binder.view = Some(Arc::clone(view));
     let query = binder.bind_query(view.query()?, true)?;
-    binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns }))
+    binder.finish(BoundPlan::Query(Query { plan: query.plan, columns: query.columns }))
 }
 
 /// Binds the query of a view, with the view's own name resolution, and returns the resolution of
@@ -227,17 +230,21 @@ pub fn bind_materialized(
 /// # Errors
 ///
 /// The error of the query, which a later change of an object can cause.
-pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog) -> Result<Notes> {
+pub fn resolve_view(
+    view: &Arc<View>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+) -> Result<ResolutionNotes> {
     let constants = SessionConstants::unknown();
     let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
     binder.view = Some(Arc::clone(view));
-    binder.notes = Some(Notes::default());
+    binder.notes = Some(ResolutionNotes::default());
     binder.bind_query(view.query()?, true)?;
     Ok(binder.notes.unwrap_or_default())
 }
 
 /// Replaces the tables of a statement's scans by those that `replace` returns.
-pub(crate) fn replace_tables(bound: &mut Bound, replace: &dyn Fn(&Table) -> Option<Table>) {
+pub(crate) fn replace_tables(bound: &mut BoundPlan, replace: &dyn Fn(&Table) -> Option<Table>) {
     for_each_source(bound, &mut |plan| {
         walk_plan(plan, &mut |step| {
             if let Logical::Scan(scan) = step
@@ -255,7 +262,7 @@ impl Binder<'_> {
     /// # Errors
     ///
     /// 42P18 for a parameter whose type is undetermined.
-    fn finish(mut self, mut bound: Bound) -> Result<BoundStatement> {
+    fn finish(mut self, mut bound: BoundPlan) -> Result<BoundStatement> {
         self.parameters.check_determined()?;
         let variables = self.variable_uses.iter();
         let variables = variables.map(|one| self.parameters.final_index(one.parameter)).collect();
@@ -266,7 +273,9 @@ impl Binder<'_> {
         for_each_source(&mut bound, &mut |plan| {
             walk_plan(plan, &mut |step| match step {
                 Logical::LockRows(lock) => {
-                    locks.extend(lock.held.tables.iter().map(|of| (of.table.id, of.lock.strength)));
+                    locks.extend(
+                        lock.locked_tables.tables.iter().map(|of| (of.table.id, of.lock.strength)),
+                    );
                 }
                 // A read AS OF sees a fixed version.
                 Logical::Scan(scan) if scan.as_of.is_none() && !reads.contains(&scan.table.id) => {
@@ -299,7 +308,7 @@ impl Binder<'_> {
     }
 
     /// Binds a statement with its WITH.
-    fn bind_statement(&mut self, statement: &Statement) -> Result<Bound> {
+    fn bind_statement(&mut self, statement: &Statement) -> Result<BoundPlan> {
         let with = match statement {
             Statement::Query(query) => query.with.as_ref(),
             Statement::Insert(insert) => insert.with.as_ref(),
@@ -312,7 +321,7 @@ impl Binder<'_> {
         let bound = match statement {
             Statement::Query(query) => {
                 let bound = self.bind_query_body(query, true)?;
-                Bound::Query(Query { plan: bound.plan, columns: bound.columns })
+                BoundPlan::Query(Query { plan: bound.plan, columns: bound.columns })
             }
             Statement::Insert(insert) => self.bind_insert(insert)?,
             Statement::Upsert(upsert) => self.bind_upsert(upsert)?,
@@ -326,14 +335,14 @@ impl Binder<'_> {
             }
         };
         let mut bound = self.close_steps(with, bound);
-        sizes::check_statement(&mut bound)?;
+        query_limits::check_statement(&mut bound)?;
         Ok(bound)
     }
 }
 
 /// The context for the names in an expression of a table, other than its columns.
 #[derive(Clone, Copy)]
-pub struct Names<'a> {
+pub struct NameContext<'a> {
     /// The catalog.
     pub catalog: &'a Catalog,
     /// The search path for unqualified names.
@@ -343,11 +352,11 @@ pub struct Names<'a> {
     pub session: Option<&'a TextStyle>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameContext<'a> {
     /// Returns the context for texts stored in the catalog, whose names are qualified.
-    pub fn stored(catalog: &'a Catalog) -> Names<'a> {
+    pub fn stored(catalog: &'a Catalog) -> NameContext<'a> {
         static PATH: LazyLock<Arc<SearchPath>> = LazyLock::new(Arc::default);
-        Names { catalog, path: &PATH, session: None }
+        NameContext { catalog, path: &PATH, session: None }
     }
 }
 
@@ -356,9 +365,10 @@ impl<'a> Names<'a> {
 /// # Errors
 ///
 /// 42704 if the domain no longer exists.
-pub fn bind_as_domain(value: Expr, domain: SqlType, names: Names<'_>) -> Result<Expr> {
+pub fn bind_as_domain(value: Expr, domain: SqlType, names: NameContext<'_>) -> Result<Expr> {
     let constants = SessionConstants::new();
-    let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
+    let mut binder =
+        Binder::new(names.catalog, &EmptySystemCatalog, &constants, Parameters::none());
     let sql_type = value.data_type().into();
     let value = Typed { expr: value, sql_type, position: 1 };
     let checked = binder.coerce(value, domain, CastContext::Assignment)?;
@@ -379,24 +389,24 @@ pub fn bind_table_expression(
     expression: &ast::Expr,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
-    names: Names<'_>,
+    names: NameContext<'_>,
 ) -> Result<Expr> {
     table_expression(clause, expression, (columns, target), names, None).map(|bound| bound.expr)
 }
 
 /// Returns the text of an expression of a definition with literals rewritten so that they do not
 /// depend on session settings. Errors are left to [`bind_table_expression`].
-pub fn settled_text(
+pub fn text_with_fixed_literals(
     text: &str,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
-    names: Names<'_>,
+    names: NameContext<'_>,
 ) -> Result<String> {
     if names.session.is_none() || !text.contains(['\'', '$']) {
         return Ok(text.to_owned());
     }
     let expression = parser::parse_expression(text)?;
-    let stored = TableClause::Stored;
+    let stored = TableClause::Catalog;
     match table_expression(stored, &expression, (columns, target), names, None) {
         Ok(TableExpression { settler: Some(settler), .. }) => settler.rewritten(text),
         Ok(_) | Err(_) => Ok(text.to_owned()),
@@ -406,7 +416,7 @@ pub fn settled_text(
 /// A bound expression of a table.
 struct TableExpression {
     expr: Expr,
-    notes: Notes,
+    notes: ResolutionNotes,
     settler: Option<LiteralSettler>,
 }
 
@@ -416,14 +426,14 @@ struct TableExpression {
 /// # Errors
 ///
 /// The error of the expression, which a later change of an object can cause.
-pub fn note_expression(
+pub fn resolve_expression(
     expression: &ast::Expr,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
     catalog: &Catalog,
-) -> Result<Notes> {
-    let (stored, notes) = (TableClause::Stored, Some(Notes::default()));
-    let names = Names::stored(catalog);
+) -> Result<ResolutionNotes> {
+    let (stored, notes) = (TableClause::Catalog, Some(ResolutionNotes::default()));
+    let names = NameContext::stored(catalog);
     Ok(table_expression(stored, expression, (columns, target), names, notes)?.notes)
 }
 
@@ -431,8 +441,8 @@ fn table_expression(
     clause: TableClause,
     expression: &ast::Expr,
     (columns, target): (&[(String, SqlType)], Option<SqlType>),
-    names: Names<'_>,
-    notes: Option<Notes>,
+    names: NameContext<'_>,
+    notes: Option<ResolutionNotes>,
 ) -> Result<TableExpression> {
     let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
         name: name.clone(),
@@ -440,19 +450,20 @@ fn table_expression(
         origin: None,
     };
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
-    let scope = Scope::of(Relation::new("", &columns));
+    let scope = Scope::of(ScopeRelation::new("", &columns));
     let mut constants = match notes {
         Some(_) => SessionConstants::unknown(),
         None => SessionConstants::new(),
     };
     constants.set_search_path(Arc::clone(names.path));
-    let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
+    let mut binder =
+        Binder::new(names.catalog, &EmptySystemCatalog, &constants, Parameters::none());
     binder.notes = notes;
     binder.settler = names.session.cloned().map(LiteralSettler::new);
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;
         match target {
-            None => Ok(binder.known(value)?.expr),
+            None => Ok(binder.resolve_unknown(value)?.expr),
             Some(to) => {
                 let (from, position) = (value.sql_type, value.position);
                 binder
@@ -461,7 +472,7 @@ fn table_expression(
             }
         }
     };
-    let bound = binder.within(scope, Clause::Table(clause), bind);
+    let bound = binder.in_new_level(scope, Clause::Table(clause), bind);
     let (mut expr, level) = bound.map_err(|error| clause.wording(error))?;
     level.refuse_subqueries_of(clause)?;
     prune::finish_expression(&mut expr, &binder.parameters);
@@ -470,7 +481,7 @@ fn table_expression(
 }
 
 fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, SqlType)) -> Error {
-    let (from, to_name, to) = (binder.shown(from), binder.shown(to), to.base);
+    let (from, to_name, to) = (binder.type_name(from), binder.type_name(to), to.base);
     let is_default = [TableClause::Default, TableClause::Generation].contains(&clause);
     let is_condition = to == DataType::Bool && !is_default;
     let message = if clause == TableClause::ExecuteParameter {
@@ -491,9 +502,9 @@ fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, Sq
 }
 
 /// A system catalog without relations and functions: table expressions see only their table.
-pub struct NoSystem;
+pub struct EmptySystemCatalog;
 
-impl SystemCatalog for NoSystem {
+impl SystemCatalog for EmptySystemCatalog {
     fn view(&self, _: Option<&str>, _: &str) -> Option<Vec<OutputColumn>> {
         None
     }
@@ -527,7 +538,7 @@ mod tests {
             expr,
             &columns,
             target,
-            Names::stored(&catalog),
+            NameContext::stored(&catalog),
         )?;
         Ok(bound.describe(&|index| columns[index].0.clone()))
     }
@@ -540,7 +551,7 @@ mod tests {
     fn query(sql: &str, given: &[Option<DataType>]) -> Result<BoundStatement> {
         let given: Vec<_> = given.iter().map(|one| one.map(SqlType::from)).collect();
         let constants = SessionConstants::new();
-        bind(&statement(sql), &Catalog::default(), &NoSystem, &constants, &given)
+        bind(&statement(sql), &Catalog::default(), &EmptySystemCatalog, &constants, &given)
     }
 
     fn bases(bound: &BoundStatement) -> Vec<DataType> {

@@ -13,24 +13,24 @@ use types::expr::Expr;
 use crate::ast::{self, Hint, LockStrength, SelectItem, TableName, TableRef};
 use crate::binder::from::{TIMESTAMP_NAME, scan_of};
 use crate::binder::level::{Binder, Clause};
-use crate::binder::lock_rows::HeldFrom;
-use crate::binder::locks::apply_hints;
+use crate::binder::lock_marks::apply_hints;
+use crate::binder::lock_rows::LockedFrom;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::Scope;
 use crate::binder::select::Target;
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
-use crate::binder::written::{Change, Written};
+use crate::binder::update_target::{StatementKind, UpdateTarget};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Bound, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning, RowLock,
-    Steps, TableScan, Update,
+    BoundPlan, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning,
+    RowLock, Steps, TableScan, Update,
 };
 
 /// The rows that a statement changes.
-pub(super) struct Changed {
+pub(super) struct ModifiedRows {
     /// The target.
-    pub(super) written: Written,
+    pub(super) written: UpdateTarget,
     /// The condition, over the table's columns, of the view through which the table is changed.
     pub(super) predicate: Option<Expr>,
     /// The rows, with all columns.
@@ -43,15 +43,15 @@ impl Binder<'_> {
     /// Returns the rows of a table that a statement changes.
     pub(super) fn changed(
         &mut self,
-        (name, change): (&TableName, Change),
+        (name, change): (&TableName, StatementKind),
         alias: Option<&ast::Ident>,
         hints: &[Hint],
-    ) -> Result<Changed> {
+    ) -> Result<ModifiedRows> {
         let written = self.written(name, change)?;
         let table = &written.table;
         let alias = alias.map_or(written.name(), |alias| &alias.value);
         let (mut rows, mut scope) = scan_of(table, alias, None);
-        if change == Change::Merge || written.is_view() {
+        if change == StatementKind::Merge || written.is_view() {
             hide_timestamp(&mut scope);
             drop_timestamp(&mut rows, table.columns.len());
         }
@@ -60,15 +60,15 @@ impl Binder<'_> {
             scope = Scope::of(written.relation(alias));
         }
         let predicate = written.narrow(&mut rows);
-        Ok(Changed { written, predicate, rows, scope })
+        Ok(ModifiedRows { written, predicate, rows, scope })
     }
 
     /// Joins the rows to change with those of FROM or USING.
-    fn join_changed(&mut self, changed: &mut Changed, tables: &[TableRef]) -> Result<()> {
+    fn join_changed(&mut self, changed: &mut ModifiedRows, tables: &[TableRef]) -> Result<()> {
         if tables.is_empty() {
             return Ok(());
         }
-        let (rows, scope) = self.bind_from_beside(tables, &changed.scope)?;
+        let (rows, scope) = self.bind_from_of_target(tables, &changed.scope)?;
         let own = std::mem::take(&mut changed.scope);
         changed.scope = own.join(scope, changed.rows.types.len())?;
         changed.rows.join(rows, JoinKind::Inner, boolean(true));
@@ -83,7 +83,7 @@ impl Binder<'_> {
         rows: &mut Rows,
         strength: LockStrength,
         mut expressions: impl Iterator<Item = &'e Expr>,
-    ) -> Option<HeldFrom> {
+    ) -> Option<LockedFrom> {
         if !expressions.any(has_subquery) {
             return None;
         }
@@ -92,11 +92,14 @@ impl Binder<'_> {
     }
 
     /// Binds UPDATE.
-    pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Bound> {
-        let mut changed =
-            self.changed((&update.table, Change::Update), update.alias.as_ref(), &update.hints)?;
+    pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<BoundPlan> {
+        let mut changed = self.changed(
+            (&update.table, StatementKind::Update),
+            update.alias.as_ref(),
+            &update.hints,
+        )?;
         self.join_changed(&mut changed, &update.from)?;
-        let Changed { written, predicate: reached, mut rows, scope } = changed;
+        let ModifiedRows { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| {
             // The order is PostgreSQL's: the first use of a parameter determines its type.
             let predicate = binder.bind_selection(&written, update.selection.as_ref())?;
@@ -104,7 +107,7 @@ impl Binder<'_> {
             let assignments = binder.bind_set(&written, &update.assignments)?;
             Ok((assignments, predicate))
         };
-        let (bound, mut level) = self.within(scope, Clause::Where, bind)?;
+        let (bound, mut level) = self.in_new_level(scope, Clause::Where, bind)?;
         let (mut assignments, predicate) = bound;
         let width = written.table.columns.len();
         let values = assignments.iter().map(|assignment| &assignment.value);
@@ -147,17 +150,20 @@ impl Binder<'_> {
             checks,
             returning,
         };
-        Ok(returning_query(Bound::Update(update), query))
+        Ok(returning_query(BoundPlan::Update(update), query))
     }
 
     /// Binds DELETE.
-    pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
-        let mut changed =
-            self.changed((&delete.table, Change::Delete), delete.alias.as_ref(), &delete.hints)?;
+    pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<BoundPlan> {
+        let mut changed = self.changed(
+            (&delete.table, StatementKind::Delete),
+            delete.alias.as_ref(),
+            &delete.hints,
+        )?;
         self.join_changed(&mut changed, &delete.using)?;
-        let Changed { written, predicate: reached, mut rows, scope } = changed;
+        let ModifiedRows { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| binder.bind_selection(&written, delete.selection.as_ref());
-        let (predicate, mut level) = self.within(scope, Clause::Where, bind)?;
+        let (predicate, mut level) = self.in_new_level(scope, Clause::Where, bind)?;
         let width = written.table.columns.len();
         let has_timestamp = predicate.iter().any(|expr| reads(expr, width));
         if !has_timestamp {
@@ -180,7 +186,7 @@ impl Binder<'_> {
             rows.over(|input| held.over(input));
         }
         let delete = Delete { table, source: rows.plan, reads_timestamp, recheck, returning };
-        Ok(returning_query(Bound::Delete(delete), query))
+        Ok(returning_query(BoundPlan::Delete(delete), query))
     }
 
     /// Binds RETURNING over the row in table order, with columns of these types. If it has
@@ -199,13 +205,13 @@ impl Binder<'_> {
             let mut targets = binder.bind_items(items, 1)?;
             for target in &mut targets {
                 if target.value.base() == DataType::Unknown {
-                    target.value = binder.known(target.value.clone())?;
+                    target.value = binder.resolve_unknown(target.value.clone())?;
                 }
             }
             Ok(targets)
         };
         let (targets, level) =
-            self.within(scope, Clause::Returning, bind).map_err(explain_timestamp)?;
+            self.in_new_level(scope, Clause::Returning, bind).map_err(explain_timestamp)?;
         let columns: Vec<OutputColumn> = targets.iter().map(Target::column).collect();
         let values = targets.into_iter().map(|target| target.value.expr);
         if level.subqueries.is_empty() {
@@ -270,10 +276,10 @@ pub(super) struct ReturningQuery {
 }
 
 /// Returns the statement followed by the query of its RETURNING.
-pub(super) fn returning_query(bound: Bound, query: Option<ReturningQuery>) -> Bound {
+pub(super) fn returning_query(bound: BoundPlan, query: Option<ReturningQuery>) -> BoundPlan {
     let Some(ReturningQuery { id, name, query }) = query else { return bound };
     let before = vec![NamedStep { id, name, bound }];
-    Bound::Steps(Steps { before, last: Box::new(Bound::Query(query)) })
+    BoundPlan::Steps(Steps { before, last: Box::new(BoundPlan::Query(query)) })
 }
 
 /// Removes the columns after those of the table that neither the expressions nor the row locks
@@ -282,7 +288,7 @@ pub(super) fn narrow(
     rows: &mut Rows,
     width: usize,
     mut expressions: Vec<&mut Expr>,
-    held: Option<&mut HeldFrom>,
+    held: Option<&mut LockedFrom>,
 ) -> usize {
     let mut used = BTreeSet::new();
     for expr in &expressions {

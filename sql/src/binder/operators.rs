@@ -7,8 +7,8 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, BinaryOperator, Collation, LikeKind};
 use crate::binder::level::Binder;
+use crate::binder::overload_resolution::{Match, resolve_operator};
 use crate::binder::polymorphic::{are_alike, instantiate_domains};
-use crate::binder::resolution::{Match, resolve_operator};
 use crate::binder::typed::{Typed, check_elements, is_string, null};
 use crate::catalog::collation;
 use crate::error::{Error, Result, sqlstate};
@@ -125,8 +125,10 @@ impl Binder<'_> {
     /// Returns an operator with the types of its operands as it is in messages.
     fn operation(&self, symbol: &str, types: &[SqlType]) -> String {
         match types {
-            [left, right] => format!("{} {symbol} {}", self.shown(*left), self.shown(*right)),
-            [only] => format!("{symbol} {}", self.shown(*only)),
+            [left, right] => {
+                format!("{} {symbol} {}", self.type_name(*left), self.type_name(*right))
+            }
+            [only] => format!("{symbol} {}", self.type_name(*only)),
             _ => symbol.to_owned(),
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn instantiate_domains(
     let (wanted, result) = instantiate(signature, &bases)?;
     let declared = (0..arguments.len()).map(|index| argument_type(signature, index));
     let declared: Vec<DataType> = declared.collect();
-    let domains = Domains::of(catalog, &declared, arguments);
+    let domains = PolymorphicDomains::of(catalog, &declared, arguments);
     let pairs = wanted.into_iter().zip(&declared);
     let wanted = pairs.map(|(found, declared)| domains.put(catalog, *declared, found)).collect();
     Some((wanted, domains.put(catalog, signature.result, result)))
@@ -70,14 +70,18 @@ pub(super) fn are_alike(catalog: &Catalog, signature: &Signature, arguments: &[S
 
 /// The domains that pseudo-types resolve to in a call.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Domains {
+pub(super) struct PolymorphicDomains {
     exact: Option<SqlType>,
     common: Option<SqlType>,
 }
 
-impl Domains {
+impl PolymorphicDomains {
     /// Returns the domains of the arguments of pseudo-types.
-    pub(super) fn of(catalog: &Catalog, declared: &[DataType], arguments: &[SqlType]) -> Domains {
+    pub(super) fn of(
+        catalog: &Catalog,
+        declared: &[DataType],
+        arguments: &[SqlType],
+    ) -> PolymorphicDomains {
         let stands_for = |(declared, argument): (&DataType, &SqlType)| match declared {
             DataType::AnyArray | DataType::CompatibleArray => catalog.element_of(*argument),
             _ => Some(*argument),
@@ -93,7 +97,7 @@ impl Domains {
             let first = found.next()??;
             (first.domain.is_some() && found.all(|other| other == Some(first))).then_some(first)
         };
-        Domains { exact: all_of(true), common: all_of(false) }
+        PolymorphicDomains { exact: all_of(true), common: all_of(false) }
     }
 
     /// Returns the resolved type of a declared type, with its domain if it has one.
@@ -112,12 +116,12 @@ impl Domains {
 
 /// The types that pseudo-types resolve to in a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settled {
+pub(super) struct PolymorphicTypes {
     exact: DataType,
     common: DataType,
 }
 
-impl Settled {
+impl PolymorphicTypes {
     /// Returns the resolved type of a declared type.
     pub(super) fn of(&self, data_type: DataType) -> Option<DataType> {
         match data_type {
@@ -131,7 +135,7 @@ impl Settled {
 }
 
 /// Resolves the pseudo-types among the declared types; `None` if they do not fit the arguments.
-pub(super) fn settle(wanted: &[DataType], arguments: &[DataType]) -> Option<Settled> {
+pub(super) fn settle(wanted: &[DataType], arguments: &[DataType]) -> Option<PolymorphicTypes> {
     let (mut exact, mut common) = (None, None);
     for (from, to) in arguments.iter().zip(wanted) {
         let element = match to {
@@ -167,7 +171,7 @@ pub(super) fn settle(wanted: &[DataType], arguments: &[DataType]) -> Option<Sett
         return None;
     }
     let common = common.or(exact).unwrap_or(DataType::Text);
-    Some(Settled { exact: exact.unwrap_or(common), common })
+    Some(PolymorphicTypes { exact: exact.unwrap_or(common), common })
 }
 /// Returns whether a pseudo-type stands for exactly one type, which some argument must determine.
 pub(super) fn is_exact(data_type: DataType) -> bool {

@@ -8,21 +8,21 @@ use types::expr::{EvalContext, Expr};
 use types::{DataType, Datum};
 
 use crate::binder::constant_errors::{ConstantErrors, KnownParameters, is_never_true};
-use crate::binder::demand::is_value;
 use crate::binder::parameters::Parameters;
 use crate::binder::pull_up::pull_up;
+use crate::binder::subquery_guards::is_value;
 use crate::binder::tree::{
     for_each_column, for_each_expression, for_each_input, for_each_source,
     for_each_statement_expression, for_each_step, map_columns, walk_plan, width,
 };
-use crate::logical::{Apply, ApplyKind, Bound, Join, JoinKind, Logical};
+use crate::logical::{Apply, ApplyKind, BoundPlan, Join, JoinKind, Logical};
 
 /// The position of each column of a plan after pruning; `None` if it was removed.
 type Places = Vec<Option<usize>>;
 
 /// Finishes a statement; returns the errors of constant folding.
 pub(super) fn finish(
-    bound: &mut Bound,
+    bound: &mut BoundPlan,
     parameters: &mut Parameters,
     known: KnownParameters,
 ) -> ConstantErrors {
@@ -68,7 +68,7 @@ impl LastPass<'_> {
         match plan {
             Logical::Apply(apply) => return self.finish_apply(apply),
             Logical::LockRows(lock) => {
-                let held = &mut lock.held;
+                let held = &mut lock.locked_tables;
                 held.for_each_parameter_mut(&mut |index| *index = parameters.final_index(*index));
             }
             _ => {}
@@ -123,7 +123,7 @@ fn finish_noting(expr: &mut Expr, parameters: &Parameters, error: &mut Option<ty
     });
     let whole = std::mem::replace(expr, Expr::And(Vec::new()));
     // Only immutable functions are folded, so no clock and no time zone is needed.
-    *expr = whole.fold_noting(&EvalContext::hasty(), error);
+    *expr = whole.fold_with_error(&EvalContext::planning(), error);
 }
 
 fn mark(expr: &Expr, needed: &mut [bool]) {
@@ -234,12 +234,12 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
         }
         Logical::LockRows(lock) => {
             let mut needed = needed.to_vec();
-            lock.held.needed().for_each(|column| needed[column] = true);
+            lock.locked_tables.needed().for_each(|column| needed[column] = true);
             let places = prune(&mut lock.input, &needed);
             let place =
                 |column: usize| places[column].expect("a column that is used was asked for");
-            lock.held.renumber(&place);
-            keep_places(&mut lock.again, &places);
+            lock.locked_tables.renumber(&place);
+            keep_places(&mut lock.re_evaluation, &places);
             places
         }
         Logical::Limit { input, ties, .. } => prune_below(input, needed, ties),

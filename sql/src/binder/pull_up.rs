@@ -9,11 +9,11 @@
 //!    └─ Scan: t
 //! ```
 //!
-//! The columns of a query *float* ([`Floating`]) upwards through filters, joins (from the nullable
-//! side of an outer join only strict ones, which are NULL there anyway), subqueries and window
-//! functions, up to a node that computes columns, where they are substituted for the references to
-//! them. Subqueries in them stay in place, or move above a join, and get guards from the
-//! expressions that read them ([`demand`](crate::binder::demand)).
+//! The columns of a query *float* ([`FloatingColumns`]) upwards through filters, joins (from the
+//! nullable side of an outer join only strict ones, which are NULL there anyway), subqueries and
+//! window functions, up to a node that computes columns, where they are substituted for the
+//! references to them. Subqueries in them stay in place, or move above a join, and get guards from
+//! the expressions that read them ([`subquery_guards`](crate::binder::subquery_guards)).
 //!
 //! A query floats if PostgreSQL pulls it up: it has no groups, window functions, set-returning
 //! functions, DISTINCT, ORDER BY, LIMIT or set operations, and no volatile columns; and if that
@@ -25,9 +25,9 @@
 use types::expr::Expr;
 use types::{DataType, function};
 
-use crate::binder::demand::{guard_subqueries, is_value, subquery_columns};
 use crate::binder::guard::Guard;
 use crate::binder::parameters::Parameters;
+use crate::binder::subquery_guards::{guard_subqueries, is_value, subquery_columns};
 use crate::binder::tree::{
     for_each_column, for_each_expression, for_each_input, identity, map_columns, walk_plan, width,
 };
@@ -45,7 +45,7 @@ const GROWN_MAX: usize = 512;
 const PASSED_MAX: usize = 64;
 
 /// A plan, with columns over its rows that are not yet computed.
-struct Floating {
+struct FloatingColumns {
     plan: Logical,
     /// `None` if they are the plan's own columns.
     columns: Option<Vec<Expr>>,
@@ -105,13 +105,13 @@ fn settle(plan: &mut Logical, parameters: &mut Parameters) {
     *plan = floating(take(plan), parameters).settled();
 }
 
-impl Floating {
-    fn none(plan: Logical) -> Floating {
-        Floating { plan, columns: None, is_merged: false }
+impl FloatingColumns {
+    fn none(plan: Logical) -> FloatingColumns {
+        FloatingColumns { plan, columns: None, is_merged: false }
     }
 
-    fn of(plan: Logical, columns: Vec<Expr>) -> Floating {
-        Floating { plan, columns: Some(columns), is_merged: true }
+    fn of(plan: Logical, columns: Vec<Expr>) -> FloatingColumns {
+        FloatingColumns { plan, columns: Some(columns), is_merged: true }
     }
 
     /// Returns the plan with a projection that computes its columns.
@@ -127,15 +127,15 @@ impl Floating {
     fn settle(&mut self) {
         let (plan, columns) = (take(&mut self.plan), self.columns.take());
         let is_merged = std::mem::take(&mut self.is_merged);
-        self.plan = Floating { plan, columns, is_merged }.settled();
+        self.plan = FloatingColumns { plan, columns, is_merged }.settled();
     }
 
     /// Computes a guard column of the binder, the last of the expressions, after the columns that
     /// are still needed.
-    fn with_column(mut self, mut expressions: Vec<Expr>) -> Floating {
+    fn with_column(mut self, mut expressions: Vec<Expr>) -> FloatingColumns {
         if !self.put_into(expressions.iter_mut().collect()) {
             let input = Box::new(self.plan);
-            return Floating::none(Logical::Project { input, expressions });
+            return FloatingColumns::none(Logical::Project { input, expressions });
         }
         let mut own = identity(&self.plan.column_types());
         if let Some(value) = expressions.last_mut() {
@@ -143,7 +143,7 @@ impl Floating {
             own.push(std::mem::replace(value, above));
         }
         let input = Box::new(self.plan);
-        Floating::of(Logical::Project { input, expressions: own }, expressions)
+        FloatingColumns::of(Logical::Project { input, expressions: own }, expressions)
     }
 
     /// Computes the columns here that may not be NULL in a null-extended row.
@@ -230,7 +230,7 @@ fn guard_by(plan: &mut Logical, expressions: &[Expr]) {
     guard_subqueries(plan, &read);
 }
 
-fn floating(plan: Logical, parameters: &mut Parameters) -> Floating {
+fn floating(plan: Logical, parameters: &mut Parameters) -> FloatingColumns {
     match plan {
         Logical::Project { input, expressions } => {
             floating_project(*input, expressions, parameters)
@@ -239,18 +239,18 @@ fn floating(plan: Logical, parameters: &mut Parameters) -> Floating {
             let mut below = floating(*input, parameters);
             below.put_into(vec![&mut predicate]);
             let input = Box::new(take(&mut below.plan));
-            Floating { plan: Logical::Filter { input, predicate }, ..below }
+            FloatingColumns { plan: Logical::Filter { input, predicate }, ..below }
         }
         Logical::Join(join) => floating_join(join, parameters),
         Logical::Apply(apply) if is_value(&apply) => floating_apply(apply, parameters),
         Logical::Apply(apply) => floating_lateral(apply, parameters),
         Logical::Window(_) | Logical::ProjectSet(_) => floating_added(plan, parameters),
         Logical::Aggregate { .. } | Logical::GroupingSets(_) => {
-            Floating::none(grouped(plan, parameters))
+            FloatingColumns::none(grouped(plan, parameters))
         }
         mut other => {
             for_each_input(&mut other, &mut |input| settle(input, parameters));
-            Floating::none(other)
+            FloatingColumns::none(other)
         }
     }
 }
@@ -259,7 +259,7 @@ fn floating_project(
     input: Logical,
     mut expressions: Vec<Expr>,
     parameters: &mut Parameters,
-) -> Floating {
+) -> FloatingColumns {
     let is_output = !is_of_binder(&input, &expressions);
     let mut below = floating(input, parameters);
     if !is_output {
@@ -269,10 +269,10 @@ fn floating_project(
     let floats = is_simple(&below.plan)
         && is_worth(&below.plan, &expressions)
         && !is_volatile(&below.plan, &expressions);
-    let all = Floating { plan: below.plan, columns: Some(expressions), is_merged };
+    let all = FloatingColumns { plan: below.plan, columns: Some(expressions), is_merged };
     match floats {
         true => all,
-        false => Floating::none(all.settled()),
+        false => FloatingColumns::none(all.settled()),
     }
 }
 
@@ -324,7 +324,7 @@ fn is_volatile(plan: &Logical, columns: &[Expr]) -> bool {
 }
 
 /// Lets columns float from the inputs of a join; from a nullable side only strict ones.
-fn floating_join(mut join: Join, parameters: &mut Parameters) -> Floating {
+fn floating_join(mut join: Join, parameters: &mut Parameters) -> FloatingColumns {
     let mut left = floating(take(&mut join.left), parameters);
     let mut right = floating(take(&mut join.right), parameters);
     let (pads_left, pads_right) = match join.kind {
@@ -345,12 +345,12 @@ fn floating_join(mut join: Join, parameters: &mut Parameters) -> Floating {
     if pads_right {
         right.settle_unless_padded();
     }
-    let mut both = Floating::none(Logical::Append { inputs: Vec::new() });
+    let mut both = FloatingColumns::none(Logical::Append { inputs: Vec::new() });
     let mut first_right = width(&left.plan);
     if left.columns.is_some() || right.columns.is_some() {
         let of_right = right.expressions().into_iter().map(|expr| shifted(expr, first_right));
         let columns: Vec<Expr> = left.expressions().into_iter().chain(of_right).collect();
-        both = Floating::of(both.plan, columns);
+        both = FloatingColumns::of(both.plan, columns);
         if !both.put_into(vec![&mut join.on]) {
             both.columns = None;
             left.settle();
@@ -422,7 +422,7 @@ impl RaisedSubqueries {
 
 /// Removes, from the top of a side, the subqueries that may fail and that the join condition does
 /// not read. `first` is the position of the side's first column in the condition.
-fn raise(side: &mut Floating, on: &Expr, first: usize) -> Vec<Apply> {
+fn raise(side: &mut FloatingColumns, on: &Expr, first: usize) -> Vec<Apply> {
     let mut raised = Vec::new();
     if side.columns.is_some() {
         let mut used = Vec::new();
@@ -458,7 +458,7 @@ fn raise_from(plan: &mut Logical, is_used: &dyn Fn(usize) -> bool, raised: &mut 
 /// Replaces the columns of the input that a subquery uses by parameters. The subquery evaluates
 /// floating columns that may fail itself, because it may not need them. The others are computed
 /// below.
-fn bind(apply: &mut Apply, below: &mut Floating, parameters: &mut Parameters) {
+fn bind(apply: &mut Apply, below: &mut FloatingColumns, parameters: &mut Parameters) {
     let guard = apply.guard.clone().map_or_else(Guard::default, Guard::of);
     let columns = below.expressions();
     let types = below.plan.column_types();
@@ -503,13 +503,13 @@ fn put_in_place(plan: &mut Logical, parameter: usize, value: &Expr) {
     });
 }
 
-fn floating_apply(mut apply: Apply, parameters: &mut Parameters) -> Floating {
+fn floating_apply(mut apply: Apply, parameters: &mut Parameters) -> FloatingColumns {
     let mut below = floating(take(&mut apply.input), parameters);
     settle(&mut apply.subquery, parameters);
     let changed = below.columns.as_ref().and_then(|columns| over_floating(&apply, columns));
     let Some(changed) = changed else {
         *apply.input = below.settled();
-        return Floating::none(Logical::Apply(apply));
+        return FloatingColumns::none(Logical::Apply(apply));
     };
     for (expr, changed) in apply.expressions_mut().zip(changed) {
         *expr = changed;
@@ -525,7 +525,7 @@ fn floating_apply(mut apply: Apply, parameters: &mut Parameters) -> Floating {
     let mut columns = below.expressions();
     columns.extend(behind(width, &added));
     *apply.input = below.plan;
-    Floating::of(Logical::Apply(apply), columns)
+    FloatingColumns::of(Logical::Apply(apply), columns)
 }
 
 /// The first position of the subquery's columns in its comparison, until their final position is
@@ -549,7 +549,7 @@ fn behind(width: usize, types: &[DataType]) -> impl Iterator<Item = Expr> {
 }
 
 /// Lets columns float through LATERAL and its joins.
-fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> Floating {
+fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> FloatingColumns {
     let mut below = floating(take(&mut apply.input), parameters);
     let mut subquery = floating(take(&mut apply.subquery), parameters);
     if matches!(apply.kind, ApplyKind::Rows { outer: true, .. }) {
@@ -557,7 +557,7 @@ fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> Floating {
     }
     if below.columns.is_none() && subquery.columns.is_none() {
         (*apply.input, *apply.subquery) = (below.plan, subquery.plan);
-        return Floating::none(Logical::Apply(apply));
+        return FloatingColumns::none(Logical::Apply(apply));
     }
     let own = below.expressions();
     let bindings = apply.bindings.clone();
@@ -577,14 +577,14 @@ fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> Floating {
     let columns: Vec<Expr> = own.iter().cloned().chain(of_subquery).collect();
     apply.expressions_mut().for_each(|expr| *expr = substituted(expr.clone(), &columns));
     (*apply.input, *apply.subquery) = (below.plan, subquery.plan);
-    Floating::of(Logical::Apply(apply), columns)
+    FloatingColumns::of(Logical::Apply(apply), columns)
 }
 
 /// Lets columns float through nodes that append columns: window functions and set-returning
 /// functions.
-fn floating_added(mut plan: Logical, parameters: &mut Parameters) -> Floating {
+fn floating_added(mut plan: Logical, parameters: &mut Parameters) -> FloatingColumns {
     let types = plan.column_types();
-    let mut below = Floating::none(Logical::Append { inputs: Vec::new() });
+    let mut below = FloatingColumns::none(Logical::Append { inputs: Vec::new() });
     let is_fixed = matches!(&plan, Logical::ProjectSet(sets) if !sets.unread.is_empty());
     for_each_input(&mut plan, &mut |input| {
         below = floating(take(input), parameters);
@@ -608,14 +608,14 @@ fn floating_added(mut plan: Logical, parameters: &mut Parameters) -> Floating {
     columns.extend(behind(width(&below.plan), &types[own..]));
     for_each_input(&mut plan, &mut |input| *input = take(&mut below.plan));
     match is_put {
-        true => Floating::of(plan, columns),
-        false => Floating::none(plan),
+        true => FloatingColumns::of(plan, columns),
+        false => FloatingColumns::none(plan),
     }
 }
 
 /// Substitutes floating columns into the keys and arguments of an Aggregate node.
 fn grouped(mut plan: Logical, parameters: &mut Parameters) -> Logical {
-    let mut below = Floating::none(Logical::Append { inputs: Vec::new() });
+    let mut below = FloatingColumns::none(Logical::Append { inputs: Vec::new() });
     for_each_input(&mut plan, &mut |input| below = floating(take(input), parameters));
     let (group_by, aggregates) = match &mut plan {
         Logical::Aggregate { group_by, aggregates, .. } => (group_by, aggregates),

@@ -7,13 +7,13 @@ use types::{DataType, SqlType};
 use crate::ast::{self, Query, QueryBody, SetOperator};
 use crate::binder::bound_query::{BoundQuery, refuse_locks_of_part};
 use crate::binder::coercion::common_type;
-use crate::binder::level::{Binder, Clause, Level};
+use crate::binder::level::{Binder, Clause, QueryLevel};
+use crate::binder::query_limits::{self, too_deep};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::select::{Limits, Target, direction, limit_rows, named_target};
-use crate::binder::sets::{SetPlaces, calls_in};
-use crate::binder::sizes::{self, too_deep};
-use crate::binder::typed::{Typed, check_told_apart};
+use crate::binder::set_functions::{SetColumns, calls_in};
+use crate::binder::typed::{Typed, check_equality};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
 use crate::parser::limits::CHAINED_QUERIES;
@@ -29,7 +29,7 @@ impl Binder<'_> {
         if let Some(with) = with {
             bound.plan = self.close_with(with, bound.plan);
         }
-        sizes::check_plan(&mut bound.plan)?;
+        query_limits::check_plan(&mut bound.plan)?;
         Ok(bound)
     }
 
@@ -117,12 +117,14 @@ impl Binder<'_> {
             binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
                 let (clause, name) = (clause.name(), from.sql_name());
                 let message = format!("argument of {clause} must be type bigint, not type {name}");
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
+                Error::new(sqlstate::DATATYPE_MISMATCH, message)
+                    .with_type_mention(from)
+                    .at(position)
             })
         };
         let is_plain = matches!(expr, ast::Expr::Number { .. } | ast::Expr::Parameter { .. });
         let scope = if is_plain { Scope::default() } else { scope.clone() };
-        let (bound, level) = self.within(scope, clause, bind)?;
+        let (bound, level) = self.in_new_level(scope, clause, bind)?;
         if let Some(reference) = level.references.first() {
             let message = format!("argument of {} must not contain variables", clause.name());
             let code = sqlstate::INVALID_COLUMN_REFERENCE;
@@ -145,12 +147,13 @@ impl Binder<'_> {
             return self.bind_value_rows(rows);
         };
         let bind = |binder: &mut Self| binder.bind_run(run);
-        let Some((constants, positions)) = self.within(Scope::default(), Clause::Values, bind)?.0
+        let Some((constants, positions)) =
+            self.in_new_level(Scope::default(), Clause::Values, bind)?.0
         else {
             let rows: Vec<Vec<ast::Expr>> = run.rows().collect();
             return self.bind_value_rows(&rows);
         };
-        sizes::check_entries(constants.types.len())?;
+        query_limits::check_entries(constants.types.len())?;
         let columns = constants.types.iter().enumerate().map(|(index, data_type)| OutputColumn {
             name: format!("column{}", index + 1),
             sql_type: (*data_type).into(),
@@ -169,7 +172,7 @@ impl Binder<'_> {
                     binder.bind_entry(expr, &mut values)?;
                 }
                 if at == 0 {
-                    sizes::check_entries(values.len())?;
+                    query_limits::check_entries(values.len())?;
                     columns.resize_with(values.len(), || Vec::with_capacity(rows.len()));
                 }
                 if values.len() != columns.len() {
@@ -183,7 +186,8 @@ impl Binder<'_> {
             let columns = columns.into_iter().map(unify).collect::<Result<Vec<_>>>()?;
             Ok((columns, positions))
         };
-        let ((columns, positions), level) = self.within(Scope::default(), Clause::Values, bind)?;
+        let ((columns, positions), level) =
+            self.in_new_level(Scope::default(), Clause::Values, bind)?;
         let output = columns.iter().enumerate().map(|(index, (_, sql_type))| OutputColumn {
             name: format!("column{}", index + 1),
             sql_type: *sql_type,
@@ -223,7 +227,7 @@ impl Binder<'_> {
             let (one, other) = (left.columns[index].sql_type, right.columns[index].sql_type);
             let sql_type = if one == other && one.base == base { one } else { base.into() };
             if (operator, all) != (SetOperator::Union, true) {
-                check_told_apart(&Typed { sql_type, ..left.typed(index) })?;
+                check_equality(&Typed { sql_type, ..left.typed(index) })?;
             }
             let name = left.columns[index].name.clone();
             columns.push(OutputColumn { name, sql_type, origin: None });
@@ -266,7 +270,7 @@ impl Binder<'_> {
                 let message =
                     format!("cannot cast type {} to {}", from.sql_name(), to.base.sql_name());
                 let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
-                error.naming(from).naming(*to).at(position)
+                error.with_type_mention(from).with_type_mention(*to).at(position)
             })?;
             changed |= !matches!(expr, Expr::Column { .. });
             expressions.push(expr);
@@ -371,13 +375,17 @@ pub(super) fn uneven_values(position: usize) -> Error {
 
 /// Returns a plan of constant rows; rows with subqueries or set-returning functions become plans
 /// of their own.
-pub(super) fn values_plan(types: Vec<DataType>, rows: Vec<Vec<Expr>>, level: &Level) -> Logical {
+pub(super) fn values_plan(
+    types: Vec<DataType>,
+    rows: Vec<Vec<Expr>>,
+    level: &QueryLevel,
+) -> Logical {
     if level.subqueries.is_empty() && level.set_uses.is_empty() {
         return Logical::Values { types, rows };
     }
     let row = |row: Vec<Expr>| {
         let mut rows = Rows::unit();
-        let mut sets = SetPlaces::default();
+        let mut sets = SetColumns::default();
         let wanted: Vec<usize> = row.iter().flat_map(calls_in).collect();
         level.place_sets(&mut rows, &mut sets, &wanted);
         let place = |mut expr: Expr| {

@@ -9,7 +9,7 @@ use types::expr::Expr;
 use crate::ast;
 use crate::binder::level::Binder;
 use crate::binder::records::{field_of, fields, fields_of};
-use crate::binder::scope::{Fields, Relation};
+use crate::binder::scope::{Fields, ScopeRelation};
 use crate::binder::typed::Typed;
 use crate::error::Result;
 use crate::logical::{LockRows, Logical, SetCall};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The fields of a row by name.
 type Named = Vec<(Arc<str>, Typed)>;
 
-impl Relation {
+impl ScopeRelation {
     /// Records the fields of record columns; the columns are those of a plan.
     pub(super) fn learn_fields(&mut self, plan: &Logical) {
         for column in &mut self.columns {

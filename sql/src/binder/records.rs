@@ -17,7 +17,7 @@ use types::{DataType, Datum};
 
 use crate::ast::{self, AssignedValue, Ident};
 use crate::binder::arrays::internal;
-use crate::binder::level::{Binder, Reach};
+use crate::binder::level::{Binder, ColumnVisibility};
 use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
 
@@ -122,7 +122,7 @@ impl Binder<'_> {
     fn value_of_relation(&mut self, name: &[Ident], position: usize) -> Option<Typed> {
         let named = |depth: &usize| {
             let level = &self.levels[*depth];
-            level.reach != Reach::Hidden && level.scope.relation(name).is_some()
+            level.reach != ColumnVisibility::Hidden && level.scope.relation(name).is_some()
         };
         let depth = (0..self.levels.len()).rev().find(named)?;
         let relation = self.levels[depth].scope.relation(name).filter(|one| one.is_value)?;
@@ -136,7 +136,7 @@ impl Binder<'_> {
         let position = name.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
             let level = &self.levels[depth];
-            if level.reach == Reach::Hidden {
+            if level.reach == ColumnVisibility::Hidden {
                 continue;
             }
             let Some(relation) = level.scope.relation(name) else { continue };
@@ -167,11 +167,11 @@ impl Binder<'_> {
             let message = format!(
                 "column notation .{} applied to type {}, which is not a composite type",
                 name.value,
-                self.shown(record.sql_type)
+                self.type_name(record.sql_type)
             );
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
-        let shown = self.shown(record.sql_type);
+        let shown = self.type_name(record.sql_type);
         let is_made_here = fields_of(&record.expr).is_some();
         let mut fields = self.fields_of_row(operand, &record)?.unwrap_or_default().into_iter();
         if let Some((_, value)) = fields.find(|(field, _)| **field == *name.value) {
@@ -214,7 +214,7 @@ impl Binder<'_> {
     ) -> Result<Vec<(Arc<str>, Typed)>> {
         let row = self.bind_expr(operand)?;
         if !row.base().is_row() {
-            let message = format!("type {} is not composite", self.shown(row.sql_type));
+            let message = format!("type {} is not composite", self.type_name(row.sql_type));
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
         self.fields_of_row(operand, &row)?.ok_or_else(|| {
@@ -235,7 +235,7 @@ impl Binder<'_> {
         let cannot = |detail: String| {
             let message = format!("cannot cast type record to {shown}");
             let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
-            error.naming(DataType::Composite(of)).with_detail(detail).at(row.position)
+            error.with_type_mention(DataType::Composite(of)).with_detail(detail).at(row.position)
         };
         match fields.len().cmp(&of.attributes().len()) {
             Ordering::Less => return Err(cannot("Input has too few columns.".to_owned())),
@@ -247,7 +247,7 @@ impl Binder<'_> {
             let from = fields[at].1;
             let value = Typed::new(value, from, row.position);
             let value = self.coerce(value, attribute.sql_type, context)?.ok_or_else(|| {
-                let (from, to) = (self.shown(from.into()), self.shown(attribute.sql_type));
+                let (from, to) = (self.type_name(from.into()), self.type_name(attribute.sql_type));
                 cannot(format!("Cannot cast type {from} to {to} in column {}.", at + 1))
             })?;
             converted.push(value);
@@ -268,7 +268,7 @@ impl Binder<'_> {
     /// Adds domain checks for the fields of a row or the elements of an array. It is for values
     /// that come from text, from a client, or from another type.
     pub(super) fn with_checked_parts(&self, value: Expr) -> Expr {
-        match self.catalog.parts_checks(value.data_type()) {
+        match self.catalog.element_checks(value.data_type()) {
             Some(checks) => Expr::Domain { operand: Box::new(value), checks, explicit: false },
             None => value,
         }
@@ -288,8 +288,8 @@ impl Binder<'_> {
             let message = format!(
                 "subfield \"{}\" is of type {} but expression is of type {}",
                 attribute.name,
-                self.shown(attribute.sql_type),
-                self.shown(from)
+                self.type_name(attribute.sql_type),
+                self.type_name(from)
             );
             Error::new(sqlstate::DATATYPE_MISMATCH, message)
                 .with_hint("You will need to rewrite or cast the expression.")

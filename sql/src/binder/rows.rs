@@ -11,7 +11,7 @@ use crate::binder::guard::{Guard, is_computed_once, is_not_false, is_not_true, i
 use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::logical::{
-    Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical, ProjectSet, SetFunction,
+    Apply, ApplyKind, Join, JoinDecision, JoinKind, Logical, ProjectSet, SetFunction,
 };
 
 /// A plan under construction.
@@ -307,7 +307,7 @@ impl Rows {
     pub(super) fn join(&mut self, right: Rows, kind: JoinKind, on: Expr) {
         self.types.extend(right.types);
         let right = Box::new(right.plan);
-        let choice = JoinChoice::default();
+        let choice = JoinDecision::default();
         self.wrap(|left| Logical::Join(Join { kind, left, right, on, choice }));
     }
 
@@ -408,7 +408,7 @@ fn folded(expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
         node => node,
     });
     let mut failure = None;
-    let folded = with_constants.fold_noting(&EvalContext::hasty(), &mut failure);
+    let folded = with_constants.fold_with_error(&EvalContext::planning(), &mut failure);
     if failure.is_some() { expr } else { folded }
 }
 

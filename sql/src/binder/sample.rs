@@ -9,7 +9,7 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::ast::{self, TableSample};
-use crate::binder::level::{Binder, Clause, Reach};
+use crate::binder::level::{Binder, Clause, ColumnVisibility};
 use crate::binder::records::row_of;
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
@@ -82,7 +82,9 @@ impl Binder<'_> {
             binder.coerce(value, to.into(), CastContext::Assignment)?.ok_or_else(|| {
                 let (to, name) = (to.sql_name(), from.sql_name());
                 let message = format!("argument of {clause} must be type {to}, not type {name}");
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
+                Error::new(sqlstate::DATATYPE_MISMATCH, message)
+                    .with_type_mention(from)
+                    .at(position)
             })
         };
         // The table is in a hidden level, so that the error for a reference to its columns is
@@ -90,8 +92,8 @@ impl Binder<'_> {
         let clause = Clause::FunctionInFrom;
         let bound = self.lateral(|binder| {
             binder.push_level(scope.clone(), clause);
-            binder.level().reach = Reach::Hidden;
-            let bound = binder.within(Scope::default(), clause, bind);
+            binder.level().reach = ColumnVisibility::Hidden;
+            let bound = binder.in_new_level(Scope::default(), clause, bind);
             binder.pop_level();
             bound
         });

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use types::expr::Expr;
-use types::rowcode::Place;
+use types::rowcode::ColumnPlace;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{Ident, TableName};
@@ -55,7 +55,7 @@ pub(super) enum RelationKind {
 
 /// A table, view, function or query in FROM.
 #[derive(Debug, Clone)]
-pub(super) struct Relation {
+pub(super) struct ScopeRelation {
     /// Its alias or name.
     pub(super) alias: String,
     /// The table, if it is a table.
@@ -91,14 +91,14 @@ pub(super) struct Relation {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     /// The relations, from left to right.
-    pub(super) relations: Vec<Relation>,
+    pub(super) relations: Vec<ScopeRelation>,
     /// The columns of unqualified names and `*`, if they are not the columns of all relations.
     merged: Option<Vec<ScopeColumn>>,
     /// Relations inside of a join with an alias, which are not visible; used for hints.
-    concealed: Vec<Relation>,
+    concealed: Vec<ScopeRelation>,
 }
 
-impl Relation {
+impl ScopeRelation {
     /// Sets the name of a relation in the query of a view to the name in its text, regardless of
     /// its present name.
     pub(super) fn go_by(&mut self, name: &TableName) {
@@ -108,7 +108,7 @@ impl Relation {
     }
 
     /// Returns a relation whose columns are `0..` of its rows.
-    pub(super) fn new(alias: &str, columns: &[OutputColumn]) -> Relation {
+    pub(super) fn new(alias: &str, columns: &[OutputColumn]) -> ScopeRelation {
         let column = |(index, column): (usize, &OutputColumn)| ScopeColumn {
             name: column.name.clone(),
             sql_type: column.sql_type,
@@ -116,7 +116,7 @@ impl Relation {
             origin: column.origin,
             fields: None,
         };
-        Relation {
+        ScopeRelation {
             alias: alias.to_owned(),
             table: None,
             schema: None,
@@ -135,7 +135,7 @@ impl Relation {
 
     /// Returns a relation of the visible columns of a table whose first column is column `first`
     /// of the row.
-    pub(super) fn of_table(alias: &str, table: &Arc<Table>, first: usize) -> Relation {
+    pub(super) fn of_table(alias: &str, table: &Arc<Table>, first: usize) -> ScopeRelation {
         let column = |index: usize| {
             let column = &table.columns[index];
             ScopeColumn {
@@ -147,7 +147,7 @@ impl Relation {
             }
         };
         let witness = table.key_columns().next().map(|index| column(index).expr);
-        Relation {
+        ScopeRelation {
             alias: alias.to_owned(),
             table: Some(Arc::clone(table)),
             schema: None,
@@ -224,7 +224,8 @@ impl Relation {
     fn family_column(&self, family: &str, name: &str) -> Option<&ScopeColumn> {
         let table = self.table.as_ref()?;
         let position = table.column_index(name)?;
-        let Place::Packed { family: index, .. } = table.layout.columns.get(position)?.place else {
+        let ColumnPlace::Packed { family: index, .. } = table.layout.columns.get(position)?.place
+        else {
             return None;
         };
         let matches = table.descriptor.families.get(index)?.name.eq_ignore_ascii_case(family);
@@ -259,18 +260,18 @@ impl Relation {
 
 impl Scope {
     /// Returns the scope of one relation.
-    pub(super) fn of(relation: Relation) -> Scope {
+    pub(super) fn of(relation: ScopeRelation) -> Scope {
         Scope { relations: vec![relation], merged: None, concealed: Vec::new() }
     }
 
     /// Returns the scope of a relation that hides the relations of this one.
-    pub(super) fn behind(self, relation: Relation) -> Scope {
+    pub(super) fn behind(self, relation: ScopeRelation) -> Scope {
         let concealed = self.concealed.into_iter().chain(self.relations).collect();
         Scope { concealed, ..Scope::of(relation) }
     }
 
     /// Returns all relations, including those that are not visible.
-    pub(super) fn all_relations(&self) -> impl Iterator<Item = &Relation> {
+    pub(super) fn all_relations(&self) -> impl Iterator<Item = &ScopeRelation> {
         self.concealed.iter().chain(&self.relations)
     }
 
@@ -289,7 +290,7 @@ impl Scope {
 
     /// Returns the relation for a qualifier: `t`, or `schema.t` for a table or view without an
     /// alias.
-    pub(super) fn relation(&self, qualifier: &[Ident]) -> Option<&Relation> {
+    pub(super) fn relation(&self, qualifier: &[Ident]) -> Option<&ScopeRelation> {
         match qualifier {
             [name] => self.relations.iter().find(|relation| relation.alias == name.value),
             [schema, name] => self.relations.iter().find(|relation| {
@@ -348,7 +349,7 @@ impl Scope {
         if self.relations.iter().any(|other| other.alias == alias.value) {
             return Err(specified_twice(&alias.value));
         }
-        let mut relation = Relation::new(&alias.value, &[]);
+        let mut relation = ScopeRelation::new(&alias.value, &[]);
         relation.kind = RelationKind::Join;
         relation.columns = columns.to_vec();
         self.relations.push(relation);
@@ -405,7 +406,7 @@ impl Scope {
     }
 
     fn find_in_family(&self, qualifier: &[Ident], name: &str) -> Result<Option<&ScopeColumn>> {
-        let (relations, family): (Vec<&Relation>, &str) = match qualifier {
+        let (relations, family): (Vec<&ScopeRelation>, &str) = match qualifier {
             [family] => (self.relations.iter().collect(), &family.value),
             [table @ .., family] => (self.relation(table).into_iter().collect(), &family.value),
             [] => return Ok(None),
@@ -446,7 +447,7 @@ impl Scope {
     }
 }
 
-fn missing_in(relation: &Relation, name: &str) -> Error {
+fn missing_in(relation: &ScopeRelation, name: &str) -> Error {
     if let Some(error) = system_column(name) {
         return error;
     }

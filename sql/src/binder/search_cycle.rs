@@ -31,7 +31,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn};
 
 /// The generated columns of a recursive query.
-pub(super) struct Carried {
+pub(super) struct GeneratedColumns {
     /// The added columns: the sequence, the mark, the path.
     pub(super) columns: Vec<OutputColumn>,
     search: Option<SearchColumns>,
@@ -55,8 +55,12 @@ struct CycleColumns {
 
 impl Binder<'_> {
     /// Returns the generated columns of a query whose own columns are these.
-    pub(super) fn carried(&mut self, query: &NamedQuery, own: &[OutputColumn]) -> Result<Carried> {
-        let mut carried = Carried { columns: Vec::new(), search: None, cycle: None };
+    pub(super) fn carried(
+        &mut self,
+        query: &NamedQuery,
+        own: &[OutputColumn],
+    ) -> Result<GeneratedColumns> {
+        let mut carried = GeneratedColumns { columns: Vec::new(), search: None, cycle: None };
         if let Some(search) = &query.search {
             let columns = positions(&search.columns, own, ("search", search.position))?;
             check_new(&search.sequence, own, ("search sequence", search.position))?;
@@ -103,7 +107,7 @@ impl Binder<'_> {
             binder.unify(values, "CYCLE")
         };
         let ((values, sql_type), level) =
-            self.within(Scope::default(), Clause::Table(TableClause::CycleMark), bind)?;
+            self.in_new_level(Scope::default(), Clause::Table(TableClause::CycleMark), bind)?;
         level.refuse_subqueries("CYCLE")?;
         if !sql_type.base.is_ordered() {
             let name = sql_type.base.sql_name();
@@ -121,7 +125,7 @@ impl Binder<'_> {
     pub(super) fn with_carried(
         &self,
         query: &NamedQuery,
-        carried: &Carried,
+        carried: &GeneratedColumns,
         step: &ast::Query,
     ) -> Result<ast::Query> {
         let name = &query.name.value;
@@ -150,7 +154,7 @@ impl Binder<'_> {
     /// Returns the first term with the generated columns.
     pub(super) fn first_carried(
         &self,
-        carried: &Carried,
+        carried: &GeneratedColumns,
         start: Logical,
         types: &[SqlType],
     ) -> Logical {
@@ -171,7 +175,7 @@ impl Binder<'_> {
     /// of the work table after its own.
     pub(super) fn next_carried(
         &mut self,
-        carried: &Carried,
+        carried: &GeneratedColumns,
         mut step: Logical,
         types: &[SqlType],
     ) -> Result<Logical> {

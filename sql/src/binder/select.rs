@@ -15,17 +15,19 @@ use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::{Groups, determining_tables};
 use crate::binder::grouping_sets::GroupBy;
 use crate::binder::level::{
-    AGGREGATE, Binder, BoundWindow, Clause, Level, Reach, Reference, WINDOW,
+    AGGREGATE, Binder, BoundWindow, Clause, ColumnVisibility, QueryLevel, Reference, WINDOW,
 };
-use crate::binder::lock_rows::{HeldFrom, is_pulled_up};
-use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded};
-use crate::binder::names::output_name;
-use crate::binder::once::varies;
+use crate::binder::lock_marks::{
+    apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded,
+};
+use crate::binder::lock_rows::{LockedFrom, is_pulled_up};
+use crate::binder::output_names::output_name;
+use crate::binder::query_limits;
 use crate::binder::rows::{Rows, has_subquery};
-use crate::binder::sets::{SetPlaces, calls_in};
-use crate::binder::sizes;
+use crate::binder::set_functions::{SetColumns, calls_in};
 use crate::binder::tree::{for_each_column, identity};
-use crate::binder::typed::{Typed, boolean, check_ordered, check_told_apart};
+use crate::binder::typed::{Typed, boolean, check_equality, check_ordered};
+use crate::binder::volatile_operands::varies;
 use crate::binder::window::{check_names, map_windows, place_windows};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, Origin, OutputColumn, SortKey};
@@ -49,21 +51,21 @@ impl Target {
 }
 
 /// A key of ORDER BY: a target and its direction.
-struct Order {
+struct OrderByTarget {
     target: usize,
     descending: bool,
     nulls_first: bool,
 }
 
 /// The clauses of a SELECT, bound over the base row.
-struct Parts {
+struct SelectClauses {
     /// The select list, then hidden keys of ORDER BY.
     targets: Vec<Target>,
     /// The number of visible ones.
     visible: usize,
     selection: Option<Expr>,
     having: Option<Expr>,
-    order: Vec<Order>,
+    order: Vec<OrderByTarget>,
     /// The targets that are row keys of a cursor.
     keys: Vec<usize>,
     /// True with ORDER BY.
@@ -103,7 +105,7 @@ impl Binder<'_> {
             binder.level().named_windows.clone_from(&select.windows);
             binder.bind_parts(select, query, resolve)
         };
-        let (mut parts, mut level) = self.within(scope, Clause::Select, bind)?;
+        let (mut parts, mut level) = self.in_new_level(scope, Clause::Select, bind)?;
         let limits = self.bind_limits(query, &level.scope)?;
         let limits = Limits { ties: tie_keys(query, &parts.order), ..limits };
         let grouped = !select.group_by.is_empty()
@@ -149,7 +151,12 @@ impl Binder<'_> {
             })
     }
 
-    fn bind_parts(&mut self, select: &Select, query: &Query, resolve: bool) -> Result<Parts> {
+    fn bind_parts(
+        &mut self,
+        select: &Select,
+        query: &Query,
+        resolve: bool,
+    ) -> Result<SelectClauses> {
         let mut targets = self.bind_items(&select.items, select.position)?;
         let visible = targets.len();
         let selection = match &select.selection {
@@ -176,15 +183,15 @@ impl Binder<'_> {
         };
         for (index, target) in targets.iter_mut().enumerate() {
             if resolve || distinct != Distinct::No || index >= visible {
-                target.value = self.known(target.value.clone())?;
+                target.value = self.resolve_unknown(target.value.clone())?;
             }
             if distinct == Distinct::All {
-                check_told_apart(&target.value)?;
+                check_equality(&target.value)?;
             }
         }
         let is_ordered = !query.order_by.is_empty();
         let keys = Vec::new();
-        let parts = Parts {
+        let parts = SelectClauses {
             targets,
             visible,
             selection,
@@ -228,7 +235,7 @@ impl Binder<'_> {
                     self.expand(qualifier, if *at == 0 { position } else { *at }, &mut targets)?;
                 }
             }
-            sizes::check_entries(targets.len())?;
+            query_limits::check_entries(targets.len())?;
         }
         Ok(targets)
     }
@@ -279,8 +286,8 @@ impl Binder<'_> {
         position: usize,
         targets: &mut Vec<Target>,
     ) -> Result<()> {
-        let has_it = |level: &Level| {
-            level.reach != Reach::Hidden && level.scope.relation(qualifier).is_some()
+        let has_it = |level: &QueryLevel| {
+            level.reach != ColumnVisibility::Hidden && level.scope.relation(qualifier).is_some()
         };
         let Some(depth) = self.levels.iter().rposition(has_it) else {
             if let Some(fields) = self.variable_fields(qualifier)? {
@@ -327,7 +334,7 @@ impl Binder<'_> {
                 })
             }
         };
-        targets[target].value = self.known(targets[target].value.clone())?;
+        targets[target].value = self.resolve_unknown(targets[target].value.clone())?;
         check_ordered(&targets[target].value)?;
         Ok(target)
     }
@@ -338,7 +345,7 @@ impl Binder<'_> {
         list: &[ast::Expr],
         targets: &mut Vec<Target>,
         visible: usize,
-        order: &mut Vec<Order>,
+        order: &mut Vec<OrderByTarget>,
     ) -> Result<Vec<usize>> {
         self.level().clause = Clause::DistinctOn;
         let mut on = Vec::new();
@@ -359,7 +366,7 @@ impl Binder<'_> {
             return Err(Error::new(code, message).at(positions[late]));
         }
         let rest: Vec<usize> = on.iter().copied().filter(|&target| !ordered(target)).collect();
-        let key = |target| Order { target, descending: false, nulls_first: false };
+        let key = |target| OrderByTarget { target, descending: false, nulls_first: false };
         order.extend(rest.into_iter().map(key));
         Ok(on)
     }
@@ -369,14 +376,14 @@ impl Binder<'_> {
         items: &[OrderItem],
         targets: &mut Vec<Target>,
         visible: usize,
-    ) -> Result<Vec<Order>> {
+    ) -> Result<Vec<OrderByTarget>> {
         self.level().clause = Clause::OrderBy;
         let mut order = Vec::new();
         for item in items {
             let target = self.bind_sorted(&item.expr, targets, visible)?;
-            sizes::check_entries(targets.len())?;
+            query_limits::check_entries(targets.len())?;
             let (descending, nulls_first) = direction(item);
-            order.push(Order { target, descending, nulls_first });
+            order.push(OrderByTarget { target, descending, nulls_first });
         }
         Ok(order)
     }
@@ -456,7 +463,7 @@ pub(super) fn named_target(
 }
 
 /// Rejects aggregates in a recursive term, because each iteration has only a part of the rows.
-fn refuse_recursion(level: &Level, targets: &[Target]) -> Result<()> {
+fn refuse_recursion(level: &QueryLevel, targets: &[Target]) -> Result<()> {
     if !level.scope.relations.iter().any(|relation| relation.is_work_table) {
         return Ok(());
     }
@@ -474,7 +481,7 @@ fn refuse_recursion(level: &Level, targets: &[Target]) -> Result<()> {
 }
 
 /// Rejects row-locking clauses in queries whose result rows are not rows of tables.
-fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
+fn refuse_locking(query: &Query, select: &Select, level: &QueryLevel) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let what = if select.distinct.is_some() {
         "DISTINCT clause"
@@ -510,7 +517,7 @@ pub(super) struct Limits {
 }
 
 /// Returns the keys that WITH TIES compares: those of the ORDER BY clause as written.
-fn tie_keys(query: &Query, order: &[Order]) -> Vec<usize> {
+fn tie_keys(query: &Query, order: &[OrderByTarget]) -> Vec<usize> {
     let keys = if query.with_ties { query.order_by.len() } else { 0 };
     order.iter().take(keys).map(|key| key.target).collect()
 }
@@ -518,14 +525,14 @@ fn tie_keys(query: &Query, order: &[Order]) -> Vec<usize> {
 /// Builds the plan up to the select list and returns a function that adds the nodes above it.
 fn plan_select(
     rows: &mut Rows,
-    mut parts: Parts,
-    level: &mut Level,
-    (grouped, mut held): (bool, Option<HeldFrom>),
+    mut parts: SelectClauses,
+    level: &mut QueryLevel,
+    (grouped, mut held): (bool, Option<LockedFrom>),
 ) -> Result<impl FnOnce(&mut Rows, Limits) + use<>> {
     if let Some(selection) = parts.selection.take() {
         rows.filter(selection, &level.subqueries);
     }
-    let mut sets = SetPlaces::default();
+    let mut sets = SetColumns::default();
     if grouped {
         let wanted: Vec<usize> = parts.group_by.keys.iter().flat_map(calls_in).collect();
         level.place_sets(rows, &mut sets, &wanted);
@@ -534,7 +541,7 @@ fn plan_select(
         let mut groups = Groups::new(rows, group_by, level, &sets)?;
         groups.check_direct_arguments(level)?;
         // Values below the Aggregate node are not available above it.
-        sets = SetPlaces::default();
+        sets = SetColumns::default();
         for (at, target) in parts.targets.iter_mut().enumerate() {
             let expr = &mut target.value.expr;
             match of_target.iter().find(|(target, _)| *target == at) {
@@ -599,10 +606,10 @@ fn plan_select(
 /// remains.
 fn place_target_sets(
     rows: &mut Rows,
-    parts: &mut Parts,
-    level: &Level,
-    sets: &mut SetPlaces,
-) -> Vec<Order> {
+    parts: &mut SelectClauses,
+    level: &QueryLevel,
+    sets: &mut SetColumns,
+) -> Vec<OrderByTarget> {
     let mut order = std::mem::take(&mut parts.order);
     let calls = parts.targets.iter().flat_map(|target| calls_in(&target.value.expr));
     let wanted: Vec<usize> = calls.collect();
@@ -614,7 +621,7 @@ fn place_target_sets(
     if wanted.is_empty() && !parts.targets.iter().enumerate().any(is_late) {
         return order;
     }
-    let is_early = |key: &Order| {
+    let is_early = |key: &OrderByTarget| {
         let expr = &parts.targets[key.target].value.expr;
         calls_in(expr).is_empty() && !varies(expr, &level.subqueries)
     };
@@ -625,7 +632,7 @@ fn place_target_sets(
     };
     if is_fit && order.iter().all(is_early) {
         let mut keys = Vec::with_capacity(order.len());
-        for Order { target, descending, nulls_first } in order.drain(..) {
+        for OrderByTarget { target, descending, nulls_first } in order.drain(..) {
             let expression = parts.targets[target].value.expr.clone();
             let expression = rows.place(expression, &level.subqueries);
             keys.push(SortKey { expression, descending, nulls_first });
@@ -649,7 +656,7 @@ fn place_target_sets(
     order
 }
 
-fn sort_key(key: &Order, types: &[types::DataType]) -> SortKey {
+fn sort_key(key: &OrderByTarget, types: &[types::DataType]) -> SortKey {
     SortKey {
         expression: Expr::Column { index: key.target, data_type: types[key.target] },
         descending: key.descending,

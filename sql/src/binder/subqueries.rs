@@ -15,9 +15,9 @@ use crate::ast::{self, ArraySource, BinaryOperator, Quantifier};
 use crate::binder::arrays::no_array;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::expressions::negate;
-use crate::binder::level::{Binder, Level, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
+use crate::binder::level::{Binder, QueryLevel, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::{all_of, any_of};
-use crate::binder::sizes;
+use crate::binder::query_limits;
 use crate::binder::tree::{for_each_column, for_each_expression, walk_plan, width};
 use crate::binder::typed::{Typed, boolean, null};
 use crate::error::{Error, Result, sqlstate};
@@ -114,7 +114,7 @@ impl Binder<'_> {
         data_type: DataType,
     ) -> Result<Expr> {
         let likeness = subquery.likeness();
-        let Level { subqueries, subqueries_like, .. } = self.level();
+        let QueryLevel { subqueries, subqueries_like, .. } = self.level();
         let like = subqueries_like.entry(likeness).or_default();
         let known = like.iter().copied().find(|&known| subqueries[known].has_value_of(&subquery));
         let number = known.unwrap_or_else(|| {
@@ -122,7 +122,7 @@ impl Binder<'_> {
             subqueries.push(subquery);
             subqueries.len() - 1
         });
-        sizes::check_count(subqueries.len())?;
+        query_limits::check_count(subqueries.len())?;
         Ok(Expr::Column { index: SUBQUERY + number, data_type })
     }
 
@@ -174,7 +174,7 @@ impl Binder<'_> {
         let (plan, element) = (bound.plan, column.sql_type);
         let is_vector = matches!(element.base, DataType::Int2Vector | DataType::OidVector);
         let array = if element.base.element().is_some() && !is_vector {
-            Some(element.array_below())
+            Some(element.domain_array_type())
         } else {
             self.catalog.array_of(element)
         };
@@ -239,7 +239,7 @@ impl Binder<'_> {
             };
             let value = self.operator(operator.symbol(), left, right, position)?;
             if value.base() != DataType::Bool {
-                let found = self.shown(value.sql_type);
+                let found = self.type_name(value.sql_type);
                 let message =
                     format!("row comparison operator must yield type boolean, not type {found}");
                 return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));

@@ -15,14 +15,14 @@ use crate::binder::function::is_undefined_record;
 use crate::binder::json_records::{JsonRows, definitions_missing, definitions_needless};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope};
-use crate::binder::sets::is_set_function;
+use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
+use crate::binder::set_functions::is_set_function;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetCall, SetFunction, SystemRows};
 
 /// The bound form of a call in FROM.
-enum FromCall {
+enum BoundFromCall {
     /// A function, and the columns of its rows over their value.
     Function(SetFunction, Vec<OutputColumn>),
     /// A plan that replaces the call, and its columns.
@@ -52,17 +52,17 @@ impl Binder<'_> {
             let calls = calls.map(|call| binder.bind_from_call(call, alone));
             Ok(calls.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect::<Vec<_>>())
         };
-        let bound = self.within(Scope::default(), Clause::FunctionInFrom, bind);
+        let bound = self.in_new_level(Scope::default(), Clause::FunctionInFrom, bind);
         let (bound, level) = bound?;
         let (mut functions, mut defined) = (Vec::new(), Vec::new());
         for one in bound {
             match one {
-                FromCall::Rows(rows, columns) => {
+                BoundFromCall::Rows(rows, columns) => {
                     let plain = |column| MadeColumn { column, is_modified: false };
                     let made = columns.into_iter().map(plain).collect();
                     return self.function_rows(function, *rows, 0, made, Vec::new());
                 }
-                FromCall::Function(made, columns) => {
+                BoundFromCall::Function(made, columns) => {
                     defined.push(columns);
                     defined.extend(made.columns.iter().skip(1).map(|_| Vec::new()));
                     functions.push(made);
@@ -135,13 +135,13 @@ impl Binder<'_> {
 
     /// Binds one call, which may be `alone` in its entry; `unnest` of several arrays becomes
     /// several calls.
-    fn bind_from_call(&mut self, of: &ast::FromCall, alone: bool) -> Result<Vec<FromCall>> {
+    fn bind_from_call(&mut self, of: &ast::FromCall, alone: bool) -> Result<Vec<BoundFromCall>> {
         let ast::FromCall { call, definitions } = of;
         let name = call.name.name.value.as_str();
         let position = call.name.position();
         if let Some(rows) = JsonRows::of(call) {
             let (made, defined) = self.json_rows_in_from(of, rows)?;
-            return Ok(vec![FromCall::Function(made, defined)]);
+            return Ok(vec![BoundFromCall::Function(made, defined)]);
         }
         if let Some(bound) = self.bind_user_rows(of, alone)? {
             return Ok(vec![bound]);
@@ -152,25 +152,25 @@ impl Binder<'_> {
         let in_catalog = call.name.schema.as_ref().is_none_or(|one| one.value == "pg_catalog");
         if !in_catalog || !is_set_function(name) {
             let value = self.bind_call(call)?;
-            let value = self.known(value)?;
+            let value = self.resolve_unknown(value)?;
             let column =
                 OutputColumn { name: name.to_owned(), sql_type: value.sql_type, origin: None };
             let made = SetFunction { call: SetCall::Value(value.expr), columns: vec![column] };
-            return Ok(vec![FromCall::Function(made, Vec::new())]);
+            return Ok(vec![BoundFromCall::Function(made, Vec::new())]);
         }
         let arguments = self.placed_arguments(call, sets::overloads(name))?;
         if name == "unnest" && arguments.len() > 1 {
             let each = arguments
                 .into_iter()
                 .map(|array| self.bind_set_function(name, vec![array], position));
-            return each.map(|one| Ok(FromCall::Function(one?, Vec::new()))).collect();
+            return each.map(|one| Ok(BoundFromCall::Function(one?, Vec::new()))).collect();
         }
         let made = self.bind_set_function(name, arguments, position)?;
-        Ok(vec![FromCall::Function(made, Vec::new())])
+        Ok(vec![BoundFromCall::Function(made, Vec::new())])
     }
 
     /// Binds a call of a user-defined function; `None` if it resolves to none.
-    fn bind_user_rows(&mut self, of: &ast::FromCall, alone: bool) -> Result<Option<FromCall>> {
+    fn bind_user_rows(&mut self, of: &ast::FromCall, alone: bool) -> Result<Option<BoundFromCall>> {
         let ast::FromCall { call, definitions } = of;
         let named = self.functions_named(call)?;
         if named.is_empty() {
@@ -198,10 +198,10 @@ impl Binder<'_> {
             && let Some(rows) = self.inlined_rows(&resolved)?
         {
             let made = self.set_routine(call, resolved, None);
-            return Ok(Some(FromCall::Rows(Box::new(rows), made.columns)));
+            return Ok(Some(BoundFromCall::Rows(Box::new(rows), made.columns)));
         }
         let made = self.set_routine(call, resolved, defined.as_deref());
-        Ok(Some(FromCall::Function(made, Vec::new())))
+        Ok(Some(BoundFromCall::Function(made, Vec::new())))
     }
 
     /// Binds a call of a system table function, if it is one.
@@ -223,7 +223,8 @@ impl Binder<'_> {
             let bind = |argument: &ast::FunctionArgument| binder.bind_expr(&argument.value);
             call.arguments.iter().map(bind).collect::<Result<Vec<Typed>>>()
         };
-        let (arguments, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        let (arguments, level) =
+            self.in_new_level(Scope::default(), Clause::FunctionInFrom, bind)?;
         level.refuse_subqueries("a function of the system")?;
         let shown = self.shown_call(name, &arguments);
         let placed = self.placed(call, arguments)?;
@@ -315,14 +316,14 @@ pub(super) fn named(
     function: &TableFunction,
     columns: &[OutputColumn],
     is_single: bool,
-) -> Result<Relation> {
+) -> Result<ScopeRelation> {
     let first = function.calls.first().map(|one| &one.call.name.name);
     let own = first.map_or("", |name| name.value.as_str());
     let kind = RelationKind::Function;
     let Some(alias) = &function.alias else {
-        return Ok(Relation { kind, ..Relation::new(own, columns) });
+        return Ok(ScopeRelation { kind, ..ScopeRelation::new(own, columns) });
     };
-    let mut relation = Relation { kind, ..Relation::new(&alias.name.value, columns) };
+    let mut relation = ScopeRelation { kind, ..ScopeRelation::new(&alias.name.value, columns) };
     let only = [Ident { value: alias.name.value.clone(), position: alias.name.position }];
     let takes_alias = is_single && columns.first().is_some_and(|column| column.name == own);
     match (alias.columns.is_empty(), takes_alias) {

@@ -3,7 +3,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{ApplyKind, Bound, JoinKind, LockRows, Logical, OnConflict, Returning};
+use crate::logical::{ApplyKind, BoundPlan, JoinKind, LockRows, Logical, OnConflict, Returning};
 
 /// Calls `visit` on the index of each column in an expression.
 pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
@@ -75,7 +75,7 @@ pub(super) fn width(plan: &Logical) -> usize {
         Logical::ProjectSet(sets) => width(&sets.input) + sets.set_types().count(),
         Logical::Aggregate { group_by, aggregates, .. } => group_by.len() + aggregates.len(),
         Logical::GroupingSets(grouping) => {
-            grouping.group_by.len() + grouping.aggregates.len() + grouping.groupings.len()
+            grouping.group_by.len() + grouping.aggregates.len() + grouping.grouping_calls.len()
         }
         Logical::Append { inputs } => inputs.first().map_or(0, width),
     }
@@ -109,7 +109,7 @@ pub(super) fn for_each_input<'p>(plan: &'p mut Logical, visit: &mut dyn FnMut(&'
         }
         Logical::LockRows(lock) => {
             visit(&mut lock.input);
-            visit(&mut lock.again);
+            visit(&mut lock.re_evaluation);
         }
         Logical::ProjectSet(sets) => visit(&mut sets.input),
         Logical::GroupingSets(grouping) => visit(&mut grouping.input),
@@ -172,9 +172,9 @@ pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical))
 }
 
 /// Calls `visit` on the statement, or on each of its steps if it has several.
-pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)) {
+pub(super) fn for_each_step(bound: &mut BoundPlan, visit: &mut dyn FnMut(&mut BoundPlan)) {
     match bound {
-        Bound::Steps(steps) => {
+        BoundPlan::Steps(steps) => {
             steps.before.iter_mut().for_each(|step| for_each_step(&mut step.bound, visit));
             for_each_step(&mut steps.last, visit);
         }
@@ -183,31 +183,34 @@ pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)
 }
 
 /// Calls `visit` on the source plan of a statement, and of each of its steps.
-pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logical)) {
+pub(super) fn for_each_source(bound: &mut BoundPlan, visit: &mut dyn FnMut(&mut Logical)) {
     for_each_step(bound, &mut |step| match step {
-        Bound::Query(query) => visit(&mut query.plan),
-        Bound::Insert(insert) => {
+        BoundPlan::Query(query) => visit(&mut query.plan),
+        BoundPlan::Insert(insert) => {
             visit(&mut insert.source);
             insert.given_rows_mut().for_each(|row| visit(&mut row.plan));
         }
-        Bound::Update(update) => {
+        BoundPlan::Update(update) => {
             visit(&mut update.source);
             update.given_rows_mut().for_each(|row| visit(&mut row.plan));
         }
-        Bound::Delete(delete) => visit(&mut delete.source),
-        Bound::Merge(merge) => visit(&mut merge.source),
-        Bound::Steps(_) => {}
+        BoundPlan::Delete(delete) => visit(&mut delete.source),
+        BoundPlan::Merge(merge) => visit(&mut merge.source),
+        BoundPlan::Steps(_) => {}
     });
 }
 
 /// Calls `visit` on each expression of a single-step statement outside of its source plan.
-pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn FnMut(&mut Expr)) {
+pub(super) fn for_each_statement_expression(
+    bound: &mut BoundPlan,
+    visit: &mut dyn FnMut(&mut Expr),
+) {
     let returning_of = |returning: &mut Option<Returning>, visit: &mut dyn FnMut(&mut Expr)| {
         returning.iter_mut().flat_map(|one| &mut one.expressions).for_each(visit);
     };
     match bound {
-        Bound::Query(_) | Bound::Steps(_) => {}
-        Bound::Insert(insert) => {
+        BoundPlan::Query(_) | BoundPlan::Steps(_) => {}
+        BoundPlan::Insert(insert) => {
             if let OnConflict::Update { assignments, predicate, .. } = &mut insert.on_conflict {
                 assignments.iter_mut().for_each(|one| visit(&mut one.value));
                 predicate.iter_mut().for_each(&mut *visit);
@@ -216,17 +219,17 @@ pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn F
             insert.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
             returning_of(&mut insert.returning, visit);
         }
-        Bound::Update(update) => {
+        BoundPlan::Update(update) => {
             update.recheck.iter_mut().for_each(&mut *visit);
             update.assignments.iter_mut().for_each(|one| visit(&mut one.value));
             update.given_rows_mut().flat_map(|row| &mut row.parameters).for_each(&mut *visit);
             update.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
             returning_of(&mut update.returning, visit);
         }
-        Bound::Merge(merge) => {
+        BoundPlan::Merge(merge) => {
             merge.clauses.iter_mut().for_each(|clause| clause.for_each_expression_mut(visit));
         }
-        Bound::Delete(delete) => {
+        BoundPlan::Delete(delete) => {
             delete.recheck.iter_mut().for_each(&mut *visit);
             returning_of(&mut delete.returning, visit);
         }

@@ -62,7 +62,7 @@ pub(super) fn check_ordered(value: &Typed) -> Result<()> {
     let name = value.base().sql_name();
     let message = format!("could not identify an ordering operator for type {name}");
     Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-        .naming(value.base())
+        .with_type_mention(value.base())
         .with_hint("Use an explicit ordering operator or modify the query.")
         .at(value.position))
 }
@@ -72,13 +72,15 @@ pub(super) fn check_ordered(value: &Typed) -> Result<()> {
 /// # Errors
 ///
 /// 42883 if their type has no equality operator.
-pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
+pub(super) fn check_equality(value: &Typed) -> Result<()> {
     if value.base().has_equality() {
         return Ok(());
     }
     let name = value.base().sql_name();
     let message = format!("could not identify an equality operator for type {name}");
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(value.base()).at(value.position))
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+        .with_type_mention(value.base())
+        .at(value.position))
 }
 
 /// Functions that search arrays by equality of elements.
@@ -109,7 +111,7 @@ pub(super) fn check_elements<'t>(
     let Some(lacking) = lacking else { return Ok(()) };
     let what = if by_equality { "an equality operator" } else { "a comparison function" };
     let message = format!("could not identify {what} for type {}", lacking.sql_name());
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(lacking))
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_type_mention(lacking))
 }
 
 /// Returns a NULL constant.

@@ -25,26 +25,26 @@ use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::typed::Typed;
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, Logical, OutputColumn, Query};
-use crate::plpgsql::names::{Names, Place};
-use crate::plpgsql::tree::Conflict;
+use crate::logical::{BoundPlan, Logical, OutputColumn, Query};
+use crate::plpgsql::body_tree::VariableConflict;
+use crate::plpgsql::scopes::{BodyScopes, ScopePosition};
 
 /// The variables that are visible to a statement of a body.
 #[derive(Debug, Clone, Copy)]
 pub struct VariableScope<'a> {
     /// The names declared in the body.
-    pub names: &'a Names,
+    pub names: &'a BodyScopes,
     /// The block that contains the statement.
-    pub place: Place,
+    pub place: ScopePosition,
     /// The types of the variables, by number.
-    pub shapes: &'a [VariableShape],
+    pub shapes: &'a [VariableSignature],
     /// The resolution of a name that is also a column.
-    pub conflict: Conflict,
+    pub conflict: VariableConflict,
 }
 
 /// The name and type of a variable.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VariableShape {
+pub struct VariableSignature {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -53,7 +53,7 @@ pub struct VariableShape {
     pub fields: Option<Fields>,
 }
 
-impl VariableShape {
+impl VariableSignature {
     /// Returns whether it has fields.
     pub fn is_row(&self) -> bool {
         self.sql_type.base.is_row()
@@ -142,7 +142,7 @@ pub fn bind_body_value(
             (bound.plan, bound.columns, position)
         }
         query => match binder.bind_statement(query)? {
-            Bound::Query(Query { plan, columns }) => (plan, columns, 1),
+            BoundPlan::Query(Query { plan, columns }) => (plan, columns, 1),
             _ => {
                 let hint = "Run the statement by itself.";
                 return Err(Error::not_supported("an expression that changes data", hint));
@@ -157,9 +157,9 @@ pub fn bind_body_value(
     };
     let (plan, sql_type) = binder.for_target(plan, (column, position), target)?;
     let columns = vec![OutputColumn { sql_type, ..column.clone() }];
-    let bound = binder.finish(Bound::Query(Query { plan, columns }))?;
+    let bound = binder.finish(BoundPlan::Query(Query { plan, columns }))?;
     let simple = match &bound.bound {
-        Bound::Query(Query { plan: Logical::Project { input, expressions }, .. }) => {
+        BoundPlan::Query(Query { plan: Logical::Project { input, expressions }, .. }) => {
             let is_one = matches!(&**input, Logical::Values { types, rows }
                 if types.is_empty() && rows.len() == 1);
             expressions.first().filter(|_| is_one).cloned()
@@ -199,13 +199,15 @@ impl<'a> Binder<'a> {
         parts: &[Ident],
     ) -> Result<Typed> {
         let position = parts.first().map_or(1, |part| part.position);
-        if scope.conflict == Conflict::Variable
+        if scope.conflict == VariableConflict::Variable
             && let Some(value) = self.variable_named(parts)?
         {
             return Ok(value);
         }
         match self.bind_sql_column(parts) {
-            Ok(_) if scope.conflict == Conflict::Error && self.is_variable(scope, parts) => {
+            Ok(_)
+                if scope.conflict == VariableConflict::Error && self.is_variable(scope, parts) =>
+            {
                 let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
                 let message = format!("column reference \"{}\" is ambiguous", names.join("."));
                 let detail = "It could refer to either a PL/pgSQL variable or a table column.";
@@ -342,7 +344,7 @@ impl<'a> Binder<'a> {
         let value = Typed { expr, sql_type, position };
         let (expr, sql_type) = match target {
             BodyTarget::Any => {
-                let value = self.known(value)?;
+                let value = self.resolve_unknown(value)?;
                 (value.expr, value.sql_type)
             }
             // The type of a row is known only at execution.
@@ -350,7 +352,7 @@ impl<'a> Binder<'a> {
                 (value.expr, sql_type)
             }
             BodyTarget::Type(to) if to.base == DataType::Record => {
-                let value = self.known(value)?;
+                let value = self.resolve_unknown(value)?;
                 (value.expr, value.sql_type)
             }
             BodyTarget::Type(to) => (self.assigned_value(value, to)?, to),
@@ -380,7 +382,7 @@ impl<'a> Binder<'a> {
         (variable, path): (usize, &[TargetStep]),
     ) -> Result<(Logical, SqlType)> {
         let assign = |binder: &mut Self| binder.assigned_variable(value, variable, path);
-        let ((expr, sql_type), level) = self.within(Scope::default(), Clause::Set, assign)?;
+        let ((expr, sql_type), level) = self.in_new_level(Scope::default(), Clause::Set, assign)?;
         let expr = rows.place(expr, &level.subqueries);
         rows.project(vec![expr]);
         Ok((rows.plan, sql_type))
@@ -389,7 +391,8 @@ impl<'a> Binder<'a> {
     fn assigned_value(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
         let from = value.sql_type;
         self.converted(value, to)?.ok_or_else(|| {
-            let message = format!("cannot cast type {} to {}", self.shown(from), self.shown(to));
+            let message =
+                format!("cannot cast type {} to {}", self.type_name(from), self.type_name(to));
             Error::new(types::error::sqlstate::CANNOT_COERCE, message)
         })
     }

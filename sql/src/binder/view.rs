@@ -9,10 +9,10 @@ use std::sync::Arc;
 use types::text::TextStyle;
 
 use crate::ast::{Locking, NamedQueryBody, Query, SourceQuery, TableName};
-use crate::binder::level::{Binder, Trace};
+use crate::binder::level::{Binder, DependencyTrace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
+use crate::binder::scope::{RelationKind, Scope, ScopeColumn, ScopeRelation};
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
@@ -66,7 +66,7 @@ pub fn bind_view_definition(
         return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
     }
     let mut first = binder();
-    first.trace = Some(Trace::default());
+    first.trace = Some(DependencyTrace::default());
     let columns = view_columns(&first.bind_query(&source.query, true)?.columns);
     let mut trace = first.trace.take().unwrap_or_default();
     let text = replace_stars(source, std::mem::take(&mut trace.stars));
@@ -156,7 +156,7 @@ fn star_length(text: &[char]) -> Option<usize> {
 
 /// The dependencies of a definition.
 #[derive(Debug, Default)]
-pub struct Uses {
+pub struct Dependencies {
     /// The tables and views that it reads, with the columns in use.
     pub relations: Vec<ViewRelation>,
     /// Tables, by number, whose primary key functionally determines ungrouped columns.
@@ -168,28 +168,28 @@ pub struct Uses {
 /// # Errors
 ///
 /// The error of the query, which a later change of an object can cause.
-pub fn uses_of_view(
+pub fn dependencies_of_view(
     view: &Arc<View>,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
-) -> Result<Uses> {
+) -> Result<Dependencies> {
     let constants = SessionConstants::unknown();
     let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
-    (binder.view, binder.trace) = (Some(Arc::clone(view)), Some(Trace::default()));
+    (binder.view, binder.trace) = (Some(Arc::clone(view)), Some(DependencyTrace::default()));
     binder.bind_query(view.query()?, true)?;
     Ok(binder.trace.take().unwrap_or_default().into_uses(catalog))
 }
 
-impl Trace {
+impl DependencyTrace {
     /// Returns the dependencies.
-    pub(super) fn into_uses(mut self, catalog: &Catalog) -> Uses {
+    pub(super) fn into_uses(mut self, catalog: &Catalog) -> Dependencies {
         let determining = std::mem::take(&mut self.determining);
-        Uses { relations: self.into_relations(catalog), determining }
+        Dependencies { relations: self.into_relations(catalog), determining }
     }
 
     /// Returns the relations, with the columns in use.
     fn into_relations(self, catalog: &Catalog) -> Vec<ViewRelation> {
-        let Trace { mut relations, used, .. } = self;
+        let DependencyTrace { mut relations, used, .. } = self;
         for relation in &mut relations {
             let table = catalog.table(relation.oid).map(|table| Origin::Relation(table.oid));
             let columns = used.iter().filter(|(used, _)| Some(*used) == table);
@@ -292,7 +292,8 @@ impl Binder<'_> {
                 origin: Some((Origin::Relation(view.oid), at)),
             })
             .collect();
-        let relation = Relation { kind: RelationKind::Query, ..Relation::new(alias, &columns) };
+        let relation =
+            ScopeRelation { kind: RelationKind::Query, ..ScopeRelation::new(alias, &columns) };
         let types = columns.iter().map(|column| column.sql_type.base).collect();
         Ok((Rows::new(bound.plan, types), Scope::of(relation)))
     }

@@ -15,16 +15,17 @@ use types::{DataType, SqlType};
 use crate::ast::{self, FunctionCall, Ident, Over};
 use crate::binder::arrays::internal;
 use crate::binder::guard::Guard;
-use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCall};
+use crate::binder::level::{Binder, BoundWindow, Clause, QueryLevel, WINDOW, WindowCall};
 use crate::binder::polymorphic::undetermined;
+use crate::binder::query_limits;
 use crate::binder::rows::Rows;
 use crate::binder::select::direction;
-use crate::binder::sizes;
 use crate::binder::tree::map_columns;
-use crate::binder::typed::{Typed, can_coerce, check_ordered, check_told_apart};
+use crate::binder::typed::{Typed, can_coerce, check_equality, check_ordered};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Frame, FrameBound, FrameUnits, Logical, Reach, SortKey, Window, WindowFunction, WindowKind,
+    Frame, FrameBound, FrameUnits, Logical, RangeFrameBound, SortKey, Window, WindowFunction,
+    WindowKind,
 };
 
 /// A window definition of an OVER clause, with the inherited clauses.
@@ -168,7 +169,7 @@ impl Binder<'_> {
             level.windows.push(window);
             level.windows.len() - 1
         });
-        sizes::check_count(level.windows.len())?;
+        query_limits::check_count(level.windows.len())?;
         let call = WindowCall { window, function };
         let place = level.window_calls.iter().position(|other| *other == call);
         let index = place.unwrap_or_else(|| {
@@ -251,8 +252,8 @@ impl Binder<'_> {
         let mut partition_by = Vec::new();
         for expr in &definition.partition_by {
             let value = self.bind_expr(expr)?;
-            let value = self.known(value)?;
-            check_told_apart(&value)?;
+            let value = self.resolve_unknown(value)?;
+            check_equality(&value)?;
             let key = value.expr;
             if !partition_by.contains(&key) {
                 partition_by.push(key);
@@ -262,7 +263,7 @@ impl Binder<'_> {
         let mut first: Option<Typed> = None;
         for item in &definition.order_by {
             let value = self.bind_expr(&item.expr)?;
-            let value = self.known(value)?;
+            let value = self.resolve_unknown(value)?;
             check_ordered(&value)?;
             let (descending, nulls_first) = direction(item);
             first.get_or_insert_with(|| value.clone());
@@ -408,13 +409,13 @@ impl Binder<'_> {
         self.coerce(offset, DataType::Int8.into(), CastContext::Assignment)?.ok_or_else(|| {
             let name = from.sql_name();
             let message = format!("argument of {clause} must be type bigint, not type {name}");
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(from).at(position)
         })
     }
 
     /// Returns the offset of RANGE, and the bounds of the frame. Keys are compared in a type in
     /// which adding the offset cannot overflow where PostgreSQL's comparison would not.
-    fn reach(&mut self, key: Typed, ahead: &str, offset: Typed) -> Result<(Expr, Reach)> {
+    fn reach(&mut self, key: Typed, ahead: &str, offset: Typed) -> Result<(Expr, RangeFrameBound)> {
         let position = offset.position;
         let (column, given) = (key.base(), offset.base());
         let Some((taken, compared)) = range_types(column) else {
@@ -423,7 +424,7 @@ impl Binder<'_> {
                 column.sql_name()
             );
             let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
-            return Err(error.naming(column).at(position));
+            return Err(error.with_type_mention(column).at(position));
         };
         let wanted = match taken.iter().find(|one| **one == given) {
             Some(exact) => *exact,
@@ -438,8 +439,8 @@ impl Binder<'_> {
                 given.sql_name()
             );
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .naming(column)
-                .naming(given)
+                .with_type_mention(column)
+                .with_type_mention(given)
                 .with_hint("Cast the offset value to an appropriate type.")
                 .at(position));
         }
@@ -464,7 +465,7 @@ impl Binder<'_> {
         let from = Typed::new(key.clone(), compared, position);
         let limit = self.operator(ahead, from, step, position)?;
         let limit = self.explicit(limit, compared.into(), position)?;
-        Ok((offset, Reach { key, limit }))
+        Ok((offset, RangeFrameBound { key, limit }))
     }
 }
 
@@ -509,7 +510,7 @@ pub(super) fn check_names(windows: &[ast::NamedWindow]) -> Result<()> {
 }
 
 /// Adds the Window nodes of a level's calls above its rows; returns the column of each call.
-pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
+pub(super) fn place_windows(rows: &mut Rows, level: &QueryLevel) -> Vec<usize> {
     let mut places = vec![0; level.window_calls.len()];
     for window in in_order(&level.windows) {
         let mut functions = Vec::new();

@@ -19,16 +19,16 @@ use types::{DataType, SqlType};
 use crate::ast::{self, Ident, NamedQuery, NamedQueryBody, QueryBody, SetOperator, TableName};
 use crate::binder::bound_query::{BoundQuery, refuse_locks_of_part};
 use crate::binder::coercion::common_type;
+use crate::binder::cte_scope::{CteEntry, CteState};
 use crate::binder::level::Binder;
-use crate::binder::named::{NamedRows, State};
+use crate::binder::query_limits;
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope};
-use crate::binder::sizes;
+use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::binder::tree::{for_each_source, walk_plan};
-use crate::binder::typed::check_told_apart;
+use crate::binder::typed::check_equality;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
+    BoundPlan, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
 };
 
 /// PostgreSQL's type modifiers include the bytes of a length word.
@@ -52,7 +52,7 @@ struct BoundNamedQuery {
 /// The rows of a WITH query.
 enum NamedBody {
     Query(Logical),
-    Change(Box<Bound>),
+    Change(Box<BoundPlan>),
 }
 
 impl Binder<'_> {
@@ -60,7 +60,7 @@ impl Binder<'_> {
     /// of a statement's own WITH may be data-modifying, and are visible until
     /// [`Binder::close_steps`].
     pub(super) fn open_with(&mut self, with: &ast::With, of_statement: bool) -> Result<OpenWith> {
-        sizes::check_count(with.queries.len())?;
+        query_limits::check_count(with.queries.len())?;
         let outer = self.named.len();
         for (index, query) in with.queries.iter().enumerate() {
             let name = query.name.value.clone();
@@ -69,7 +69,7 @@ impl Binder<'_> {
                 return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message).at(query.name.position));
             }
             let id = self.new_name();
-            self.named.push(NamedRows { name, id, state: State::Later });
+            self.named.push(CteEntry { name, id, state: CteState::Later });
         }
         let mut queries = Vec::with_capacity(with.queries.len());
         for (index, query) in with.queries.iter().enumerate() {
@@ -86,7 +86,7 @@ impl Binder<'_> {
                         self.bind_query(body, true)?
                     };
                     rename(&mut bound.columns, query)?;
-                    (NamedBody::Query(bound.plan), State::Bound(bound.columns))
+                    (NamedBody::Query(bound.plan), CteState::Bound(bound.columns))
                 }
                 NamedQueryBody::Change(_) if !of_statement => {
                     return Err(not_at_the_top().at(query.name.position));
@@ -94,10 +94,10 @@ impl Binder<'_> {
                 NamedQueryBody::Change(change) => {
                     let bound = self.bind_named_change(query, change)?;
                     let state = match returned_columns(&bound) {
-                        None => State::Silent,
+                        None => CteState::Silent,
                         Some(mut columns) => {
                             rename(&mut columns, query)?;
-                            State::Bound(columns)
+                            CteState::Bound(columns)
                         }
                     };
                     (NamedBody::Change(Box::new(bound)), state)
@@ -121,7 +121,11 @@ impl Binder<'_> {
         self.named_count - 1
     }
 
-    fn bind_named_change(&mut self, query: &NamedQuery, change: &ast::Statement) -> Result<Bound> {
+    fn bind_named_change(
+        &mut self,
+        query: &NamedQuery,
+        change: &ast::Statement,
+    ) -> Result<BoundPlan> {
         if query.is_recursive {
             let name = &query.name.value;
             let message =
@@ -165,11 +169,11 @@ impl Binder<'_> {
     }
 
     /// Returns the statement with its WITH queries inlined, or as steps before it.
-    pub(super) fn close_steps(&mut self, with: Option<OpenWith>, bound: Bound) -> Bound {
+    pub(super) fn close_steps(&mut self, with: Option<OpenWith>, bound: BoundPlan) -> BoundPlan {
         let Some(with) = with else { return bound };
         self.named.truncate(with.outer);
         let (mut before, mut last) = match bound {
-            Bound::Steps(steps) => (steps.before, steps.last),
+            BoundPlan::Steps(steps) => (steps.before, steps.last),
             bound => (Vec::new(), Box::new(bound)),
         };
         for query in with.queries.into_iter().rev() {
@@ -192,26 +196,26 @@ impl Binder<'_> {
                         visit_all(&mut |scan| *scan = rows.clone());
                         continue;
                     }
-                    if let (Bound::Query(query), true) = (last.as_mut(), before.is_empty()) {
+                    if let (BoundPlan::Query(query), true) = (last.as_mut(), before.is_empty()) {
                         let empty = Logical::Append { inputs: Vec::new() };
                         let body = Box::new(std::mem::replace(&mut query.plan, empty));
                         query.plan = Logical::With(With { id, name, query: Box::new(rows), body });
                         continue;
                     }
-                    Bound::Query(Query { plan: rows, columns: Vec::new() })
+                    BoundPlan::Query(Query { plan: rows, columns: Vec::new() })
                 }
             };
             match bound {
                 // Readers refer to the query of its RETURNING; the data-modifying step has only a
                 // number.
-                Bound::Steps(steps) => {
+                BoundPlan::Steps(steps) => {
                     let last = NamedStep { id, name, bound: *steps.last };
                     before.splice(0..0, steps.before.into_iter().chain([last]));
                 }
                 bound => before.insert(0, NamedStep { id, name, bound }),
             }
         }
-        if before.is_empty() { *last } else { Bound::Steps(Steps { before, last }) }
+        if before.is_empty() { *last } else { BoundPlan::Steps(Steps { before, last }) }
     }
 
     /// Returns the rows of a WITH query, if the name refers to one.
@@ -223,21 +227,21 @@ impl Binder<'_> {
         if name.schema.is_some() {
             return Ok(None);
         }
-        let declared = |one: &&mut NamedRows| {
-            one.name == name.name.value && !matches!(one.state, State::Later)
+        let declared = |one: &&mut CteEntry| {
+            one.name == name.name.value && !matches!(one.state, CteState::Later)
         };
         let Some(query) = self.named.iter_mut().rev().find(declared) else { return Ok(None) };
         let mut hidden = 0;
         let (columns, is_work_table) = match &mut query.state {
-            State::Bound(columns) => (columns.clone(), false),
-            State::Later => return Ok(None),
-            State::Silent => {
+            CteState::Bound(columns) => (columns.clone(), false),
+            CteState::Later => return Ok(None),
+            CteState::Silent => {
                 let message =
                     format!("WITH query \"{}\" does not have a RETURNING clause", query.name);
                 let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
                 return Err(error.at(name.position()));
             }
-            State::Recursive { columns, carried, read, refused } => {
+            CteState::Recursive { columns, carried, read, refused } => {
                 hidden = *carried;
                 let again = read.then_some("more than once");
                 if let Some(place) = refused.or(again) {
@@ -254,7 +258,7 @@ impl Binder<'_> {
             }
         };
         let (id, name) = (query.id, query.name.clone());
-        let mut relation = Relation::new(alias, &columns);
+        let mut relation = ScopeRelation::new(alias, &columns);
         relation.hidden = relation.columns.split_off(columns.len() - hidden);
         relation.kind = RelationKind::Named;
         relation.is_work_table = is_work_table;
@@ -267,7 +271,7 @@ impl Binder<'_> {
     /// Adds an explanation to the error if the name is a WITH query that is not visible yet.
     pub(super) fn explain_later(&self, name: &TableName, error: Error) -> Error {
         let named = &name.name.value;
-        let later = |one: &NamedRows| one.name == *named && matches!(one.state, State::Later);
+        let later = |one: &CteEntry| one.name == *named && matches!(one.state, CteState::Later);
         if name.schema.is_some() || !self.named.iter().any(later) {
             return error;
         }
@@ -287,14 +291,14 @@ impl Binder<'_> {
     ) -> T {
         let mut changed = Vec::new();
         for (index, query) in self.named.iter_mut().enumerate() {
-            if let State::Recursive { refused: refused @ None, .. } = &mut query.state {
+            if let CteState::Recursive { refused: refused @ None, .. } = &mut query.state {
                 *refused = Some(place);
                 changed.push(index);
             }
         }
         let result = bind(self);
         for index in changed {
-            if let Some(NamedRows { state: State::Recursive { refused, .. }, .. }) =
+            if let Some(CteEntry { state: CteState::Recursive { refused, .. }, .. }) =
                 self.named.get_mut(index)
             {
                 *refused = None;
@@ -325,7 +329,7 @@ impl Binder<'_> {
         let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
         let refused = Some("within its non-recursive term");
         let columns = Vec::new();
-        self.named[place].state = State::Recursive { columns, carried: 0, read: false, refused };
+        self.named[place].state = CteState::Recursive { columns, carried: 0, read: false, refused };
         let start = self.bind_query(left, true)?;
         let mut columns = start.columns.clone();
         rename(&mut columns, named)?;
@@ -334,14 +338,14 @@ impl Binder<'_> {
         let step = if count > 0 { &self.with_carried(named, &carried, right)? } else { right };
         columns.extend(carried.columns.iter().cloned());
         self.named[place].state =
-            State::Recursive { columns, carried: count, read: false, refused: None };
+            CteState::Recursive { columns, carried: count, read: false, refused: None };
         let mut step = self.bind_query(step, false)?;
         let own = step.columns.len().saturating_sub(count);
         let (more, places) = (step.columns.split_off(own), step.positions.split_off(own));
         let types = self.recursive_types(named, &start, &step)?;
         if !*all {
             let columns = (0..types.len()).map(|index| start.typed(index));
-            columns.into_iter().try_for_each(|column| check_told_apart(&column))?;
+            columns.into_iter().try_for_each(|column| check_equality(&column))?;
         }
         step.columns.extend(more);
         step.positions.extend(places);
@@ -471,14 +475,14 @@ fn not_at_the_top() -> Error {
 }
 
 /// Returns the output columns of a statement; `None` if it returns no rows.
-fn returned_columns(bound: &Bound) -> Option<Vec<OutputColumn>> {
+fn returned_columns(bound: &BoundPlan) -> Option<Vec<OutputColumn>> {
     let returning = match bound {
-        Bound::Query(query) => return Some(query.columns.clone()),
-        Bound::Steps(steps) => return returned_columns(&steps.last),
-        Bound::Insert(insert) => &insert.returning,
-        Bound::Update(update) => &update.returning,
-        Bound::Delete(delete) => &delete.returning,
-        Bound::Merge(_) => &None,
+        BoundPlan::Query(query) => return Some(query.columns.clone()),
+        BoundPlan::Steps(steps) => return returned_columns(&steps.last),
+        BoundPlan::Insert(insert) => &insert.returning,
+        BoundPlan::Update(update) => &update.returning,
+        BoundPlan::Delete(delete) => &delete.returning,
+        BoundPlan::Merge(_) => &None,
     };
     returning.as_ref().map(|returning| returning.columns.clone())
 }

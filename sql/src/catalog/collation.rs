@@ -32,7 +32,7 @@ pub fn check(sql_type: SqlType, position: usize) -> Result<()> {
     }
     let name = sql_type.base.sql_name();
     let message = format!("collations are not supported by type {name}");
-    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(sql_type).at(position))
+    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(sql_type).at(position))
 }
 
 /// Returns the collation of a type name's COLLATE clause.

@@ -5,12 +5,12 @@
 
 use crate::error::{Error, Result, sqlstate};
 
-/// The key prefix of [`Subject::key`].
+/// The key prefix of [`CommentSubjectKey::key`].
 pub const COMMENTS_PREFIX: &[u8] = b"o";
 
 /// The subject of a comment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
+pub enum CommentSubjectKey {
     /// A table, view, sequence or index, by its number.
     Relation(u32),
     /// The index of the primary key of a table.
@@ -32,19 +32,23 @@ pub enum Subject {
     Extension(u32, u32),
 }
 
-impl Subject {
+impl CommentSubjectKey {
     /// Returns the key of the row with the comment.
     pub fn key(&self) -> Vec<u8> {
         let (kind, number, rest) = match self {
-            Subject::Relation(number) => (b'r', number, Vec::new()),
-            Subject::PrimaryKey(number) => (b'k', number, Vec::new()),
-            Subject::Column(number, column) => (b'c', number, column.to_be_bytes().to_vec()),
-            Subject::Constraint(number, name) => (b'n', number, name.as_bytes().to_vec()),
-            Subject::Schema(number) => (b'h', number, Vec::new()),
-            Subject::Type(number) => (b'e', number, Vec::new()),
-            Subject::Function(number) => (b'f', number, Vec::new()),
-            Subject::Database => (b'd', &0, Vec::new()),
-            Subject::Extension(number, schema) => (b'x', number, schema.to_be_bytes().to_vec()),
+            CommentSubjectKey::Relation(number) => (b'r', number, Vec::new()),
+            CommentSubjectKey::PrimaryKey(number) => (b'k', number, Vec::new()),
+            CommentSubjectKey::Column(number, column) => {
+                (b'c', number, column.to_be_bytes().to_vec())
+            }
+            CommentSubjectKey::Constraint(number, name) => (b'n', number, name.as_bytes().to_vec()),
+            CommentSubjectKey::Schema(number) => (b'h', number, Vec::new()),
+            CommentSubjectKey::Type(number) => (b'e', number, Vec::new()),
+            CommentSubjectKey::Function(number) => (b'f', number, Vec::new()),
+            CommentSubjectKey::Database => (b'd', &0, Vec::new()),
+            CommentSubjectKey::Extension(number, schema) => {
+                (b'x', number, schema.to_be_bytes().to_vec())
+            }
         };
         [COMMENTS_PREFIX, &[kind], &number.to_be_bytes(), &rest].concat()
     }
@@ -54,29 +58,29 @@ impl Subject {
     /// # Errors
     ///
     /// XX001 if the key is damaged.
-    pub fn of_key(key: &[u8]) -> Result<Subject> {
+    pub fn of_key(key: &[u8]) -> Result<CommentSubjectKey> {
         let damaged = || Error::new(sqlstate::DATA_CORRUPTED, "damaged key of a comment");
         let (kind, rest) = key.split_first().ok_or_else(damaged)?;
         let (number, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         let number = u32::from_be_bytes(*number);
         Ok(match kind {
-            b'r' => Subject::Relation(number),
-            b'k' => Subject::PrimaryKey(number),
+            b'r' => CommentSubjectKey::Relation(number),
+            b'k' => CommentSubjectKey::PrimaryKey(number),
             b'c' => {
                 let column = rest.try_into().map_err(|_| damaged())?;
-                Subject::Column(number, u32::from_be_bytes(column))
+                CommentSubjectKey::Column(number, u32::from_be_bytes(column))
             }
             b'n' => {
                 let name = String::from_utf8(rest.to_vec()).map_err(|_| damaged())?;
-                Subject::Constraint(number, name)
+                CommentSubjectKey::Constraint(number, name)
             }
-            b'h' => Subject::Schema(number),
-            b'e' => Subject::Type(number),
-            b'f' => Subject::Function(number),
-            b'd' => Subject::Database,
+            b'h' => CommentSubjectKey::Schema(number),
+            b'e' => CommentSubjectKey::Type(number),
+            b'f' => CommentSubjectKey::Function(number),
+            b'd' => CommentSubjectKey::Database,
             b'x' => {
                 let schema = rest.try_into().map_err(|_| damaged())?;
-                Subject::Extension(number, u32::from_be_bytes(schema))
+                CommentSubjectKey::Extension(number, u32::from_be_bytes(schema))
             }
             _ => return Err(damaged()),
         })
@@ -85,15 +89,15 @@ impl Subject {
     /// Returns whether it is a relation or a part of it.
     pub fn is_of(&self, relation: u32) -> bool {
         match self {
-            Subject::Relation(number)
-            | Subject::PrimaryKey(number)
-            | Subject::Column(number, _)
-            | Subject::Constraint(number, _) => *number == relation,
-            Subject::Schema(_)
-            | Subject::Type(_)
-            | Subject::Function(_)
-            | Subject::Database
-            | Subject::Extension(..) => false,
+            CommentSubjectKey::Relation(number)
+            | CommentSubjectKey::PrimaryKey(number)
+            | CommentSubjectKey::Column(number, _)
+            | CommentSubjectKey::Constraint(number, _) => *number == relation,
+            CommentSubjectKey::Schema(_)
+            | CommentSubjectKey::Type(_)
+            | CommentSubjectKey::Function(_)
+            | CommentSubjectKey::Database
+            | CommentSubjectKey::Extension(..) => false,
         }
     }
 }

@@ -11,8 +11,8 @@ use types::datatype::composite::{Attribute, CompositeDefinition, CompositeType};
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
-use crate::catalog::domain::shown_name;
-use crate::catalog::later::Later;
+use crate::catalog::domain::display_name;
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::catalog::view::View;
@@ -56,7 +56,7 @@ pub struct AttributeRecord {
     /// True if it was dropped: stored values retain its position, and it is hidden.
     pub dropped: bool,
     /// Its collation, if it differs from that of its type.
-    pub collation: Later<Option<Collation>>,
+    pub collation: Extended<Option<Collation>>,
 }
 
 /// A composite type.
@@ -154,7 +154,7 @@ impl Composite {
         let record = self.record.clone();
         let record =
             record.map(|one| CompositeRecord { schema: schema.clone(), name: name.clone(), ..one });
-        let shown = shown_name(&schema, &name);
+        let shown = display_name(&schema, &name);
         let definition = CompositeDefinition { schema, name, shown, ..self.definition.clone() };
         Composite { record, definition, number: self.number, made: OnceLock::new() }
     }
@@ -176,7 +176,7 @@ fn definition(
         array_oid,
         schema: schema.to_owned(),
         name: name.to_owned(),
-        shown: shown_name(schema, name),
+        shown: display_name(schema, name),
         attributes,
     }
 }

@@ -25,15 +25,15 @@ use ahash::AHashMap;
 use store::TableId;
 
 use crate::catalog::Catalog;
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::references::References;
+use crate::catalog::references::ReferenceScope;
 use crate::catalog::schema::{RelationId, Schema};
 use crate::catalog::user_type::UserType;
 
 /// A changeable unit of the catalog, identified by what never changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Entry {
+pub enum CatalogEntry {
     /// A schema, by its number.
     Schema(u32),
     /// A table with its indexes and constraints, by its number.
@@ -47,7 +47,7 @@ pub enum Entry {
     /// A function, by its number.
     Function(u32),
     /// A comment.
-    Comment(Subject),
+    Comment(CommentSubjectKey),
     /// A quota.
     Quota(QuotaSubject),
     /// Statistics of a table.
@@ -67,53 +67,53 @@ pub enum TakenName {
     Extension(u32),
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Returns the number of the object; `None` for properties of an object.
     pub fn number(&self) -> Option<u32> {
         match self {
-            Entry::Schema(number)
-            | Entry::Table(number)
-            | Entry::View(number)
-            | Entry::Sequence(number)
-            | Entry::Type(number)
-            | Entry::Function(number) => Some(*number),
-            Entry::Comment(_) | Entry::Quota(_) | Entry::Statistics(_) => None,
+            CatalogEntry::Schema(number)
+            | CatalogEntry::Table(number)
+            | CatalogEntry::View(number)
+            | CatalogEntry::Sequence(number)
+            | CatalogEntry::Type(number)
+            | CatalogEntry::Function(number) => Some(*number),
+            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => None,
         }
     }
 }
 
 impl Catalog {
     /// Returns the entries that differ from an earlier state.
-    pub fn difference(&self, before: &Catalog) -> BTreeSet<Entry> {
+    pub fn difference(&self, before: &Catalog) -> BTreeSet<CatalogEntry> {
         let mut found = BTreeSet::new();
         let schemas = |catalog: &Catalog| -> BTreeMap<u32, Arc<Schema>> {
             catalog.schemas().map(|schema| (schema.oid, Arc::clone(schema))).collect()
         };
         let same_name = |a: &Arc<Schema>, b: &Arc<Schema>| a.name == b.name;
         let (own, old) = (schemas(self), schemas(before));
-        found.extend(differing(own.iter(), old.iter(), same_name).map(Entry::Schema));
+        found.extend(differing(own.iter(), old.iter(), same_name).map(CatalogEntry::Schema));
         let tables = hashed(&self.tables, &before.tables, Arc::ptr_eq);
-        found.extend(tables.into_iter().map(Entry::Table));
+        found.extend(tables.into_iter().map(CatalogEntry::Table));
         let records = hashed(&self.records, &before.records, Arc::ptr_eq);
-        found.extend(records.into_iter().map(Entry::Table));
-        found.extend(shared(&self.views, &before.views).map(Entry::View));
-        found.extend(shared(&self.sequences, &before.sequences).map(Entry::Sequence));
-        found.extend(shared(&self.functions, &before.functions).map(Entry::Function));
+        found.extend(records.into_iter().map(CatalogEntry::Table));
+        found.extend(shared(&self.views, &before.views).map(CatalogEntry::View));
+        found.extend(shared(&self.sequences, &before.sequences).map(CatalogEntry::Sequence));
+        found.extend(shared(&self.functions, &before.functions).map(CatalogEntry::Function));
         // Row types exist with their relations.
         let is_own = |number: &u32| {
             let of_rows =
                 |one: &Catalog| one.user_type(*number).is_some_and(|one| one.is_of_rows());
             !of_rows(self) && !of_rows(before)
         };
-        found.extend(shared(&self.types, &before.types).filter(is_own).map(Entry::Type));
+        found.extend(shared(&self.types, &before.types).filter(is_own).map(CatalogEntry::Type));
         if !Arc::ptr_eq(&self.comments, &before.comments) {
             let comments = differing(self.comments.iter(), before.comments.iter(), Arc::ptr_eq);
-            found.extend(comments.map(Entry::Comment));
+            found.extend(comments.map(CatalogEntry::Comment));
         }
         let quotas = differing(self.quotas.iter(), before.quotas.iter(), |a, b| a == b);
-        found.extend(quotas.map(Entry::Quota));
+        found.extend(quotas.map(CatalogEntry::Quota));
         let statistics = hashed(&self.statistics, &before.statistics, Arc::ptr_eq);
-        found.extend(statistics.into_iter().map(Entry::Statistics));
+        found.extend(statistics.into_iter().map(CatalogEntry::Statistics));
         found
     }
 
@@ -124,8 +124,8 @@ impl Catalog {
         base: &Catalog,
         own: &Catalog,
         newest: &Catalog,
-        references: References,
-    ) -> Option<Entry> {
+        references: ReferenceScope,
+    ) -> Option<CatalogEntry> {
         let (changed, others) = (own.difference(base), newest.difference(base));
         if changed.is_empty() || others.is_empty() {
             return None;
@@ -133,20 +133,21 @@ impl Catalog {
         if let Some(both) = changed.intersection(&others).next() {
             return Some(both.clone());
         }
-        let refers = |side: &Catalog, entries: &BTreeSet<Entry>, to: &BTreeSet<Entry>| {
-            let numbers: BTreeMap<u32, &Entry> =
-                to.iter().filter_map(|entry| Some((entry.number()?, entry))).collect();
-            entries.iter().find_map(|entry| {
-                let new = side.new_references(base, entry, references);
-                new.iter().find_map(|number| numbers.get(number).map(|&entry| entry.clone()))
-            })
-        };
+        let refers =
+            |side: &Catalog, entries: &BTreeSet<CatalogEntry>, to: &BTreeSet<CatalogEntry>| {
+                let numbers: BTreeMap<u32, &CatalogEntry> =
+                    to.iter().filter_map(|entry| Some((entry.number()?, entry))).collect();
+                entries.iter().find_map(|entry| {
+                    let new = side.new_references(base, entry, references);
+                    new.iter().find_map(|number| numbers.get(number).map(|&entry| entry.clone()))
+                })
+            };
         refers(own, &changed, &others).or_else(|| refers(newest, &others, &changed)).or_else(|| {
-            let taken = |side: &Catalog, entries: &BTreeSet<Entry>| -> BTreeSet<TakenName> {
+            let taken = |side: &Catalog, entries: &BTreeSet<CatalogEntry>| -> BTreeSet<TakenName> {
                 entries.iter().flat_map(|entry| side.new_names(base, entry)).collect()
             };
             let theirs = taken(newest, &others);
-            let is_taken = |entry: &&Entry| {
+            let is_taken = |entry: &&CatalogEntry| {
                 own.new_names(base, entry).iter().any(|name| theirs.contains(name))
             };
             changed.iter().find(is_taken).cloned()
@@ -157,8 +158,8 @@ impl Catalog {
     pub fn new_references(
         &self,
         before: &Catalog,
-        entry: &Entry,
-        references: References,
+        entry: &CatalogEntry,
+        references: ReferenceScope,
     ) -> BTreeSet<u32> {
         let mut new = references.of(self, entry);
         if !new.is_empty() {
@@ -169,7 +170,7 @@ impl Catalog {
     }
 
     /// Returns the names that an entry has, but did not have in another state.
-    pub fn new_names(&self, before: &Catalog, entry: &Entry) -> BTreeSet<TakenName> {
+    pub fn new_names(&self, before: &Catalog, entry: &CatalogEntry) -> BTreeSet<TakenName> {
         let mut new = self.names_of(entry);
         if !new.is_empty() {
             let old = before.names_of(entry);
@@ -178,32 +179,32 @@ impl Catalog {
         new
     }
 
-    fn names_of(&self, entry: &Entry) -> BTreeSet<TakenName> {
+    fn names_of(&self, entry: &CatalogEntry) -> BTreeSet<TakenName> {
         let named = |schema: &str, name: &str| TakenName::Relation(schema.into(), name.into());
         match entry {
-            Entry::Schema(number) => {
+            CatalogEntry::Schema(number) => {
                 let schema = self.schemas().find(|schema| schema.oid == *number);
                 schema.map(|schema| TakenName::Schema(schema.name.clone())).into_iter().collect()
             }
-            Entry::Table(number) => {
+            CatalogEntry::Table(number) => {
                 let names = self.table(*number).into_iter().flat_map(|table| {
                     super::table_names(table).map(|(name, _)| named(&table.schema, name))
                 });
                 names.collect()
             }
-            Entry::View(number) => {
+            CatalogEntry::View(number) => {
                 let view = self.view(*number);
                 view.map(|view| named(&view.schema, &view.name)).into_iter().collect()
             }
-            Entry::Sequence(number) => {
+            CatalogEntry::Sequence(number) => {
                 let sequence = self.sequence(*number);
                 sequence.map(|one| named(&one.schema, &one.name)).into_iter().collect()
             }
-            Entry::Type(number) => {
+            CatalogEntry::Type(number) => {
                 let known = self.user_type(*number);
                 known.map(|one| named(one.schema(), one.name())).into_iter().collect()
             }
-            Entry::Function(number) => {
+            CatalogEntry::Function(number) => {
                 let name = self.function(*number).map(|one| {
                     let takes = one.parameters.iter().map(|sql_type| sql_type.oid()).collect();
                     let record = &one.record;
@@ -211,12 +212,14 @@ impl Catalog {
                 });
                 name.into_iter().collect()
             }
-            Entry::Comment(subject @ Subject::Extension(number, _))
+            CatalogEntry::Comment(subject @ CommentSubjectKey::Extension(number, _))
                 if self.comments.contains_key(subject) =>
             {
                 BTreeSet::from([TakenName::Extension(*number)])
             }
-            Entry::Comment(_) | Entry::Quota(_) | Entry::Statistics(_) => BTreeSet::new(),
+            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => {
+                BTreeSet::new()
+            }
         }
     }
 
@@ -224,7 +227,7 @@ impl Catalog {
     ///
     /// The caller has checked that none of them was changed here ([`Catalog::conflict`]).
     #[must_use]
-    pub fn with_entries(&self, own: &Catalog, entries: &BTreeSet<Entry>) -> Catalog {
+    pub fn with_entries(&self, own: &Catalog, entries: &BTreeSet<CatalogEntry>) -> Catalog {
         let mut next = self.next();
         // Tables before views: a materialized view is both. All old names are removed before new
         // ones are added, because two objects may have swapped names.
@@ -233,51 +236,55 @@ impl Catalog {
         next
     }
 
-    fn take(&mut self, entry: &Entry) {
+    fn take(&mut self, entry: &CatalogEntry) {
         match entry {
-            Entry::Schema(number) => self.schemas.retain(|_, schema| schema.oid != *number),
-            Entry::Table(number) => self.take_table(*number),
-            Entry::View(number) => self.take_view(*number),
-            Entry::Sequence(number) => self.take_sequence(*number),
-            Entry::Type(number) => drop(Arc::make_mut(&mut self.types).remove(number)),
-            Entry::Function(number) => drop(Arc::make_mut(&mut self.functions).remove(number)),
-            Entry::Comment(subject) => drop(Arc::make_mut(&mut self.comments).remove(subject)),
-            Entry::Quota(subject) => drop(self.quotas.remove(subject)),
-            Entry::Statistics(table) => drop(self.statistics.remove(table)),
+            CatalogEntry::Schema(number) => self.schemas.retain(|_, schema| schema.oid != *number),
+            CatalogEntry::Table(number) => self.take_table(*number),
+            CatalogEntry::View(number) => self.take_view(*number),
+            CatalogEntry::Sequence(number) => self.take_sequence(*number),
+            CatalogEntry::Type(number) => drop(Arc::make_mut(&mut self.types).remove(number)),
+            CatalogEntry::Function(number) => {
+                drop(Arc::make_mut(&mut self.functions).remove(number))
+            }
+            CatalogEntry::Comment(subject) => {
+                drop(Arc::make_mut(&mut self.comments).remove(subject))
+            }
+            CatalogEntry::Quota(subject) => drop(self.quotas.remove(subject)),
+            CatalogEntry::Statistics(table) => drop(self.statistics.remove(table)),
         }
     }
 
-    fn put(&mut self, own: &Catalog, entry: &Entry) {
+    fn put(&mut self, own: &Catalog, entry: &CatalogEntry) {
         match entry {
-            Entry::Schema(number) => {
+            CatalogEntry::Schema(number) => {
                 let schema = own.schemas().find(|schema| schema.oid == *number);
                 // The content of the schema consists of separate entries.
                 let schema = schema.map(|schema| Schema::of_record(schema.record()));
                 self.schemas.extend(schema.map(|one| (one.name.clone(), Arc::new(one))));
             }
-            Entry::Table(number) => {
+            CatalogEntry::Table(number) => {
                 if let Some(table) = own.table(*number) {
                     self.put_table(Arc::clone(table), own.record(*number).cloned());
                 }
             }
-            Entry::View(number) => {
+            CatalogEntry::View(number) => {
                 if let Some(view) = own.view(*number) {
                     self.put_view(Arc::clone(view));
                 }
             }
-            Entry::Sequence(number) => {
+            CatalogEntry::Sequence(number) => {
                 if let Some(sequence) = own.sequence(*number) {
                     self.put_sequence(Arc::clone(sequence));
                 }
             }
-            Entry::Type(number) => copy(&mut self.types, &own.types, number),
-            Entry::Function(number) => copy(&mut self.functions, &own.functions, number),
-            Entry::Comment(subject) => copy(&mut self.comments, &own.comments, subject),
-            Entry::Quota(subject) => {
+            CatalogEntry::Type(number) => copy(&mut self.types, &own.types, number),
+            CatalogEntry::Function(number) => copy(&mut self.functions, &own.functions, number),
+            CatalogEntry::Comment(subject) => copy(&mut self.comments, &own.comments, subject),
+            CatalogEntry::Quota(subject) => {
                 let limits = own.quotas.get(subject).copied();
                 self.quotas.extend(limits.map(|limits| (subject.clone(), limits)));
             }
-            Entry::Statistics(table) => {
+            CatalogEntry::Statistics(table) => {
                 let statistics = own.statistics.get(table).cloned();
                 self.statistics.extend(statistics.map(|statistics| (*table, statistics)));
             }
@@ -312,13 +319,14 @@ impl Catalog {
                 return Err(format!("two types {}.{}", known.schema(), known.name()));
             }
         }
-        let entries = self.tables.keys().map(|number| Entry::Table(*number));
-        let entries = entries.chain(self.views.keys().map(|number| Entry::View(*number)));
-        let entries = entries.chain(self.functions.keys().map(|number| Entry::Function(*number)));
+        let entries = self.tables.keys().map(|number| CatalogEntry::Table(*number));
+        let entries = entries.chain(self.views.keys().map(|number| CatalogEntry::View(*number)));
+        let entries =
+            entries.chain(self.functions.keys().map(|number| CatalogEntry::Function(*number)));
         let types = self.types().filter(|one| !one.is_of_rows());
-        let mut entries = entries.chain(types.map(|one| Entry::Type(one.number())));
+        let mut entries = entries.chain(types.map(|one| CatalogEntry::Type(one.number())));
         let missing = entries.find_map(|entry| {
-            let mut numbers = References::Declared.of(self, &entry).into_iter();
+            let mut numbers = ReferenceScope::Declared.of(self, &entry).into_iter();
             numbers.find(|number| !self.has(*number)).map(|number| (entry, number))
         });
         match missing {

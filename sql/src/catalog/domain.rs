@@ -14,9 +14,9 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
-use crate::catalog::later::Later;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::CheckRecord;
+use crate::catalog::record_extension::Extended;
 
 /// The key prefix of domains.
 pub const DOMAINS_PREFIX: &[u8] = b"d";
@@ -49,7 +49,7 @@ pub struct DomainRecord {
     /// CHECK constraints, in the order of their creation.
     pub checks: Vec<CheckRecord>,
     /// Its collation, if it differs from that of the base type.
-    pub collation: Later<Option<Collation>>,
+    pub collation: Extended<Option<Collation>>,
 }
 
 /// A domain.
@@ -58,7 +58,7 @@ pub struct Domain {
     /// The stored record.
     pub record: DomainRecord,
     /// The base type.
-    pub over: SqlType,
+    pub base_type: SqlType,
     /// The type of its values.
     pub sql_type: SqlType,
     /// The collation of its values, if they are collatable.
@@ -77,7 +77,7 @@ impl Domain {
     #[must_use]
     pub fn renamed(&self, schema: String, name: String) -> Domain {
         let checks = DomainChecks {
-            shown: shown_name(&schema, &name),
+            shown: display_name(&schema, &name),
             schema: schema.clone(),
             name: name.clone(),
             ..self.checks.as_ref().clone()
@@ -101,8 +101,8 @@ impl Domain {
         let record = DomainRecord {
             number: self.record.number + 1,
             name: format!("_{}", self.record.name),
-            type_oid: over.stored().0,
-            modifier: over.stored().1,
+            type_oid: over.stored_oid_and_modifier().0,
+            modifier: over.stored_oid_and_modifier().1,
             not_null: false,
             default: None,
             checks: Vec::new(),
@@ -119,7 +119,7 @@ impl Domain {
         };
         let sql_type = SqlType { domain: Some(oid), domain_array: NonZeroU32::new(oid), ..over };
         let (checks, collation) = (checks.into(), self.collation);
-        Domain { record, over, sql_type, collation, default: None, checks, array: None }
+        Domain { record, base_type: over, sql_type, collation, default: None, checks, array: None }
     }
 
     /// Returns a value converted to the domain, with its checks.
@@ -132,7 +132,7 @@ impl Domain {
     }
 
     /// Returns the default of a column of the domain.
-    pub fn absent(&self) -> Expr {
+    pub fn default_expression(&self) -> Expr {
         let null = || Expr::constant(Datum::Null, self.sql_type.base);
         self.checked(self.default.clone().unwrap_or_else(null), false)
     }
@@ -143,14 +143,14 @@ impl Catalog {
     /// fields; `None` if there are none.
     pub fn value_checks(&self, sql_type: SqlType) -> Option<Arc<DomainChecks>> {
         let Some(domain) = sql_type.domain.and_then(|oid| self.domain(oid)) else {
-            return self.parts_checks(sql_type.base);
+            return self.element_checks(sql_type.base);
         };
         let mut checks = domain.checks.as_ref().clone();
         if sql_type.is_domain_array() {
             checks.elements = self.value_checks(self.element_of(sql_type)?);
-        } else if let Some(below) = match domain.over.domain {
-            Some(_) => self.value_checks(domain.over),
-            None => self.parts_checks(domain.over.base),
+        } else if let Some(below) = match domain.base_type.domain {
+            Some(_) => self.value_checks(domain.base_type),
+            None => self.element_checks(domain.base_type.base),
         } {
             checks.elements.clone_from(&below.elements);
             checks.fields.clone_from(&below.fields);
@@ -160,10 +160,10 @@ impl Catalog {
 
     /// Returns the domain constraints on the elements or fields of values of a type that is not a
     /// domain; `None` if there are none.
-    pub fn parts_checks(&self, data_type: DataType) -> Option<Arc<DomainChecks>> {
+    pub fn element_checks(&self, data_type: DataType) -> Option<Arc<DomainChecks>> {
         let checks = match data_type {
             DataType::Array(element) => {
-                DomainChecks::of_parts(Some(self.parts_checks(*element)?), Vec::new())
+                DomainChecks::of_parts(Some(self.element_checks(*element)?), Vec::new())
             }
             DataType::Composite(of) if of.has_domains() => {
                 let fields = of.attributes().iter().enumerate();
@@ -201,7 +201,7 @@ impl Catalog {
 }
 
 /// Returns the name as it is in messages: unqualified for schema `public`.
-pub fn shown_name(schema: &str, name: &str) -> String {
+pub fn display_name(schema: &str, name: &str) -> String {
     match schema {
         PUBLIC => quote_ident(name),
         schema => format!("{}.{}", quote_ident(schema), quote_ident(name)),

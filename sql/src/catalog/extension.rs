@@ -1,11 +1,12 @@
 //! Available extensions: names, versions and comments.
 //!
 //! The functions of an extension are built in. For a created extension the catalog has only its
-//! comment ([`Subject::Extension`]), whose key contains the schema; an empty text means no
-//! comment. PL/pgSQL is always present, and has a row only if COMMENT ON has changed its comment.
+//! comment ([`CommentSubjectKey::Extension`]), whose key contains the schema; an empty text means
+//! no comment. PL/pgSQL is always present, and has a row only if COMMENT ON has changed its
+//! comment.
 
 use crate::catalog::Catalog;
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
 
 /// An available extension.
 #[derive(Debug)]
@@ -58,10 +59,11 @@ impl Extension {
 
     /// Returns the number of its schema, 0 for `pg_catalog`; `None` if it has not been created.
     pub fn schema(&self, catalog: &Catalog) -> Option<u32> {
-        let first = Subject::Extension(self.number, 0);
-        let rows = catalog.comments().range(first..=Subject::Extension(self.number, u32::MAX));
+        let first = CommentSubjectKey::Extension(self.number, 0);
+        let rows =
+            catalog.comments().range(first..=CommentSubjectKey::Extension(self.number, u32::MAX));
         match rows.map(|(subject, _)| subject).next() {
-            Some(Subject::Extension(_, schema)) => Some(*schema),
+            Some(CommentSubjectKey::Extension(_, schema)) => Some(*schema),
             _ => (self.number == PLPGSQL.number).then_some(0),
         }
     }

@@ -11,7 +11,7 @@ use types::expr::EvalContext;
 use types::{DataType, Datum};
 
 use crate::ast::{Deferral, ReferentialAction};
-use crate::catalog::later::Later;
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 
@@ -37,14 +37,14 @@ pub struct ForeignKey {
     /// True if all rows are known to satisfy it; otherwise only rows written after its creation.
     pub valid: bool,
     /// Its deferral mode.
-    pub deferral: Later<Deferral>,
+    pub deferral: Extended<Deferral>,
     /// The columns that `ON DELETE SET …` sets, by position; none for all.
-    pub delete_columns: Later<Vec<u32>>,
+    pub delete_columns: Extended<Vec<u32>>,
 }
 
 /// The location of a referenced key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct KeyPlace {
+pub struct KeyLocation {
     /// The store table: that of the referenced table, or of its index.
     pub table: TableId,
     /// The row key.
@@ -64,7 +64,7 @@ impl ForeignKey {
 
     /// Returns the location of a key with these values, none of them NULL, in the referenced
     /// table; `None` if its columns cannot hold the values.
-    pub fn place(&self, referenced: &Table, values: &[Datum]) -> Result<Option<KeyPlace>> {
+    pub fn place(&self, referenced: &Table, values: &[Datum]) -> Result<Option<KeyLocation>> {
         let mut row = vec![Datum::Null; referenced.columns.len()];
         for (column, value) in self.referenced.iter().zip(values) {
             let data_type = referenced.columns[*column as usize].sql_type.base;
@@ -72,11 +72,11 @@ impl ForeignKey {
             row[*column as usize] = value;
         }
         let place = match self.index_of(referenced) {
-            Some(index) => KeyPlace {
+            Some(index) => KeyLocation {
                 table: index.spec.store_table,
                 row: index_row_key(&index.spec, &row, &EvalContext::default())?,
             },
-            None => KeyPlace { table: referenced.id, row: referenced.layout.encode_key(&row)? },
+            None => KeyLocation { table: referenced.id, row: referenced.layout.encode_key(&row)? },
         };
         Ok(Some(place))
     }
@@ -88,7 +88,7 @@ impl ForeignKey {
 }
 
 /// Returns whether values of two types can be compared by their encoded keys.
-pub fn are_alike(left: DataType, right: DataType) -> bool {
+pub fn are_comparable(left: DataType, right: DataType) -> bool {
     let is_text = |one| matches!(one, DataType::Text | DataType::Varchar);
     left == right || (is_integer(left) && is_integer(right)) || (is_text(left) && is_text(right))
 }

@@ -1,8 +1,8 @@
 //! User-defined functions and procedures in the catalog: one row each.
 //!
 //! The key is `f` and the function's number; the only cell holds a [`FunctionRecord`], followed by
-//! its record extensions ([`Later`]). The body is stored as text: parsed when the function enters
-//! the catalog snapshot, and bound for the statements that call it.
+//! its record extensions ([`Extended`]). The body is stored as text: parsed when the function
+//! enters the catalog snapshot, and bound for the statements that call it.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use types::{DataType, SqlType};
 
 use crate::ast::{Language, Parallel, Query, Statement, Volatility};
 use crate::catalog::Catalog;
-use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::catalog::name::SearchPath;
+use crate::catalog::record_extension::{Extended, decode_with, encode_with};
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::Result;
 use crate::parser;
@@ -46,23 +46,23 @@ pub struct FunctionRecord {
     /// The search path for its body; if absent, the caller's applies.
     pub search_path: Option<Vec<String>>,
     /// Function or procedure.
-    pub kind: Later<RoutineKind>,
+    pub kind: Extended<RoutineKind>,
     /// Modes of parameters other than IN; [`FunctionRecord::parameters`] are the input parameters.
-    pub more: Later<Vec<MoreParameter>>,
+    pub more: Extended<Vec<ParameterExtension>>,
     /// True if the body was written as `RETURN expression`.
-    pub is_expression: Later<bool>,
+    pub is_expression: Extended<bool>,
     /// Planner hints.
-    pub hints: Later<Hints>,
+    pub hints: Extended<PlannerHints>,
     /// The language of its body.
-    pub language: Later<Language>,
+    pub language: Extended<Language>,
     /// The settings that it runs with, with the values as written.
-    pub settings: Later<Vec<(String, String)>>,
+    pub settings: Extended<Vec<(String, String)>>,
 }
 
 /// Planner hints of a function. They are only stored and shown: bennu's planner examines the body
 /// instead.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Hints {
+pub struct PlannerHints {
     /// `COST`
     pub cost: Option<f32>,
     /// `ROWS`
@@ -85,7 +85,7 @@ pub enum RoutineKind {
 
 /// A parameter mode other than IN.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
-pub enum MoreParameter {
+pub enum ParameterExtension {
     /// INOUT: its position among the input parameters.
     InOut(u32),
     /// VARIADIC: the last input parameter is an array of the remaining arguments.
@@ -99,9 +99,9 @@ pub const DEFAULT_COST: f32 = 100.0;
 
 /// A record extension of a function.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
-enum Addition {
+enum FunctionExtension {
     Procedure,
-    Parameter(MoreParameter),
+    Parameter(ParameterExtension),
     IsExpression,
     Cost(f32),
     Rows(f32),
@@ -115,27 +115,27 @@ enum Addition {
 pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     let mut additions = Vec::new();
     if *record.kind == RoutineKind::Procedure {
-        additions.push(Addition::Procedure);
+        additions.push(FunctionExtension::Procedure);
     }
-    additions.extend(record.more.iter().cloned().map(Addition::Parameter));
+    additions.extend(record.more.iter().cloned().map(FunctionExtension::Parameter));
     if *record.is_expression {
-        additions.push(Addition::IsExpression);
+        additions.push(FunctionExtension::IsExpression);
     }
-    let Hints { cost, rows, parallel, is_leakproof } = *record.hints;
-    additions.extend(cost.map(Addition::Cost));
-    additions.extend(rows.map(Addition::Rows));
+    let PlannerHints { cost, rows, parallel, is_leakproof } = *record.hints;
+    additions.extend(cost.map(FunctionExtension::Cost));
+    additions.extend(rows.map(FunctionExtension::Rows));
     if parallel != Parallel::Unsafe {
-        additions.push(Addition::Parallel(parallel));
+        additions.push(FunctionExtension::Parallel(parallel));
     }
     if is_leakproof {
-        additions.push(Addition::IsLeakproof);
+        additions.push(FunctionExtension::IsLeakproof);
     }
     match *record.language {
         Language::Sql => {}
-        Language::PlPgSql => additions.push(Addition::PlPgSql),
+        Language::PlPgSql => additions.push(FunctionExtension::PlPgSql),
     }
     let settings = record.settings.iter().cloned();
-    additions.extend(settings.map(|(name, value)| Addition::Setting(name, value)));
+    additions.extend(settings.map(|(name, value)| FunctionExtension::Setting(name, value)));
     encode_with(record, &additions)
 }
 
@@ -145,18 +145,18 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
 ///
 /// XX001 if the bytes are damaged.
 pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
-    let (mut record, additions) = decode_with::<FunctionRecord, Addition>(bytes)?;
+    let (mut record, additions) = decode_with::<FunctionRecord, FunctionExtension>(bytes)?;
     for addition in additions {
         match addition {
-            Addition::Procedure => record.kind.0 = RoutineKind::Procedure,
-            Addition::Parameter(parameter) => record.more.0.push(parameter),
-            Addition::IsExpression => record.is_expression.0 = true,
-            Addition::Cost(cost) => record.hints.0.cost = Some(cost),
-            Addition::Rows(rows) => record.hints.0.rows = Some(rows),
-            Addition::Parallel(parallel) => record.hints.0.parallel = parallel,
-            Addition::IsLeakproof => record.hints.0.is_leakproof = true,
-            Addition::PlPgSql => record.language.0 = Language::PlPgSql,
-            Addition::Setting(name, value) => record.settings.0.push((name, value)),
+            FunctionExtension::Procedure => record.kind.0 = RoutineKind::Procedure,
+            FunctionExtension::Parameter(parameter) => record.more.0.push(parameter),
+            FunctionExtension::IsExpression => record.is_expression.0 = true,
+            FunctionExtension::Cost(cost) => record.hints.0.cost = Some(cost),
+            FunctionExtension::Rows(rows) => record.hints.0.rows = Some(rows),
+            FunctionExtension::Parallel(parallel) => record.hints.0.parallel = parallel,
+            FunctionExtension::IsLeakproof => record.hints.0.is_leakproof = true,
+            FunctionExtension::PlPgSql => record.language.0 = Language::PlPgSql,
+            FunctionExtension::Setting(name, value) => record.settings.0.push((name, value)),
         }
     }
     Ok(record)
@@ -186,7 +186,7 @@ pub enum ReturnRecord {
 
 /// The mode of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum DeclaredMode {
     /// `IN`
     In,
     /// `OUT`
@@ -201,13 +201,13 @@ pub enum Mode {
 
 /// A parameter as declared.
 #[derive(Debug, Clone)]
-pub struct Declared<'a> {
+pub struct DeclaredParameter<'a> {
     /// Its name; empty without one.
     pub name: &'a str,
     /// OID of its type.
     pub type_oid: u32,
     /// Its mode.
-    pub mode: Mode,
+    pub mode: DeclaredMode,
     /// SQL text of its default.
     pub default: Option<&'a String>,
 }
@@ -232,32 +232,39 @@ pub struct Function {
 
 impl FunctionRecord {
     /// Returns the parameters as declared, with the columns of RETURNS TABLE last.
-    pub fn declared(&self) -> Vec<Declared<'_>> {
-        let variadic = self.more.contains(&MoreParameter::Variadic);
+    pub fn declared(&self) -> Vec<DeclaredParameter<'_>> {
+        let variadic = self.more.contains(&ParameterExtension::Variadic);
         let last = self.parameters.len().saturating_sub(1);
-        let taken = self.parameters.iter().enumerate().map(|(at, one)| Declared {
+        let taken = self.parameters.iter().enumerate().map(|(at, one)| DeclaredParameter {
             name: &one.name,
             type_oid: one.type_oid,
             mode: match () {
-                () if self.more.contains(&MoreParameter::InOut(at as u32)) => Mode::InOut,
-                () if variadic && at == last => Mode::Variadic,
-                () => Mode::In,
+                () if self.more.contains(&ParameterExtension::InOut(at as u32)) => {
+                    DeclaredMode::InOut
+                }
+                () if variadic && at == last => DeclaredMode::Variadic,
+                () => DeclaredMode::In,
             },
             default: one.default.as_ref(),
         });
-        let mut declared: Vec<Declared<'_>> = taken.collect();
+        let mut declared: Vec<DeclaredParameter<'_>> = taken.collect();
         for more in self.more.iter() {
-            if let MoreParameter::Out(at, name, type_oid) = more {
+            if let ParameterExtension::Out(at, name, type_oid) = more {
                 let at = (*at as usize).min(declared.len());
-                let out = Declared { name, type_oid: *type_oid, mode: Mode::Out, default: None };
+                let out = DeclaredParameter {
+                    name,
+                    type_oid: *type_oid,
+                    mode: DeclaredMode::Out,
+                    default: None,
+                };
                 declared.insert(at, out);
             }
         }
         if let ReturnRecord::Table(columns) = &self.returns {
-            declared.extend(columns.iter().map(|(name, type_oid)| Declared {
+            declared.extend(columns.iter().map(|(name, type_oid)| DeclaredParameter {
                 name,
                 type_oid: *type_oid,
-                mode: Mode::Table,
+                mode: DeclaredMode::Table,
                 default: None,
             }));
         }
@@ -265,9 +272,10 @@ impl FunctionRecord {
     }
 
     /// Returns names and types of the output parameters.
-    pub fn outs(&self) -> Vec<(String, u32)> {
+    pub fn output_parameters(&self) -> Vec<(String, u32)> {
         let declared = self.declared().into_iter();
-        let outs = declared.filter(|one| !matches!(one.mode, Mode::In | Mode::Variadic));
+        let outs =
+            declared.filter(|one| !matches!(one.mode, DeclaredMode::In | DeclaredMode::Variadic));
         outs.map(|one| (one.name.to_owned(), one.type_oid)).collect()
     }
 
@@ -285,7 +293,7 @@ impl FunctionRecord {
 
     /// Returns whether the last parameter is VARIADIC.
     pub fn is_variadic(&self) -> bool {
-        self.more.contains(&MoreParameter::Variadic)
+        self.more.contains(&ParameterExtension::Variadic)
     }
 
     /// Returns its COST, in units of PostgreSQL's `cpu_operator_cost`.
@@ -314,7 +322,7 @@ impl Function {
         let type_of = |oid: u32| catalog.stored_type(oid, -1);
         let parameters = record.parameters.iter().map(|one| type_of(one.type_oid));
         let parameters = parameters.collect::<Result<_>>()?;
-        let outs = record.outs();
+        let outs = record.output_parameters();
         let columns = match &record.returns {
             ReturnRecord::Value(oid) | ReturnRecord::Set(oid) if outs.is_empty() => {
                 vec![(String::new(), type_of(*oid)?)]
@@ -364,7 +372,8 @@ impl Function {
 
     /// Returns whether it returns rows of declared columns.
     pub fn is_row(&self) -> bool {
-        self.columns.len() != 1 || self.record.is_procedure() && !self.record.outs().is_empty()
+        self.columns.len() != 1
+            || self.record.is_procedure() && !self.record.output_parameters().is_empty()
     }
 
     /// Returns whether it has polymorphic parameters.
@@ -404,12 +413,12 @@ mod tests {
             strict: true,
             body: "select a".to_owned(),
             search_path: None,
-            kind: Later::default(),
-            more: Later::default(),
-            is_expression: Later::default(),
-            hints: Later::default(),
-            language: Later::default(),
-            settings: Later::default(),
+            kind: Extended::default(),
+            more: Extended::default(),
+            is_expression: Extended::default(),
+            hints: Extended::default(),
+            language: Extended::default(),
+            settings: Extended::default(),
         }
     }
 
@@ -437,9 +446,9 @@ mod tests {
         written.language.0 = Language::PlPgSql;
         written.settings.0 = vec![("search_path".to_owned(), "a, \"B\"".to_owned())];
         written.more.0 = vec![
-            MoreParameter::InOut(0),
-            MoreParameter::Variadic,
-            MoreParameter::Out(1, "b".to_owned(), 25),
+            ParameterExtension::InOut(0),
+            ParameterExtension::Variadic,
+            ParameterExtension::Out(1, "b".to_owned(), 25),
         ];
         assert_eq!(decode_function(&encode_function(&written)).unwrap(), written);
     }

@@ -12,21 +12,21 @@
 pub mod collation;
 pub mod comment;
 pub mod composite;
-mod derived;
+mod derived_cache;
 pub mod difference;
 pub mod domain;
 pub mod enumeration;
 pub mod extension;
 pub mod foreign_key;
 pub mod function;
-pub mod history;
+pub mod history_marks;
 pub mod operator_functions;
-pub mod later;
-pub mod mended;
+pub mod record_extension;
+pub mod stored_text_migration;
 pub mod name;
 pub mod quota;
 pub mod references;
-pub mod retained;
+pub mod ignored_attributes;
 pub mod record;
 pub mod schema;
 pub mod sequence;
@@ -49,9 +49,9 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{Ident, TableName, TypeName};
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::{Composite, ROW_ARRAY};
-use crate::catalog::derived::Derived;
+use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::function::Function;
@@ -97,13 +97,13 @@ pub struct Catalog {
     /// Functions by number, shared likewise.
     functions: Arc<BTreeMap<u32, Arc<Function>>>,
     /// Comments.
-    comments: Arc<BTreeMap<Subject, Arc<str>>>,
-    derived: Derived,
+    comments: Arc<BTreeMap<CommentSubjectKey, Arc<str>>>,
+    derived: DerivedCache,
 }
 
 /// A relation that a name in a schema refers to.
 #[derive(Debug, Clone, Copy)]
-pub enum Relation<'a> {
+pub enum CatalogRelation<'a> {
     /// A table.
     Table(&'a Arc<Table>),
     /// The index of a table's primary key, which has a name but no definition of its own.
@@ -126,24 +126,26 @@ impl Catalog {
     // ---- look-up ----
 
     /// Returns the relation of a name in a schema.
-    pub fn relation(&self, schema: &str, name: &str) -> Option<Relation<'_>> {
+    pub fn relation(&self, schema: &str, name: &str) -> Option<CatalogRelation<'_>> {
         let id = *self.schemas.get(schema)?.relations.get(name)?;
         Some(match id {
-            RelationId::Table(table) => Relation::Table(self.tables.get(&table)?),
-            RelationId::PrimaryKey(table) => Relation::PrimaryKey(self.tables.get(&table)?),
+            RelationId::Table(table) => CatalogRelation::Table(self.tables.get(&table)?),
+            RelationId::PrimaryKey(table) => CatalogRelation::PrimaryKey(self.tables.get(&table)?),
             RelationId::Index(table) => {
                 let table = self.tables.get(&table)?;
                 let index = table.indexes.iter().find(|index| index.name == name)?;
-                Relation::Index(table, index)
+                CatalogRelation::Index(table, index)
             }
-            RelationId::View(view) => Relation::View(self.views.get(&view)?),
-            RelationId::Sequence(sequence) => Relation::Sequence(self.sequences.get(&sequence)?),
+            RelationId::View(view) => CatalogRelation::View(self.views.get(&view)?),
+            RelationId::Sequence(sequence) => {
+                CatalogRelation::Sequence(self.sequences.get(&sequence)?)
+            }
         })
     }
 
     /// Returns the relation of a name in a statement; if unqualified, the first one on the search
     /// path.
-    pub fn find(&self, name: &TableName, path: &SearchPath) -> Option<Relation<'_>> {
+    pub fn find(&self, name: &TableName, path: &SearchPath) -> Option<CatalogRelation<'_>> {
         match &name.schema {
             Some(schema) => self.relation(path.schema(&schema.value)?, &name.name.value),
             None => {
@@ -158,7 +160,7 @@ impl Catalog {
     /// # Errors
     ///
     /// 42601 if it is neither.
-    pub fn find_text(&self, text: &str, path: &SearchPath) -> Result<Option<Relation<'_>>> {
+    pub fn find_text(&self, text: &str, path: &SearchPath) -> Result<Option<CatalogRelation<'_>>> {
         let mut schemas = path.of_relations();
         if let Some(found) = schemas.find_map(|schema| self.relation(schema, text)) {
             return Ok(Some(found));
@@ -169,7 +171,7 @@ impl Catalog {
     /// Returns the table of a name in a statement, if it is a table.
     pub fn find_table(&self, name: &TableName, path: &SearchPath) -> Option<&Arc<Table>> {
         match self.find(name, path) {
-            Some(Relation::Table(table)) => Some(table),
+            Some(CatalogRelation::Table(table)) => Some(table),
             _ => None,
         }
     }
@@ -177,7 +179,7 @@ impl Catalog {
     /// Returns the table of a qualified name.
     pub fn table_named(&self, name: &ObjectName) -> Option<&Arc<Table>> {
         match self.relation(&name.schema, &name.name) {
-            Some(Relation::Table(table)) => Some(table),
+            Some(CatalogRelation::Table(table)) => Some(table),
             _ => None,
         }
     }
@@ -192,7 +194,7 @@ impl Catalog {
 
     /// Returns the name of an object as it must be written: unqualified if the search path
     /// resolves it.
-    pub fn shown_name(&self, schema: &str, name: &str, path: &SearchPath) -> String {
+    pub fn display_name(&self, schema: &str, name: &str, path: &SearchPath) -> String {
         let known = path.of_relations().find(|one| self.relation(one, name).is_some());
         match known.is_some_and(|known| known == schema) {
             true => name.to_owned(),
@@ -202,7 +204,7 @@ impl Catalog {
 
     /// Returns the name of a type as it must be written: unqualified if the search path resolves
     /// it.
-    pub fn shown_type(&self, known: &UserType, path: &SearchPath) -> String {
+    pub fn display_type(&self, known: &UserType, path: &SearchPath) -> String {
         let found = self.find_type(None, known.name(), path);
         match found.is_some_and(|found| found.number() == known.number()) {
             true => quote_ident(known.name()),
@@ -217,7 +219,7 @@ impl Catalog {
             return Some(SqlType::new(base, modifier).name());
         };
         let array = if known.array_oid() == oid { "[]" } else { "" };
-        Some(format!("{}{array}", self.shown_type(known, path)))
+        Some(format!("{}{array}", self.display_type(known, path)))
     }
 
     /// Returns the name of a type without its modifier, as it is in messages.
@@ -271,7 +273,7 @@ impl Catalog {
             }
             if let [argument] = arguments.as_slice()
                 && let Some(name) = sequence_name(argument)
-                && let Ok(Some(Relation::Sequence(named))) =
+                && let Ok(Some(CatalogRelation::Sequence(named))) =
                     self.find_text(name, &SearchPath::default())
             {
                 sequences.push(named.oid);
@@ -477,7 +479,7 @@ impl Catalog {
         let Some(oid) = array.domain else { return Some(SqlType::new(element, array.modifier)) };
         match array.is_domain_array() {
             true => Some(self.type_of_oid(oid)?.sql_type()),
-            false => self.element_of(array.array_below()),
+            false => self.element_of(array.domain_array_type()),
         }
     }
 
@@ -590,7 +592,7 @@ impl Catalog {
         let found = self.find_type(schema, &named.name, path);
         let Some(found) = found else {
             let array = self.find_array_type(schema, &named.name, path).and_then(|of| of.array());
-            let no_type = || self.no_type(schema, &named.shown()).at(name.position);
+            let no_type = || self.no_type(schema, &named.display_name()).at(name.position);
             return array.ok_or_else(no_type);
         };
         if !named.is_array {
@@ -723,13 +725,13 @@ impl Catalog {
     // ---- comments, quotas and statistics ----
 
     /// Returns all comments.
-    pub fn comments(&self) -> &BTreeMap<Subject, Arc<str>> {
+    pub fn comments(&self) -> &BTreeMap<CommentSubjectKey, Arc<str>> {
         &self.comments
     }
 
     /// Returns the catalog with a comment set or removed, as a new version.
     #[must_use]
-    pub fn with_comment(&self, subject: Subject, text: Option<&str>) -> Catalog {
+    pub fn with_comment(&self, subject: CommentSubjectKey, text: Option<&str>) -> Catalog {
         let mut next = self.next();
         let comments = Arc::make_mut(&mut next.comments);
         match text {
@@ -801,35 +803,35 @@ fn table_names(table: &Table) -> impl Iterator<Item = (&str, RelationId)> {
     own.chain(indexes.map(|index| (index.name.as_str(), RelationId::Index(table.oid))))
 }
 
-impl Relation<'_> {
+impl CatalogRelation<'_> {
     /// Returns its noun: `table`, `index`, `view`, `materialized view`, `sequence`.
     pub fn kind(self) -> &'static str {
         match self {
-            Relation::Table(table) => table.kind_name(),
-            Relation::PrimaryKey(_) | Relation::Index(..) => "index",
-            Relation::View(_) => "view",
-            Relation::Sequence(_) => "sequence",
+            CatalogRelation::Table(table) => table.kind_name(),
+            CatalogRelation::PrimaryKey(_) | CatalogRelation::Index(..) => "index",
+            CatalogRelation::View(_) => "view",
+            CatalogRelation::Sequence(_) => "sequence",
         }
     }
 
     /// Returns its number.
     pub fn oid(self) -> u32 {
         match self {
-            Relation::Table(table) | Relation::PrimaryKey(table) => table.oid,
-            Relation::Index(_, index) => index.oid,
-            Relation::View(view) => view.oid,
-            Relation::Sequence(sequence) => sequence.oid,
+            CatalogRelation::Table(table) | CatalogRelation::PrimaryKey(table) => table.oid,
+            CatalogRelation::Index(_, index) => index.oid,
+            CatalogRelation::View(view) => view.oid,
+            CatalogRelation::Sequence(sequence) => sequence.oid,
         }
     }
 
     /// Returns its schema and name.
     pub fn name(self) -> ObjectName {
         let (schema, name) = match self {
-            Relation::Table(table) => (&table.schema, &table.name),
-            Relation::PrimaryKey(table) => (&table.schema, &table.primary_key_name),
-            Relation::Index(table, index) => (&table.schema, &index.name),
-            Relation::View(view) => (&view.schema, &view.name),
-            Relation::Sequence(sequence) => (&sequence.schema, &sequence.name),
+            CatalogRelation::Table(table) => (&table.schema, &table.name),
+            CatalogRelation::PrimaryKey(table) => (&table.schema, &table.primary_key_name),
+            CatalogRelation::Index(table, index) => (&table.schema, &index.name),
+            CatalogRelation::View(view) => (&view.schema, &view.name),
+            CatalogRelation::Sequence(sequence) => (&sequence.schema, &sequence.name),
         };
         ObjectName::new(schema, name)
     }

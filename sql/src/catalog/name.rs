@@ -97,7 +97,7 @@ impl SearchPath {
 
     /// Returns the path with a schema prepended.
     #[must_use]
-    pub fn behind(&self, schema: &str) -> SearchPath {
+    pub fn with_first(&self, schema: &str) -> SearchPath {
         let mut path = self.clone();
         path.schemas.insert(0, schema.to_owned());
         path

@@ -3,8 +3,9 @@
 //!
 //! One row for each table; its key is the table's number, its only cell a [`TableRecord`] in the
 //! store's metadata encoding ([`store::codec`]), with the extensions of
-//! [`later`](crate::catalog::later). Only SQL text and numbers are stored: bound forms are rebuilt
-//! when the catalog is read, so that they may change from version to version.
+//! [`record_extension`](crate::catalog::record_extension). Only SQL text and numbers are stored:
+//! bound forms are rebuilt when the catalog is read, so that they may change from version to
+//! version.
 //!
 //! The coprocessors attached to a table are in a separate row, a [`CoprocessorRecords`] under
 //! [`coprocessors_key`]; without coprocessors there is no such row.
@@ -20,8 +21,10 @@ use store::descriptor::TableDescriptor;
 
 use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
 use crate::catalog::foreign_key::ForeignKey;
-use crate::catalog::later::{Later, TableKind};
-use crate::catalog::retained::{RetainedColumn, RetainedIndex, RetainedTable};
+use crate::catalog::ignored_attributes::{
+    IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes,
+};
+use crate::catalog::record_extension::{Extended, TableKind};
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -35,7 +38,7 @@ pub const NEXT_ID_KEY: &[u8] = b"n";
 
 /// Key of the row that records the initialisation of the catalog, after which schema `public` may
 /// be dropped.
-pub const MADE_KEY: &[u8] = b"m";
+pub const INITIALIZED_KEY: &[u8] = b"m";
 
 /// The prefix of [`table_key`].
 pub const TABLES_PREFIX: &[u8] = b"t";
@@ -120,7 +123,7 @@ pub struct ViewRecord {
     /// The search path at creation.
     pub search_path: Vec<String>,
     /// `WITH CHECK OPTION`
-    pub check_option: Later<Option<CheckOption>>,
+    pub check_option: Extended<Option<CheckOption>>,
 }
 
 /// A table or view that a view's query references.
@@ -148,7 +151,7 @@ pub struct ViewColumnRecord {
     /// Modifier of its type.
     pub modifier: i32,
     /// SQL text of DEFAULT.
-    pub default: Later<Option<String>>,
+    pub default: Extended<Option<String>>,
 }
 
 /// A table.
@@ -180,14 +183,14 @@ pub struct TableRecord {
     /// buckets.
     pub descriptor: TableDescriptor,
     /// Table or materialized view.
-    pub kind: Later<TableKind>,
+    pub kind: Extended<TableKind>,
     /// ON COMMIT, for a temporary table.
-    pub on_commit: Later<OnCommit>,
+    pub on_commit: Extended<OnCommit>,
     /// Attributes without effect.
-    pub retained: Later<RetainedTable>,
+    pub retained: Extended<IgnoredTableAttributes>,
     /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that reference it, are not
     /// checked when its rows change.
-    pub without_triggers: Later<bool>,
+    pub without_triggers: Extended<bool>,
 }
 
 /// A column.
@@ -214,9 +217,9 @@ pub struct ColumnRecord {
     /// True if it was dropped: packed rows retain its position, and it is hidden.
     pub dropped: bool,
     /// Its collation, if it differs from that of its type.
-    pub collation: Later<Option<Collation>>,
+    pub collation: Extended<Option<Collation>>,
     /// Attributes without effect.
-    pub retained: Later<RetainedColumn>,
+    pub retained: Extended<IgnoredColumnAttributes>,
 }
 
 /// The kind of an identity column, whose DEFAULT reads its sequence.
@@ -270,17 +273,17 @@ pub struct IndexRecord {
     /// Id and storage options of the store table of the index.
     pub descriptor: TableDescriptor,
     /// `NULLS NOT DISTINCT`
-    pub nulls_not_distinct: Later<bool>,
+    pub nulls_not_distinct: Extended<bool>,
     /// SQL text of the predicate of a partial index; `None` for all rows.
-    pub predicate: Later<Option<String>>,
+    pub predicate: Extended<Option<String>>,
     /// True while it is maintained but incomplete: queries do not use it.
-    pub building: Later<bool>,
+    pub building: Extended<bool>,
     /// The deferral mode of its constraint.
-    pub deferral: Later<Deferral>,
+    pub deferral: Extended<Deferral>,
     /// True if it is the index of a deferrable primary key; the row key is then a hidden column.
-    pub primary: Later<bool>,
+    pub primary: Extended<bool>,
     /// Attributes without effect.
-    pub retained: Later<RetainedIndex>,
+    pub retained: Extended<IgnoredIndexAttributes>,
 }
 
 impl IndexRecord {

@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 use ahash::AHashSet;
 
 use crate::catalog::Catalog;
-use crate::catalog::comment::Subject;
-use crate::catalog::difference::Entry;
+use crate::catalog::comment::CommentSubjectKey;
+use crate::catalog::difference::CatalogEntry;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::user_type::UserType;
 
 /// The references that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum References {
+pub enum ReferenceScope {
     /// Those by number.
     Declared,
     /// Also those that words of texts may refer to. An object that another transaction creates
@@ -26,11 +26,11 @@ pub enum References {
     Possible,
 }
 
-impl References {
+impl ReferenceScope {
     /// Returns the numbers of the objects that an entry refers to.
-    pub fn of(self, catalog: &Catalog, entry: &Entry) -> BTreeSet<u32> {
+    pub fn of(self, catalog: &Catalog, entry: &CatalogEntry) -> BTreeSet<u32> {
         let mut found: BTreeSet<u32> = declared(catalog, entry).into_iter().collect();
-        if self == References::Possible {
+        if self == ReferenceScope::Possible {
             add_named(catalog, entry, &mut found);
         }
         if let Some(own) = entry.number() {
@@ -41,10 +41,10 @@ impl References {
 }
 
 /// Adds the numbers of the objects that the texts of an entry may name.
-fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
+fn add_named(catalog: &Catalog, entry: &CatalogEntry, found: &mut BTreeSet<u32>) {
     let mut words = Words::default();
     match entry {
-        Entry::Table(number) => {
+        CatalogEntry::Table(number) => {
             if let Some(record) = catalog.record(*number) {
                 words.add_table(record);
             }
@@ -55,7 +55,7 @@ fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
                 words.names_relations = true;
             }
         }
-        Entry::View(number) => {
+        CatalogEntry::View(number) => {
             if let Some(view) = catalog.view(*number) {
                 words.add(&view.text);
                 view.columns.iter().filter_map(|one| one.default.as_ref()).for_each(|text| {
@@ -63,13 +63,13 @@ fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
                 });
             }
         }
-        Entry::Type(number) => {
+        CatalogEntry::Type(number) => {
             if let Some(UserType::Domain(domain)) = catalog.user_type(*number).map(AsRef::as_ref) {
                 let checks = domain.record.checks.iter().map(|check| &check.predicate);
                 checks.chain(&domain.record.default).for_each(|text| words.add(text));
             }
         }
-        Entry::Function(number) => {
+        CatalogEntry::Function(number) => {
             if let Some(function) = catalog.function(*number) {
                 let parameters = function.record.parameters.iter();
                 parameters.filter_map(|one| one.default.as_ref()).for_each(|text| words.add(text));
@@ -86,32 +86,32 @@ fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
 }
 
 /// Returns the numbers that an entry itself refers to, without those in its texts.
-fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
+fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
     let schema = |name: &str| catalog.schema(name).map(|schema| schema.oid);
     let of_type = |oid: u32| catalog.type_of_oid(oid).map(|known| known.number());
     let mut found = Vec::new();
     match entry {
-        Entry::Schema(_) | Entry::Quota(QuotaSubject::Role(_)) => {}
-        Entry::Table(number) => {
+        CatalogEntry::Schema(_) | CatalogEntry::Quota(QuotaSubject::Role(_)) => {}
+        CatalogEntry::Table(number) => {
             let Some(table) = catalog.table(*number) else { return found };
             found.extend(schema(&table.schema));
             found.extend(table.foreign_keys.iter().map(|key| key.table));
             let columns = table.columns.iter().filter(|column| !column.dropped);
             found.extend(columns.filter_map(|column| of_type(column.sql_type.oid())));
         }
-        Entry::View(number) => {
+        CatalogEntry::View(number) => {
             let Some(view) = catalog.view(*number) else { return found };
             found.extend(schema(&view.schema));
             found.extend(view.relations.iter().map(|relation| relation.oid));
             let columns = view.columns.iter();
             found.extend(columns.filter_map(|column| of_type(column.sql_type.oid())));
         }
-        Entry::Sequence(number) => {
+        CatalogEntry::Sequence(number) => {
             let Some(sequence) = catalog.sequence(*number) else { return found };
             found.extend(schema(&sequence.schema));
             found.extend(sequence.owned_by.map(|(table, _)| table));
         }
-        Entry::Type(number) => {
+        CatalogEntry::Type(number) => {
             let Some(known) = catalog.user_type(*number) else { return found };
             found.extend(schema(known.schema()));
             match known.as_ref() {
@@ -124,17 +124,17 @@ fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
                 }
             }
         }
-        Entry::Function(number) => {
+        CatalogEntry::Function(number) => {
             let Some(function) = catalog.function(*number) else { return found };
             found.extend(schema(&function.record.schema));
             found.extend(function.type_oids().into_iter().filter_map(of_type));
         }
-        Entry::Comment(subject) => {
+        CatalogEntry::Comment(subject) => {
             if catalog.comments().contains_key(subject) {
                 found.extend(subject_of(catalog, subject));
             }
         }
-        Entry::Quota(QuotaSubject::Table(table)) | Entry::Statistics(table) => {
+        CatalogEntry::Quota(QuotaSubject::Table(table)) | CatalogEntry::Statistics(table) => {
             found.extend(catalog.table_stored(*table).map(|table| table.oid));
         }
     }
@@ -142,23 +142,23 @@ fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
 }
 
 /// Returns the number of the object that is the subject of a comment, or contains it.
-fn subject_of(catalog: &Catalog, subject: &Subject) -> Option<u32> {
+fn subject_of(catalog: &Catalog, subject: &CommentSubjectKey) -> Option<u32> {
     match subject {
-        Subject::Relation(number) if !catalog.has(*number) => {
+        CommentSubjectKey::Relation(number) if !catalog.has(*number) => {
             let tables = catalog.tables();
             let mut tables = tables.iter();
             let of_it = tables.find(|table| table.indexes.iter().any(|one| one.oid == *number));
             of_it.map(|table| table.oid)
         }
-        Subject::Relation(number)
-        | Subject::PrimaryKey(number)
-        | Subject::Column(number, _)
-        | Subject::Constraint(number, _)
-        | Subject::Schema(number)
-        | Subject::Type(number)
-        | Subject::Function(number) => Some(*number),
-        Subject::Extension(_, schema) => (*schema != 0).then_some(*schema),
-        Subject::Database => None,
+        CommentSubjectKey::Relation(number)
+        | CommentSubjectKey::PrimaryKey(number)
+        | CommentSubjectKey::Column(number, _)
+        | CommentSubjectKey::Constraint(number, _)
+        | CommentSubjectKey::Schema(number)
+        | CommentSubjectKey::Type(number)
+        | CommentSubjectKey::Function(number) => Some(*number),
+        CommentSubjectKey::Extension(_, schema) => (*schema != 0).then_some(*schema),
+        CommentSubjectKey::Database => None,
     }
 }
 

@@ -9,9 +9,9 @@ use types::DataType;
 use crate::ast::Volatility;
 use crate::catalog::Catalog;
 use crate::catalog::function::{
-    Function, FunctionRecord, MoreParameter, ParameterRecord, ReturnRecord,
+    Function, FunctionRecord, ParameterExtension, ParameterRecord, ReturnRecord,
 };
-use crate::catalog::later::Later;
+use crate::catalog::record_extension::Extended;
 use crate::error::Result;
 
 /// Their schema.
@@ -69,9 +69,9 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Function>> {
     let (oid, int4) = (DataType::Oid, DataType::Int4);
     let mut functions = vec![
         FunctionRecord {
-            more: Later(vec![
-                MoreParameter::Out(1, "x".to_owned(), DataType::AnyElement.oid()),
-                MoreParameter::Out(2, "n".to_owned(), int4.oid()),
+            more: Extended(vec![
+                ParameterExtension::Out(1, "x".to_owned(), DataType::AnyElement.oid()),
+                ParameterExtension::Out(2, "n".to_owned(), int4.oid()),
             ]),
             returns: ReturnRecord::Set(RECORD),
             ..function(
@@ -134,11 +134,11 @@ fn function(
         strict: true,
         body: body.to_owned(),
         search_path: None,
-        kind: Later::default(),
-        more: Later::default(),
-        is_expression: Later::default(),
-        hints: Later::default(),
-        language: Later::default(),
-        settings: Later::default(),
+        kind: Extended::default(),
+        more: Extended::default(),
+        is_expression: Extended::default(),
+        hints: Extended::default(),
+        language: Extended::default(),
+        settings: Extended::default(),
     }
 }

@@ -10,7 +10,7 @@ use store::TableId;
 use types::keycode;
 use types::{DataType, Datum};
 
-use crate::catalog::later::{Later, decode_with, encode_with};
+use crate::catalog::record_extension::{Extended, decode_with, encode_with};
 use crate::error::Result;
 
 /// The key prefix of statistics.
@@ -36,7 +36,7 @@ pub struct TableStatistics {
     /// The columns.
     pub columns: Vec<ColumnStatistics>,
     /// The partial indexes by their numbers, with their entry counts.
-    pub partial_indexes: Later<Vec<(u32, u64)>>,
+    pub partial_indexes: Extended<Vec<(u32, u64)>>,
 }
 
 /// A column's statistics. Fractions are of all rows, NULLs included.
@@ -58,7 +58,7 @@ pub struct ColumnStatistics {
 
 /// Returns the key encoding of a value, as a column of this type has it; `None` if it is NULL or
 /// of another type.
-pub fn form(value: &Datum, value_type: DataType, column: DataType) -> Option<Vec<u8>> {
+pub fn key_form(value: &Datum, value_type: DataType, column: DataType) -> Option<Vec<u8>> {
     let integer = |data_type| matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8);
     let text = |data_type| matches!(data_type, DataType::Text | DataType::Varchar);
     let value = match (value, value.as_i64()) {
@@ -116,7 +116,7 @@ impl ColumnStatistics {
     }
 
     /// Returns the selectivity of equality with a value; `None` for a value that is not known yet.
-    pub fn equal(&self, value: Option<&[u8]>) -> f64 {
+    pub fn equality_selectivity(&self, value: Option<&[u8]>) -> f64 {
         let Some(value) = value else {
             return (1.0 - self.null_fraction) / self.distinct.max(1.0);
         };
@@ -130,7 +130,7 @@ impl ColumnStatistics {
     }
 
     /// Returns the selectivity of `< value`.
-    pub fn less(&self, value: &[u8]) -> f64 {
+    pub fn less_selectivity(&self, value: &[u8]) -> f64 {
         let common = self.common.iter().filter(|(common, _)| common.as_slice() < value);
         common.map(|(_, part)| part).sum::<f64>() + self.other_part() * self.place(value)
     }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn int(value: i32) -> Vec<u8> {
-        form(&Datum::Int4(value), DataType::Int4, DataType::Int4).unwrap()
+        key_form(&Datum::Int4(value), DataType::Int4, DataType::Int4).unwrap()
     }
 
     #[test]
@@ -186,21 +186,21 @@ mod tests {
             ..ColumnStatistics::default()
         };
         let near = |part: f64, wanted: f64| assert!((part - wanted).abs() < 1e-3, "{part}");
-        near(column.equal(Some(&int(7))), 0.4);
-        near(column.equal(Some(&int(8))), 0.0005);
-        near(column.equal(None), 0.9 / 1_001.0);
-        near(column.less(&int(-5)), 0.0);
-        near(column.less(&int(250)), 0.4 + 0.5 * 0.25);
-        near(column.less(&int(5_000)), 0.9);
+        near(column.equality_selectivity(Some(&int(7))), 0.4);
+        near(column.equality_selectivity(Some(&int(8))), 0.0005);
+        near(column.equality_selectivity(None), 0.9 / 1_001.0);
+        near(column.less_selectivity(&int(-5)), 0.0);
+        near(column.less_selectivity(&int(250)), 0.4 + 0.5 * 0.25);
+        near(column.less_selectivity(&int(5_000)), 0.9);
         let id = TableId(70_000);
         assert_eq!(table_of_key(&statistics_key(id)[STATISTICS_PREFIX.len()..]), Some(id));
     }
 
     #[test]
     fn values_have_the_form_of_their_column() {
-        assert_eq!(form(&Datum::Int8(5), DataType::Int8, DataType::Int4), Some(int(5)));
-        assert_eq!(form(&Datum::Int8(1 << 40), DataType::Int8, DataType::Int4), None);
-        assert_eq!(form(&Datum::Null, DataType::Int4, DataType::Int4), None);
-        assert_eq!(form(&Datum::Bool(true), DataType::Bool, DataType::Int4), None);
+        assert_eq!(key_form(&Datum::Int8(5), DataType::Int8, DataType::Int4), Some(int(5)));
+        assert_eq!(key_form(&Datum::Int8(1 << 40), DataType::Int8, DataType::Int4), None);
+        assert_eq!(key_form(&Datum::Null, DataType::Int4, DataType::Int4), None);
+        assert_eq!(key_form(&Datum::Bool(true), DataType::Bool, DataType::Int4), None);
     }
 }

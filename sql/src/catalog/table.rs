@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
-use coprocessors::registry::{ColumnShape, TableShape};
+use coprocessors::registry::{ColumnSchema, TableSchema};
 use store::TableDescriptor;
 use store::TableId;
 use types::expr::{EvalContext, Expr};
@@ -17,9 +17,9 @@ use types::{Datum, SqlType};
 use crate::ast::{Collation, Deferral};
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
-use crate::catalog::later::TableKind;
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
+use crate::catalog::record_extension::TableKind;
 
 /// The name of the hidden column that is the key of a table without a primary key. No identifier is
 /// empty, so no statement can name the column.
@@ -122,7 +122,7 @@ pub struct Index {
 impl Index {
     /// Returns whether it is unique, possibly only at the end of a transaction.
     pub fn is_unique(&self) -> bool {
-        self.spec.unique || self.spec.unique_later
+        self.spec.unique || self.spec.deferrable_unique
     }
 
     /// Returns the SQL text of its keys.
@@ -147,10 +147,10 @@ pub enum IndexState {
 
 impl Column {
     /// Returns the default of the column or of its domain; `None` for NULL.
-    pub fn absent(&self) -> Option<Expr> {
+    pub fn default_expression(&self) -> Option<Expr> {
         // The value of a generated column is computed later.
         let domain = self.domain.as_ref().filter(|_| self.generated.is_none());
-        let of_domain = || domain.map(|domain| domain.absent());
+        let of_domain = || domain.map(|domain| domain.default_expression());
         self.default.clone().or_else(of_domain)
     }
 
@@ -187,13 +187,13 @@ impl Table {
     }
 
     /// Returns the description of the table for coprocessors.
-    pub fn shape(&self) -> TableShape {
-        let columns = self.columns.iter().map(|column| ColumnShape {
+    pub fn shape(&self) -> TableSchema {
+        let columns = self.columns.iter().map(|column| ColumnSchema {
             name: if column.is_row_id() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
             sql_type: column.sql_type,
             not_null: column.not_null,
         });
-        TableShape {
+        TableSchema {
             id: self.id,
             name: self.name.clone(),
             columns: columns.collect(),
@@ -205,7 +205,7 @@ impl Table {
     /// Returns whether a column is never NULL: it is NOT NULL, in a family that does not expire
     /// before the row.
     pub fn is_never_null(&self, column: usize) -> bool {
-        self.columns[column].not_null && !self.layout.expires_apart(column)
+        self.columns[column].not_null && !self.layout.may_expire_before_row(column)
     }
 
     /// Returns the position of a column by name.

@@ -11,9 +11,9 @@ use types::SqlType;
 
 use crate::ast::{CheckOption, Query};
 use crate::catalog::Catalog;
-use crate::catalog::later::Later;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
+use crate::catalog::record_extension::Extended;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -89,9 +89,9 @@ impl View {
     pub fn record(&self) -> ViewRecord {
         let column = |column: &ViewColumn| ViewColumnRecord {
             name: column.name.clone(),
-            type_oid: column.sql_type.stored().0,
-            modifier: column.sql_type.stored().1,
-            default: Later(column.default.clone()),
+            type_oid: column.sql_type.stored_oid_and_modifier().0,
+            modifier: column.sql_type.stored_oid_and_modifier().1,
+            default: Extended(column.default.clone()),
         };
         ViewRecord {
             oid: self.oid,
@@ -101,7 +101,7 @@ impl View {
             text: self.text.clone(),
             relations: self.relations.clone(),
             search_path: self.search_path.schemas().to_vec(),
-            check_option: Later(self.check_option),
+            check_option: Extended(self.check_option),
         }
     }
 

@@ -9,23 +9,23 @@ use types::expr::Expr;
 use types::text::{self, TextStyle};
 use types::{Datum, SqlType};
 
-use crate::assemble;
 use crate::ast;
-use crate::catalog::later::Later;
+use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, ReplicaIdentity};
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
-use crate::catalog::retained::{ReplicaIdentity, RetainedColumn};
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
-use crate::ddl::alter_table::unplaced;
+use crate::ddl::alter_table::without_position;
 use crate::ddl::create_table::COLUMNS_MAX;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
-use crate::ddl::identity::Filling;
+use crate::ddl::identity::ColumnFill;
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::sequence::bound_default;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
+use crate::relation_assembly;
 
 /// The number of rows read in one batch.
 const ROWS_AT_ONCE: usize = 1_000;
@@ -36,7 +36,7 @@ impl Ddl<'_> {
         table: &Table,
         record: &mut TableRecord,
         column: &ast::ColumnDefinition,
-    ) -> Result<Option<Filling>> {
+    ) -> Result<Option<ColumnFill>> {
         if table.visible_columns().count() >= COLUMNS_MAX {
             return Err(Error::new(
                 "54011",
@@ -51,7 +51,7 @@ impl Ddl<'_> {
             record.columns.push(self.column_record(record, column)?);
             let catalog = self.changes.catalog(self.engine);
             generated::check(self.names(&catalog), &mut record.columns, |_| None)?;
-            return Ok(Some(Filling::Generated));
+            return Ok(Some(ColumnFill::Generated));
         }
         let family = family_of(record, column)?;
         let catalog = self.changes.catalog(self.engine);
@@ -59,7 +59,9 @@ impl Ddl<'_> {
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         let bound = column.default.as_ref();
         let bound = bound
-            .map(|default| bound_default(names, default, (&name.value, sql_type)).map_err(unplaced))
+            .map(|default| {
+                bound_default(names, default, (&name.value, sql_type)).map_err(without_position)
+            })
             .transpose()?;
         let default = bound.as_ref().map(|(text, _)| text.clone());
         let mut filling = None;
@@ -67,7 +69,7 @@ impl Ddl<'_> {
             None => self.value_of_domain(table, sql_type)?,
             Some((_, bound)) => {
                 if bound.is_volatile() {
-                    filling = Some(Filling::Default(bound));
+                    filling = Some(ColumnFill::Default(bound));
                     Datum::Null
                 } else {
                     bound.eval_row(&[], &self.eval)?
@@ -91,8 +93,8 @@ impl Ddl<'_> {
         }
         record.columns.push(ColumnRecord {
             name: name.value.clone(),
-            type_oid: sql_type.stored().0,
-            modifier: sql_type.stored().1,
+            type_oid: sql_type.stored_oid_and_modifier().0,
+            modifier: sql_type.stored_oid_and_modifier().1,
             not_null: column.not_null,
             default,
             generated: None,
@@ -100,10 +102,10 @@ impl Ddl<'_> {
             identity: None,
             missing: stored(&value, sql_type)?,
             dropped: false,
-            collation: Later(collation::written(&column.type_name, sql_type)?),
-            retained: Later(RetainedColumn {
+            collation: Extended(collation::written(&column.type_name, sql_type)?),
+            retained: Extended(IgnoredColumnAttributes {
                 compression: column.compression,
-                ..RetainedColumn::default()
+                ..IgnoredColumnAttributes::default()
             }),
         });
         Ok(filling)
@@ -114,7 +116,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
             Some(domain) if self.has_rows(table)? => {
-                Ok(domain.absent().eval_row(&[], &self.eval)?)
+                Ok(domain.default_expression().eval_row(&[], &self.eval)?)
             }
             _ => Ok(Datum::Null),
         }
@@ -130,8 +132,8 @@ impl Ddl<'_> {
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         Ok(ColumnRecord {
             name: column.name.name.value.clone(),
-            type_oid: sql_type.stored().0,
-            modifier: sql_type.stored().1,
+            type_oid: sql_type.stored_oid_and_modifier().0,
+            modifier: sql_type.stored_oid_and_modifier().1,
             not_null: column.not_null,
             default: None,
             // `generated::check` replaces it by the stored text.
@@ -140,10 +142,10 @@ impl Ddl<'_> {
             identity: None,
             missing: None,
             dropped: false,
-            collation: Later(collation::written(&column.type_name, sql_type)?),
-            retained: Later(RetainedColumn {
+            collation: Extended(collation::written(&column.type_name, sql_type)?),
+            retained: Extended(IgnoredColumnAttributes {
                 compression: column.compression,
-                ..RetainedColumn::default()
+                ..IgnoredColumnAttributes::default()
             }),
         })
     }
@@ -164,7 +166,7 @@ impl Ddl<'_> {
                 let catalog = self.changes.catalog(self.engine);
                 let of = (column.value.as_str(), table.columns[position].sql_type);
                 let bound = bound_default(self.names(&catalog), default, of);
-                Some(bound.map_err(unplaced)?.0)
+                Some(bound.map_err(without_position)?.0)
             }
         };
         Ok(())
@@ -209,10 +211,10 @@ impl Ddl<'_> {
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let position = match column_of(&table, column) {
             Ok(position) => position,
-            Err(missing) => return self.miss(missing, if_exists),
+            Err(missing) => return self.missing_object(missing, if_exists),
         };
         let named = [Object::Column(oid, position)];
-        let going = dependency::going(&catalog, self.system.as_ref(), &named);
+        let going = dependency::dropped_objects(&catalog, self.system.as_ref(), &named);
         self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
         going.iter().try_for_each(|one| self.remove(&one.object, cascade, &[]))
     }
@@ -231,7 +233,7 @@ impl Ddl<'_> {
         self.end_column_history(oid, &table.columns[position].name)?;
         let catalog = self.changes.catalog(self.engine);
         let sql_type = table.columns[position].sql_type;
-        let stored_as = SqlType::new(sql_type.base.stored_as(), sql_type.modifier);
+        let stored_as = SqlType::new(sql_type.base.storage_type(), sql_type.modifier);
         self.change_record(oid, |changes, record| {
             let uses = |text: &String| uses_column(&catalog, record, text, position);
             let checks: Vec<bool> = record.checks.iter().map(|one| uses(&one.predicate)).collect();
@@ -249,7 +251,7 @@ impl Ddl<'_> {
             record.foreign_keys.retain(|key| !key.columns.contains(&own));
             let column = &mut record.columns[position];
             column.name = format!("........pg.dropped.{}........", position + 1);
-            (column.type_oid, column.modifier) = stored_as.stored();
+            (column.type_oid, column.modifier) = stored_as.stored_oid_and_modifier();
             column.not_null = false;
             column.default = None;
             column.generated = None;
@@ -444,7 +446,8 @@ pub(super) fn uses_column(
     position: usize,
 ) -> bool {
     let columns = catalog.columns_of(&record.columns);
-    let bound = columns.and_then(|columns| assemble::expression(catalog, text, &columns, None));
+    let bound =
+        columns.and_then(|columns| relation_assembly::expression(catalog, text, &columns, None));
     bound.is_ok_and(|bound| bound.columns().contains(&position))
 }
 
@@ -456,9 +459,9 @@ fn rename_in(
     (old, before): (&str, &[(String, SqlType)]),
     (new, after): (&str, &[(String, SqlType)]),
 ) -> Result<String> {
-    let meant = assemble::expression(catalog, text, before, None)?;
+    let meant = relation_assembly::expression(catalog, text, before, None)?;
     let renamed = parser::rename_identifier(text, old, new)?;
-    match assemble::expression(catalog, &renamed, after, None) {
+    match relation_assembly::expression(catalog, &renamed, after, None) {
         Ok(means) if means == meant => Ok(renamed),
         _ => {
             let what = format!("renaming a column that \"{text}\" names in this way");

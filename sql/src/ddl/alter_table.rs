@@ -11,12 +11,11 @@ use store::TableId;
 use store::transaction::TableLockMode;
 use types::{DataType, Datum};
 
-use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, TableChange, TableConstraint};
 use crate::binder;
 use crate::binder::TableClause;
-use crate::catalog::Relation;
+use crate::catalog::CatalogRelation;
 use crate::catalog::record::{CheckRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::{drop_not_null, refuse_system_column};
@@ -25,9 +24,10 @@ use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::dependency::Object;
 use crate::ddl::key_constraint::index_of_constraint;
 use crate::ddl::storage_parameters::set_column_attribute;
-use crate::ddl::user_type::kept_text;
+use crate::ddl::user_type::stored_text;
 use crate::ddl::{Ddl, foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly;
 
 impl Ddl<'_> {
     /// Changes columns and constraints of a table. With IF EXISTS, a missing table is only a
@@ -38,7 +38,7 @@ impl Ddl<'_> {
         changes: &[TableChange],
     ) -> Result<()> {
         let catalog = self.catalog();
-        if let Some(Relation::View(view)) = self.find(&catalog, &statement.name) {
+        if let Some(CatalogRelation::View(view)) = self.find(&catalog, &statement.name) {
             return self.alter_view(view, statement, changes);
         }
         let found = self.find(&catalog, &statement.name);
@@ -50,7 +50,7 @@ impl Ddl<'_> {
         }
         let table = match self.table(&catalog, &statement.name) {
             Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE => {
-                return self.miss(error, statement.if_exists);
+                return self.missing_object(error, statement.if_exists);
             }
             found => found?,
         };
@@ -202,7 +202,7 @@ impl Ddl<'_> {
         if table.column_index(column_name).is_some() {
             let message = format!("column \"{column_name}\" of relation \"{name}\" already exists");
             if if_not_exists {
-                self.note(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
+                self.add_notice(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
@@ -240,19 +240,19 @@ impl Ddl<'_> {
         if is_primary || is_check || is_key || is_index {
             return self.drop_objects(&[Object::Constraint(table.oid, name.clone())], cascade);
         }
-        self.miss(no_constraint(table, name, "of relation"), if_exists)
+        self.missing_object(no_constraint(table, name, "of relation"), if_exists)
     }
 
     /// Stores the changed record of a table.
     pub(super) fn store_changed(&mut self, table: &Table, mut record: TableRecord) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         if record.schema_version != table.layout.schema_version {
-            let layout = assemble::base_layout(&catalog, &record)?;
+            let layout = relation_assembly::base_layout(&catalog, &record)?;
             set_value_layouts(&mut record, &layout)?;
             self.changes.altered.push(table.oid);
         }
-        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
-        self.touch(table.oid)?;
+        let changed = relation_assembly::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
+        self.lock_observed_table(table.oid)?;
         self.store_record(&catalog, changed, record)
     }
 
@@ -275,8 +275,8 @@ impl Ddl<'_> {
                     target,
                     self.names(&catalog),
                 )
-                .map_err(unplaced)?;
-                let taken = |name: &str| foreign_key::taken(&record, name);
+                .map_err(without_position)?;
+                let taken = |name: &str| foreign_key::has_constraint(&record, name);
                 let name = match &constraint.name {
                     Some(name) => name.value.clone(),
                     None => {
@@ -291,7 +291,7 @@ impl Ddl<'_> {
                 if taken(&name) {
                     return Err(foreign_key::duplicate(&record, &name));
                 }
-                let predicate = kept_text(self.names(&catalog), &predicate.text, &names, target)?;
+                let predicate = stored_text(self.names(&catalog), &predicate.text, &names, target)?;
                 let check = CheckRecord { name, predicate, valid: !constraint.not_valid };
                 if check.valid {
                     self.check_rows(&table, &check)?;
@@ -314,7 +314,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let id = TableId(self.take_ids(1)?);
-        let taken = name::Taken::of(&catalog, &record.schema);
+        let taken = name::NamesInUse::of(&catalog, &record.schema);
         let index = index_of_constraint((&record, &taken), key, &mut || Ok(id))?;
         record.indexes.push(index);
         let at = record.indexes.len() - 1;
@@ -327,7 +327,7 @@ impl Ddl<'_> {
             table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
         let catalog = self.changes.catalog(self.engine);
         let target = Some(DataType::Bool.into());
-        let predicate = assemble::expression(&catalog, &check.predicate, &names, target)?;
+        let predicate = relation_assembly::expression(&catalog, &check.predicate, &names, target)?;
         let eval = self.eval.clone();
         self.each_row(table, &mut |row| match predicate.eval_row(row, &eval)? {
             Datum::Bool(false) => {
@@ -349,7 +349,7 @@ impl Ddl<'_> {
 
 /// Removes the position of an error, which PostgreSQL does not report for expressions in ALTER
 /// TABLE.
-pub(super) fn unplaced(error: Error) -> Error {
+pub(super) fn without_position(error: Error) -> Error {
     Error { position: None, ..error }
 }
 
@@ -463,7 +463,7 @@ fn rename_constraint(
     if !known {
         return Err(no_constraint(table, old, "for table"));
     }
-    if foreign_key::taken(record, new) {
+    if foreign_key::has_constraint(record, new) {
         return Err(foreign_key::duplicate(record, new));
     }
     if !old.is_empty() && *old == record.primary_key_name {

@@ -8,7 +8,7 @@
 use coprocessors::constraint::duplicated_key_veto;
 use store::{Edit, Mutation, RowRef, Timestamp, ValueLayout};
 use types::expr::Expr;
-use types::rowcode::{Place, RowLayout};
+use types::rowcode::{ColumnPlace, RowLayout};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
@@ -21,12 +21,12 @@ use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::column_of;
-use crate::ddl::alter_table::unplaced;
+use crate::ddl::alter_table::without_position;
 use crate::ddl::composite::refuse_own_rows;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
-use crate::{assemble, ddl};
+use crate::{ddl, relation_assembly};
 
 /// The number of rows written in one batch.
 const ROWS_AT_ONCE: usize = 1_000;
@@ -71,7 +71,7 @@ impl Ddl<'_> {
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         generated::refuse_using(table, position, true)?;
         let catalog = self.changes.catalog(self.engine);
-        let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
+        let to = catalog.type_named(type_name, &self.path).map_err(without_position)?;
         let columns = catalog.columns_of(&self.record_of(&catalog, table)?.columns)?;
         let bound = binder::bind_table_expression(
             TableClause::Transform,
@@ -128,7 +128,7 @@ impl Ddl<'_> {
         let position = column_of(table, column)?;
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         let catalog = self.changes.catalog(self.engine);
-        let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
+        let to = catalog.type_named(type_name, &self.path).map_err(without_position)?;
         if table.columns[position].identity.is_some() {
             self.change_identity_type(table, position, to)?;
         }
@@ -141,12 +141,12 @@ impl Ddl<'_> {
                 let name = crate::parser::quoted(&column.value);
                 let made = record.columns[position].generated.as_ref();
                 let cast = made.unwrap_or(&name);
-                let value = assemble::expression(&catalog, cast, &columns, Some(to));
+                let value = relation_assembly::expression(&catalog, cast, &columns, Some(to));
                 value.map_err(|error| cannot_cast(error, &column.value, &shown, false))?
             }
         };
         if let Some(default) = &record.columns[position].default
-            && assemble::expression(&catalog, default, &[], Some(to)).is_err()
+            && relation_assembly::expression(&catalog, default, &[], Some(to)).is_err()
         {
             let column = &column.value;
             let message = format!(
@@ -163,9 +163,9 @@ impl Ddl<'_> {
             self.refuse_type_of_key(table, position)?;
         }
         let column = &mut record.columns[position];
-        (column.type_oid, column.modifier) = to.stored();
+        (column.type_oid, column.modifier) = to.stored_oid_and_modifier();
         column.collation.0 = collation::written(type_name, to)?;
-        let is_stored = is_same || (using.is_none() && stays(from, to));
+        let is_stored = is_same || (using.is_none() && is_binary_compatible(from, to));
         Ok((!is_stored).then_some((position, value)))
     }
 
@@ -184,7 +184,7 @@ impl Ddl<'_> {
             family.value_layout = ValueLayout::default();
         }
         let catalog = self.changes.catalog(self.engine);
-        let layout = assemble::base_layout(&catalog, &record)?;
+        let layout = relation_assembly::base_layout(&catalog, &record)?;
         ddl::create_table::set_value_layouts(&mut record, &layout)?;
         let checks = record.checks.clone();
         record.checks.retain(|check| check.valid);
@@ -242,8 +242,11 @@ impl Ddl<'_> {
     fn refuse_views(&self, table: &Table, position: usize, column: &str) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let object = Object::Column(table.oid, position);
-        let going =
-            dependency::going(&catalog, self.system.as_ref(), std::slice::from_ref(&object));
+        let going = dependency::dropped_objects(
+            &catalog,
+            self.system.as_ref(),
+            std::slice::from_ref(&object),
+        );
         // A materialized view is a table here.
         let is_view = |one: &&Object| match one {
             Object::View(_) => true,
@@ -271,8 +274,7 @@ fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Muta
     let mut mutation = Mutation::new(layout.encode_key(row)?).expect_absent();
     for family in 0..layout.family_count {
         let of_family = stored.cells().find(|cell| usize::from(cell.family) == family);
-        let is_packed =
-            |place: &Place| matches!(place, Place::Packed { family: of, .. } if *of == family);
+        let is_packed = |place: &ColumnPlace| matches!(place, ColumnPlace::Packed { family: of, .. } if *of == family);
         let mut columns = layout.columns.iter().zip(row).filter(|(one, _)| is_packed(&one.place));
         if of_family.is_none() && columns.all(|(_, value)| value.is_null()) {
             continue;
@@ -305,7 +307,7 @@ fn duplicated(error: store::Error, table: &Table, style: &TextStyle) -> Error {
 }
 
 /// Returns whether every value of a type is also one of another, with the same stored form.
-fn stays(from: SqlType, to: SqlType) -> bool {
+fn is_binary_compatible(from: SqlType, to: SqlType) -> bool {
     let text = |base| matches!(base, DataType::Text | DataType::Varchar);
     if to.domain.is_some() && to.domain != from.domain {
         return false;
@@ -322,7 +324,7 @@ fn keeps_references(from: SqlType, to: SqlType) -> bool {
     let is_integer = |one: SqlType| {
         one.domain.is_none() && matches!(one.base, DataType::Int2 | DataType::Int4 | DataType::Int8)
     };
-    stays(from, to) || (is_integer(from) && is_integer(to))
+    is_binary_compatible(from, to) || (is_integer(from) && is_integer(to))
 }
 
 fn cannot_cast(error: Error, column: &str, to: &str, using: bool) -> Error {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A statement sees the newest published catalog with the changes of its transaction
-//! ([`Changes::rebase`]). A DDL statement sees one catalog from beginning to end, even if a newer
-//! one is published meanwhile; its locks, and its checks at the end
+//! ([`CatalogChanges::rebase`]). A DDL statement sees one catalog from beginning to end, even if a
+//! newer one is published meanwhile; its locks, and its checks at the end
 //! ([`object_locks`](super::object_locks)), compensate for that.
 
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use ahash::AHashSet;
 use store::{TableId, Transaction};
 
 use crate::catalog::Catalog;
-use crate::catalog::references::References;
+use crate::catalog::references::ReferenceScope;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 
 /// The effects of the DDL statements of an open transaction.
 #[derive(Default)]
-pub struct Changes {
+pub struct CatalogChanges {
     /// The catalog of this transaction; `None` without changes.
     catalog: Option<Arc<Catalog>>,
     /// The published catalog that it is based on.
@@ -41,11 +41,11 @@ pub struct Changes {
     /// Tables whose descriptor is applied to the store after the commit.
     pub(super) altered: Vec<u32>,
     /// The savepoints.
-    pub(super) savepoints: Vec<Mark>,
+    pub(super) savepoints: Vec<SavepointMark>,
 }
 
-/// The state of [`Changes`] at a savepoint.
-pub(super) struct Mark {
+/// The state of [`CatalogChanges`] at a savepoint.
+pub(super) struct SavepointMark {
     catalog: Option<Arc<Catalog>>,
     base: Option<Arc<Catalog>>,
     created: usize,
@@ -55,7 +55,7 @@ pub(super) struct Mark {
     altered: usize,
 }
 
-impl Changes {
+impl CatalogChanges {
     /// Returns the catalog that statements of this transaction see.
     pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
         let own = self.catalog.as_ref().or(self.started.as_ref());
@@ -73,12 +73,12 @@ impl Changes {
         self.catalog = Some(Arc::new(catalog));
     }
 
-    /// Begins a DDL statement, which sees one catalog until [`Changes::end_definition`]; returns
-    /// whether it is the outermost one.
+    /// Begins a DDL statement, which sees one catalog until [`CatalogChanges::end_definition`];
+    /// returns whether it is the outermost one.
     ///
     /// # Errors
     ///
-    /// Those of [`Changes::rebase`].
+    /// Those of [`CatalogChanges::rebase`].
     pub fn begin_definition(&mut self, engine: &Engine) -> Result<bool> {
         if self.started.is_some() {
             return Ok(false);
@@ -91,7 +91,7 @@ impl Changes {
         Ok(true)
     }
 
-    /// Ends the DDL statement begun by [`Changes::begin_definition`].
+    /// Ends the DDL statement begun by [`CatalogChanges::begin_definition`].
     pub fn end_definition(&mut self) {
         self.started = None;
     }
@@ -110,7 +110,7 @@ impl Changes {
         if Arc::ptr_eq(base, &newest) {
             return Ok(());
         }
-        if let Some(entry) = Catalog::conflict(base, own, &newest, References::Declared) {
+        if let Some(entry) = Catalog::conflict(base, own, &newest, ReferenceScope::Declared) {
             tracing::error!(?entry, "two transactions have changed the same of the catalog");
             return Err(Error::new(
                 sqlstate::SERIALIZATION_FAILURE,
@@ -125,13 +125,13 @@ impl Changes {
     }
 
     /// Returns the part that a reader needs.
-    pub fn seen(&self) -> Changes {
-        Changes {
+    pub fn reader_view(&self) -> CatalogChanges {
+        CatalogChanges {
             catalog: self.catalog.clone(),
             base: self.base.clone(),
             started: self.started.clone(),
             dropped: self.dropped.clone(),
-            ..Changes::default()
+            ..CatalogChanges::default()
         }
     }
 
@@ -166,7 +166,7 @@ impl Changes {
 
     /// Sets a savepoint.
     pub(super) fn savepoint(&mut self) {
-        let mark = Mark {
+        let mark = SavepointMark {
             catalog: self.catalog.clone(),
             base: self.base.clone(),
             created: self.created.len(),
@@ -201,7 +201,7 @@ impl Changes {
     /// Undoes all changes and rolls the transaction back.
     pub fn rollback(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
-        let restored = Changes { touched: changes.touched, ..Changes::default() };
+        let restored = CatalogChanges { touched: changes.touched, ..CatalogChanges::default() };
         // Before the locks are released: the next holder of a table's lock must find the table's
         // own observers.
         restored.restore_observers(engine);
@@ -216,9 +216,9 @@ impl Changes {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
             apply_descriptors(engine, &catalog, &changes.altered);
-            engine.publish(catalog, transaction.floor());
+            engine.publish(catalog, transaction.required_commit());
         }
-        engine.drop_when_unseen(changes.dropped, transaction);
+        engine.drop_when_unreferenced(changes.dropped, transaction);
         changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));
     }
 

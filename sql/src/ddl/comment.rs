@@ -4,11 +4,11 @@ use store::Mutation;
 
 use crate::ast;
 use crate::ast::{CommentSubject, ObjectKind, TableName};
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::name::DATABASE;
 use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::user_type::UserType;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -21,13 +21,17 @@ impl Ddl<'_> {
         let text = statement.text.as_deref();
         // The row of an extension also records that it was created.
         let text = match subject {
-            Subject::Extension(..) => Some(text.unwrap_or_default()),
+            CommentSubjectKey::Extension(..) => Some(text.unwrap_or_default()),
             _ => text,
         };
         self.set_comment(subject, text)
     }
 
-    pub(super) fn set_comment(&mut self, subject: Subject, text: Option<&str>) -> Result<()> {
+    pub(super) fn set_comment(
+        &mut self,
+        subject: CommentSubjectKey,
+        text: Option<&str>,
+    ) -> Result<()> {
         let row = Mutation::new(subject.key());
         let row = match text {
             None => row.delete_row(),
@@ -46,60 +50,62 @@ impl Ddl<'_> {
             let table = catalog.table(*table)?;
             table.indexes.iter().find(|index| index.name == *name).map(|index| index.oid)
         };
-        let goes = |subject: &Subject| match object {
+        let goes = |subject: &CommentSubjectKey| match object {
             Object::Table(number) => {
                 let table = catalog.table(*number);
                 let mut indexes = table.iter().flat_map(|table| &table.indexes);
                 subject.is_of(*number) || indexes.any(|index| subject.is_of(index.oid))
             }
             Object::View(number) | Object::Sequence(number) => subject.is_of(*number),
-            Object::Column(number, column) => *subject == Subject::Column(*number, *column as u32),
+            Object::Column(number, column) => {
+                *subject == CommentSubjectKey::Column(*number, *column as u32)
+            }
             Object::Index(table, name)
                 if catalog.table(*table).is_some_and(|one| one.primary_key_name == *name) =>
             {
-                *subject == Subject::PrimaryKey(*table)
+                *subject == CommentSubjectKey::PrimaryKey(*table)
             }
             Object::Index(table, name) => {
                 index_of(table, name).is_some_and(|number| subject.is_of(number))
             }
             Object::Constraint(table, name) => {
-                *subject == Subject::Constraint(*table, name.clone())
+                *subject == CommentSubjectKey::Constraint(*table, name.clone())
             }
             Object::Type(number) => {
-                *subject == Subject::Type(*number)
-                    || matches!(subject, Subject::Constraint(of, _) if of == number)
+                *subject == CommentSubjectKey::Type(*number)
+                    || matches!(subject, CommentSubjectKey::Constraint(of, _) if of == number)
             }
-            Object::Function(number) => *subject == Subject::Function(*number),
+            Object::Function(number) => *subject == CommentSubjectKey::Function(*number),
             Object::Schema(name) => {
                 let schema = catalog.schema(name);
-                schema.is_some_and(|schema| *subject == Subject::Schema(schema.oid))
+                schema.is_some_and(|schema| *subject == CommentSubjectKey::Schema(schema.oid))
             }
             Object::Extension(number) => {
-                matches!(subject, Subject::Extension(of, _) if of == number)
+                matches!(subject, CommentSubjectKey::Extension(of, _) if of == number)
             }
             Object::Default(..) | Object::Attribute(..) => false,
         };
-        let gone: Vec<Subject> =
+        let gone: Vec<CommentSubjectKey> =
             catalog.comments().keys().filter(|subject| goes(subject)).cloned().collect();
         gone.into_iter().try_for_each(|subject| self.set_comment(subject, None))
     }
 
     /// Moves the comment of a constraint of a table or domain to its new name.
     pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
-        let old = Subject::Constraint(table, from.to_owned());
+        let old = CommentSubjectKey::Constraint(table, from.to_owned());
         let Some(text) = self.changes.catalog(self.engine).comments().get(&old).cloned() else {
             return Ok(());
         };
         self.set_comment(old, None)?;
-        self.set_comment(Subject::Constraint(table, to.to_owned()), Some(&text))
+        self.set_comment(CommentSubjectKey::Constraint(table, to.to_owned()), Some(&text))
     }
 
-    fn subject(&self, catalog: &Catalog, written: &CommentSubject) -> Result<Subject> {
+    fn subject(&self, catalog: &Catalog, written: &CommentSubject) -> Result<CommentSubjectKey> {
         match written {
             CommentSubject::Object(ObjectKind::Schema, name) => {
                 let schema = catalog.schema(&name.name.value);
                 let schema = schema.ok_or_else(|| no_schema(&name.name.value))?;
-                Ok(Subject::Schema(schema.oid))
+                Ok(CommentSubjectKey::Schema(schema.oid))
             }
             CommentSubject::Object(kind, name) => {
                 let relation = self.commented(catalog, name)?;
@@ -110,18 +116,20 @@ impl Ddl<'_> {
                     return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
                 }
                 Ok(match relation {
-                    Relation::PrimaryKey(table) => Subject::PrimaryKey(table.oid),
-                    relation => Subject::Relation(relation.oid()),
+                    CatalogRelation::PrimaryKey(table) => CommentSubjectKey::PrimaryKey(table.oid),
+                    relation => CommentSubjectKey::Relation(relation.oid()),
                 })
             }
             CommentSubject::Type(name) => {
-                Ok(Subject::Type(self.known_type(catalog, name)?.number()))
+                Ok(CommentSubjectKey::Type(self.known_type(catalog, name)?.number()))
             }
-            CommentSubject::Routine(word, reference) => {
-                Ok(Subject::Function(self.known_function(catalog, reference, *word)?.record.number))
-            }
+            CommentSubject::Routine(word, reference) => Ok(CommentSubjectKey::Function(
+                self.known_function(catalog, reference, *word)?.record.number,
+            )),
             CommentSubject::Extension(name) => Self::commented_extension(catalog, &name.value),
-            CommentSubject::Database(name) if name.value == DATABASE => Ok(Subject::Database),
+            CommentSubject::Database(name) if name.value == DATABASE => {
+                Ok(CommentSubjectKey::Database)
+            }
             CommentSubject::Database(name) => {
                 let message = format!("database \"{}\" does not exist", name.value);
                 Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message))
@@ -130,17 +138,17 @@ impl Ddl<'_> {
                 let domain = self.known_domain(catalog, name)?;
                 let constraint = &constraint.value;
                 if !domain.record.checks.iter().any(|one| one.name == *constraint) {
-                    let shown = catalog.shown_type(&UserType::Domain(domain), &self.path);
+                    let shown = catalog.display_type(&UserType::Domain(domain), &self.path);
                     let message =
                         format!("constraint \"{constraint}\" for domain {shown} does not exist");
                     return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
                 }
-                Ok(Subject::Constraint(domain.record.number, constraint.clone()))
+                Ok(CommentSubjectKey::Constraint(domain.record.number, constraint.clone()))
             }
             CommentSubject::Column(name, column) => self.commented_column(catalog, name, column),
             CommentSubject::Constraint(constraint, name) => {
                 let table = match self.commented(catalog, name)? {
-                    Relation::Table(table) => table,
+                    CatalogRelation::Table(table) => table,
                     _ => return Err(no_table(catalog, name, &self.path)),
                 };
                 let constraint = &constraint.value;
@@ -155,12 +163,12 @@ impl Ddl<'_> {
                     );
                     return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
                 }
-                Ok(Subject::Constraint(table.oid, constraint.clone()))
+                Ok(CommentSubjectKey::Constraint(table.oid, constraint.clone()))
             }
         }
     }
 
-    fn commented<'c>(&self, catalog: &'c Catalog, name: &TableName) -> Result<Relation<'c>> {
+    fn commented<'c>(&self, catalog: &'c Catalog, name: &TableName) -> Result<CatalogRelation<'c>> {
         let found = self.find(catalog, name);
         found.ok_or_else(|| undefined_table(name))
     }
@@ -170,10 +178,10 @@ impl Ddl<'_> {
         catalog: &Catalog,
         name: &TableName,
         column: &ast::Ident,
-    ) -> Result<Subject> {
+    ) -> Result<CommentSubjectKey> {
         let (number, position) = match self.commented(catalog, name)? {
-            Relation::Table(table) => (table.oid, table.column_index(&column.value)),
-            Relation::View(view) => {
+            CatalogRelation::Table(table) => (table.oid, table.column_index(&column.value)),
+            CatalogRelation::View(view) => {
                 let position = view.columns.iter().position(|one| one.name == column.value);
                 (view.oid, position)
             }
@@ -189,6 +197,6 @@ impl Ddl<'_> {
             let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
             Error::new(sqlstate::UNDEFINED_COLUMN, message)
         })?;
-        Ok(Subject::Column(number, position as u32))
+        Ok(CommentSubjectKey::Column(number, position as u32))
     }
 }

@@ -5,9 +5,9 @@
 use types::{DataType, SqlType};
 
 use crate::ast::{self, AttributeChange};
-use crate::binder::NoSystem;
+use crate::binder::EmptySystemCatalog;
 use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
-use crate::catalog::later::Later;
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
@@ -45,13 +45,13 @@ impl Ddl<'_> {
         let sql_type = catalog.type_named(type_name, &self.path);
         let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
         check_attribute_type(&name.value, sql_type)?;
-        let (type_oid, modifier) = sql_type.stored();
+        let (type_oid, modifier) = sql_type.stored_oid_and_modifier();
         Ok(AttributeRecord {
             name: name.value.clone(),
             type_oid,
             modifier,
             dropped: false,
-            collation: Later(collation::written(type_name, sql_type)?),
+            collation: Extended(collation::written(type_name, sql_type)?),
         })
     }
 
@@ -63,7 +63,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let catalog = self.catalog();
         let schema = statement.name.schema.as_ref().map(|schema| schema.value.as_str());
-        let written = super::written(&statement.name);
+        let written = super::name_as_written(&statement.name);
         let found = catalog.find_type(schema, &statement.name.name.value, &self.path);
         let known = match found.map(AsRef::as_ref) {
             Some(UserType::Composite(composite)) => composite.clone(),
@@ -121,7 +121,7 @@ impl Ddl<'_> {
                     Some(at) => record.attributes[at].dropped = true,
                     None => {
                         let missing = Error::new(sqlstate::UNDEFINED_COLUMN, missing(&name.value));
-                        self.miss(missing, *if_exists)?;
+                        self.missing_object(missing, *if_exists)?;
                     }
                 }
             }
@@ -179,7 +179,7 @@ impl Ddl<'_> {
 
 /// Returns a column that stores values of a type: `table.column`.
 fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
-    let going = dependency::going(catalog, &NoSystem, &[Object::Type(number)]);
+    let going = dependency::dropped_objects(catalog, &EmptySystemCatalog, &[Object::Type(number)]);
     going.iter().find_map(|one| match &one.object {
         Object::Column(table, at) => {
             let table = catalog.table(*table)?;

@@ -15,8 +15,6 @@ use crate::ast;
 use crate::ast::{
     AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, SortOrder, TableName,
 };
-use crate::attach;
-use crate::attach::{Attached, Checked, TABLE_PRIORITY, duplicate};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::{
     CATALOG_TABLE, CoprocessorKind, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
@@ -24,6 +22,10 @@ use crate::catalog::record::{
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
+use crate::table_coprocessors;
+use crate::table_coprocessors::{
+    AttachedCoprocessor, CheckedCoprocessor, TABLE_PRIORITY, duplicate,
+};
 
 impl Ddl<'_> {
     /// Attaches, detaches or resumes a coprocessor of a table.
@@ -104,7 +106,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let mut checked = coprocessors.check(&record, table, &catalog)?;
         for notice in self.prepare_target(table, &record, &mut checked)? {
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, notice);
+            self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, notice);
         }
         checked.build()?;
         records.attached.push(record);
@@ -117,8 +119,8 @@ impl Ddl<'_> {
     }
 
     /// Returns the coprocessor with exclusive write access to a table, if there is one.
-    fn keeper_of(&self, table: TableId) -> Option<Attached> {
-        let (source, keeper) = self.engine.keeper_of(table)?;
+    fn keeper_of(&self, table: TableId) -> Option<AttachedCoprocessor> {
+        let (source, keeper) = self.engine.exclusive_writer_of(table)?;
         (!self.changes.drops(source)).then_some(keeper)
     }
 
@@ -149,7 +151,7 @@ impl Ddl<'_> {
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let changed = Table { coprocessors: Arc::new(records), ..table.clone() };
         let catalog = catalog.with_stored(changed.clone(), record.as_ref().clone());
-        self.touch(table.oid)?;
+        self.lock_observed_table(table.oid)?;
         self.engine.attach_observers(&changed, &catalog)?;
         self.changes.set_catalog(catalog);
         Ok(())
@@ -171,13 +173,13 @@ impl Ddl<'_> {
         &mut self,
         table: &Table,
         record: &CoprocessorRecord,
-        checked: &mut Checked,
+        checked: &mut CheckedCoprocessor,
     ) -> Result<Vec<String>> {
         let definition = checked.target()?;
         let mut notices = Vec::new();
         let catalog = self.changes.catalog(self.engine);
         if let Some(definition) = &definition
-            && attach::target(&catalog, &definition.name).is_none()
+            && table_coprocessors::target(&catalog, &definition.name).is_none()
         {
             self.create_target(definition)?;
             notices.push(format!(
@@ -187,7 +189,7 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         for name in checked.arguments.tables() {
-            let other = attach::target(&catalog, name).ok_or_else(|| {
+            let other = table_coprocessors::target(&catalog, name).ok_or_else(|| {
                 let message = format!("relation \"{name}\" does not exist");
                 Error::new(sqlstate::UNDEFINED_TABLE, message)
             })?;
@@ -204,7 +206,7 @@ impl Ddl<'_> {
             let target = definition.as_ref().filter(|definition| definition.name == name);
             self.check_target(other, target, record)?;
         }
-        checked.find_others(&catalog);
+        checked.resolve_tables(&catalog);
         Ok(notices)
     }
 

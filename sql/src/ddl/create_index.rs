@@ -7,19 +7,19 @@ use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::SortOrder;
-use crate::binder::{self, Names, TableClause};
+use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::Catalog;
-use crate::catalog::later::Later;
+use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
-use crate::catalog::retained::RetainedIndex;
-use crate::ddl::alter_table::unplaced;
+use crate::catalog::record_extension::Extended;
+use crate::ddl::alter_table::without_position;
 use crate::ddl::create_table;
 use crate::ddl::key_constraint::{included, index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::storage_parameters::{IndexKind, index_parameters, is_parameter};
-use crate::ddl::user_type::kept_text;
+use crate::ddl::user_type::stored_text;
 use crate::error::{Error, Result, sqlstate};
 
 /// The storage options that an index may have.
@@ -34,7 +34,7 @@ const OPTIONS: &[&str] = &["salt_buckets", "split_algorithm", "split_regions"];
 pub fn record(
     statement: &ast::CreateIndex,
     table: &TableRecord,
-    names: Names<'_>,
+    names: NameContext<'_>,
     eval: &EvalContext,
     id: TableId,
 ) -> Result<IndexRecord> {
@@ -54,7 +54,7 @@ pub fn record(
             names,
         );
         let bound = match &key.source.expr {
-            ast::Expr::Column(_) => bound.map_err(unplaced)?,
+            ast::Expr::Column(_) => bound.map_err(without_position)?,
             _ => bound?,
         };
         if !bound.is_immutable() {
@@ -73,7 +73,7 @@ pub fn record(
         operator_classes.extend(class.map(|class| (keys.len() as u32, class)));
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
-        let expression = kept_text(names, &key.source.text, &columns, None)?;
+        let expression = stored_text(names, &key.source.text, &columns, None)?;
         keys.push(IndexKeyRecord { expression, descending, nulls_first });
         let sql_type = SqlType::from(data_type);
         split_key.push(SplitKey { sql_type, descending, nulls_first, nullable: true });
@@ -100,12 +100,12 @@ pub fn record(
         include: included(&statement.include, table)?,
         salt_buckets: options.salt_buckets,
         descriptor,
-        nulls_not_distinct: Later(statement.nulls_not_distinct),
-        predicate: Later(predicate(statement, &columns, names)?),
-        building: Later(statement.concurrently),
-        deferral: Later::default(),
-        primary: Later::default(),
-        retained: Later(retained(statement, operator_classes)?),
+        nulls_not_distinct: Extended(statement.nulls_not_distinct),
+        predicate: Extended(predicate(statement, &columns, names)?),
+        building: Extended(statement.concurrently),
+        deferral: Extended::default(),
+        primary: Extended::default(),
+        retained: Extended(retained(statement, operator_classes)?),
     })
 }
 
@@ -113,7 +113,7 @@ pub fn record(
 fn predicate(
     statement: &ast::CreateIndex,
     columns: &[(String, SqlType)],
-    names: Names<'_>,
+    names: NameContext<'_>,
 ) -> Result<Option<String>> {
     let Some(predicate) = &statement.predicate else { return Ok(None) };
     let clause = TableClause::IndexPredicate;
@@ -123,17 +123,17 @@ fn predicate(
         let message = "functions in index predicate must be marked IMMUTABLE";
         return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message));
     }
-    kept_text(names, &predicate.text, columns, target).map(Some)
+    stored_text(names, &predicate.text, columns, target).map(Some)
 }
 
 /// Returns the attributes of an index that have no effect.
 fn retained(
     statement: &ast::CreateIndex,
     operator_classes: Vec<(u32, String)>,
-) -> Result<RetainedIndex> {
+) -> Result<IgnoredIndexAttributes> {
     let kind = if statement.is_hash { IndexKind::Hash } else { IndexKind::Tree };
     let parameters = index_parameters(&statement.options, kind)?;
-    Ok(RetainedIndex { parameters, is_hash: statement.is_hash, operator_classes })
+    Ok(IgnoredIndexAttributes { parameters, is_hash: statement.is_hash, operator_classes })
 }
 
 /// Returns the operator class of a key, if it is written and not the type's default.
@@ -209,7 +209,7 @@ fn check_operator_class(class: &ast::Ident, data_type: DataType, method: &str) -
     let (code, message) = if known {
         let message =
             format!("operator class \"{name}\" does not accept data type {}", data_type.sql_name());
-        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(data_type));
+        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(data_type));
     } else {
         let message =
             format!("operator class \"{name}\" does not exist for access method \"{method}\"");
@@ -224,7 +224,7 @@ fn chosen_name(
     catalog: &Catalog,
     parts: &[String],
 ) -> Result<String> {
-    let taken = name::Taken::of(catalog, &table.schema);
+    let taken = name::NamesInUse::of(catalog, &table.schema);
     let Some(written) = &statement.name else {
         let included = statement.include.iter().map(|column| &column.name.value);
         let mut columns: Vec<String> = Vec::new();

@@ -7,13 +7,12 @@ use types::DataType;
 use types::expr::EvalContext;
 use types::rowcode::RowLayout;
 
-use crate::assemble;
 use crate::ast;
 use crate::ast::ConstraintKind;
-use crate::binder::{self, Names, TableClause};
-use crate::catalog::later::Later;
+use crate::binder::{self, NameContext, TableClause};
+use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, IgnoredTableAttributes};
 use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecord, TableRecord};
-use crate::catalog::retained::{RetainedColumn, RetainedTable};
+use crate::catalog::record_extension::Extended;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::key_constraint::{
@@ -24,9 +23,10 @@ use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::storage_parameters::set_unlogged;
-use crate::ddl::user_type::kept_text;
+use crate::ddl::user_type::stored_text;
 use crate::ddl::{foreign_key, generated};
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly;
 
 /// The maximum number of columns of a table, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1_600;
@@ -40,7 +40,7 @@ pub(super) const COLUMNS_MAX: usize = 1_600;
 pub fn record(
     statement: &ast::CreateTable,
     schema: &str,
-    names: Names<'_>,
+    names: NameContext<'_>,
     eval: &EvalContext,
     ids: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<TableRecord> {
@@ -54,7 +54,7 @@ pub fn record(
         let column = statement.columns.iter().find(|column| column.name.name.value == name);
         column?.generated.as_ref().map(|generated| &generated.expr)
     })?;
-    let mut taken = name::Taken::of(catalog, schema);
+    let mut taken = name::NamesInUse::of(catalog, schema);
     taken.add(&table_name);
     let constraints = key_constraints(statement)?;
     let (primary_key, primary_key_name) =
@@ -93,20 +93,20 @@ pub fn record(
             memstore_flush_bytes: options.memstore_flush_bytes,
             split: options.split.clone(),
         },
-        kind: Later::default(),
-        on_commit: Later(statement.on_commit.unwrap_or_default()),
-        retained: Later(RetainedTable {
+        kind: Extended::default(),
+        on_commit: Extended(statement.on_commit.unwrap_or_default()),
+        retained: Extended(IgnoredTableAttributes {
             parameters: options.parameters.clone(),
             unlogged: statement.unlogged,
-            ..RetainedTable::default()
+            ..IgnoredTableAttributes::default()
         }),
-        without_triggers: Later::default(),
+        without_triggers: Extended::default(),
     };
     set_unlogged(&mut record, statement.unlogged);
     if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {
         retain_key(key, &mut record)?;
     }
-    let layout = assemble::base_layout(catalog, &record)?;
+    let layout = relation_assembly::base_layout(catalog, &record)?;
     set_value_layouts(&mut record, &layout)?;
     record.checks = checks(statement, names, &record)?;
     let key = split_key(catalog, &record)?;
@@ -117,7 +117,7 @@ pub fn record(
 
 fn columns(
     (statement, options): (&ast::CreateTable, &TableOptions),
-    names: Names<'_>,
+    names: NameContext<'_>,
     families: &mut Vec<String>,
 ) -> Result<Vec<ColumnRecord>> {
     if statement.columns.len() > COLUMNS_MAX {
@@ -145,8 +145,8 @@ fn columns(
         let sql_type = names.catalog.type_named(&column.type_name, names.path)?;
         columns.push(ColumnRecord {
             name: column_name.value.clone(),
-            type_oid: sql_type.stored().0,
-            modifier: sql_type.stored().1,
+            type_oid: sql_type.stored_oid_and_modifier().0,
+            modifier: sql_type.stored_oid_and_modifier().1,
             not_null: column.not_null,
             default: match &column.default {
                 Some(default) => {
@@ -173,11 +173,11 @@ fn columns(
             }),
             missing: None,
             dropped: false,
-            collation: Later(collation::written(&column.type_name, sql_type)?),
-            retained: Later(RetainedColumn {
+            collation: Extended(collation::written(&column.type_name, sql_type)?),
+            retained: Extended(IgnoredColumnAttributes {
                 storage: column.storage,
                 compression: column.compression,
-                ..RetainedColumn::default()
+                ..IgnoredColumnAttributes::default()
             }),
         });
     }
@@ -187,7 +187,7 @@ fn columns(
 /// Sets the defaults that refer to the table's own sequences, after these were created.
 pub(super) fn take_late_defaults(
     statement: &ast::CreateTable,
-    names: Names<'_>,
+    names: NameContext<'_>,
     record: &mut TableRecord,
 ) -> Result<()> {
     for (column, kept) in statement.columns.iter().zip(&mut record.columns) {
@@ -248,7 +248,7 @@ pub fn split_key(catalog: &Catalog, table: &TableRecord) -> Result<Vec<SplitKey>
 
 fn checks(
     statement: &ast::CreateTable,
-    names: Names<'_>,
+    names: NameContext<'_>,
     record: &TableRecord,
 ) -> Result<Vec<CheckRecord>> {
     let table = &statement.name.name.value;
@@ -287,7 +287,7 @@ fn checks(
         }
         checks.push(CheckRecord {
             name: check_name,
-            predicate: kept_text(names, &predicate.text, &columns, target)?,
+            predicate: stored_text(names, &predicate.text, &columns, target)?,
             valid: true,
         });
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ahash::AHashSet;
 use types::expr::Expr;
 
-use crate::binder::{self, SystemCatalog, Uses};
+use crate::binder::{self, Dependencies, SystemCatalog};
 use crate::catalog::composite::Composite;
 use crate::catalog::extension::EXTENSIONS;
 use crate::catalog::foreign_key::ForeignKey;
@@ -20,7 +20,7 @@ use crate::catalog::record::{IndexRecord, ViewRelation};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::function::shown_function;
 use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
@@ -57,7 +57,7 @@ pub enum Object {
 
 /// An object that a statement drops.
 #[derive(Debug, Clone)]
-pub(super) struct Going {
+pub(super) struct DroppedObject {
     /// The object.
     pub(super) object: Object,
     /// The object that it depends on; `None` for an object named by the statement.
@@ -68,8 +68,12 @@ pub(super) struct Going {
 
 /// Returns the objects that a drop includes, with the named ones: each before those that it
 /// depends on.
-pub(super) fn going(catalog: &Catalog, system: &dyn SystemCatalog, named: &[Object]) -> Vec<Going> {
-    let world = World { catalog, system, bodies: OnceCell::new() };
+pub(super) fn dropped_objects(
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    named: &[Object],
+) -> Vec<DroppedObject> {
+    let world = DependencyContext { catalog, system, bodies: OnceCell::new() };
     let mut search = Search { world, named, stack: Vec::new(), found: Vec::new() };
     for object in named {
         search.visit(object, None, true);
@@ -93,7 +97,7 @@ pub(super) fn refuse_named_in_body(
     system: &dyn SystemCatalog,
     object: &Object,
 ) -> Result<()> {
-    let world = World { catalog, system, bodies: OnceCell::new() };
+    let world = DependencyContext { catalog, system, bodies: OnceCell::new() };
     let users = dependents(&world, object);
     match users.iter().any(|(one, _)| matches!(one, Object::Function(_))) {
         true => Err(Error::not_supported(
@@ -113,18 +117,18 @@ pub(super) fn refuse_named_in_body(
 pub(super) fn check(
     catalog: &Catalog,
     path: &SearchPath,
-    going: &[Going],
+    going: &[DroppedObject],
     cascade: bool,
 ) -> Result<Option<Error>> {
-    let named: Vec<&Going> = going.iter().filter(|one| one.on.is_none()).collect();
-    let pulled: Vec<&Going> =
+    let named: Vec<&DroppedObject> = going.iter().filter(|one| one.on.is_none()).collect();
+    let pulled: Vec<&DroppedObject> =
         going.iter().rev().filter(|one| one.on.is_some() && !one.silent).collect();
     let name = |object: &Object| object.describe(catalog, path);
     if pulled.is_empty() {
         return Ok(None);
     }
     if cascade {
-        let line = |one: &&Going| format!("drop cascades to {}", name(&one.object));
+        let line = |one: &&DroppedObject| format!("drop cascades to {}", name(&one.object));
         let lines: Vec<String> = pulled.iter().map(line).collect();
         let code = sqlstate::SUCCESSFUL_COMPLETION;
         return Ok(Some(match lines.as_slice() {
@@ -140,7 +144,7 @@ pub(super) fn check(
         }
         _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
     };
-    let line = |one: &&Going| {
+    let line = |one: &&DroppedObject| {
         let on = one.on.as_ref().map(&name).unwrap_or_default();
         // An array depends on the array type of a type.
         let array = match &one.on {
@@ -156,20 +160,20 @@ pub(super) fn check(
 }
 
 /// The catalog that is searched for dependencies.
-struct World<'a> {
+struct DependencyContext<'a> {
     catalog: &'a Catalog,
     system: &'a dyn SystemCatalog,
     /// The dependencies of function bodies in SQL-standard form, by the number of the function.
-    bodies: OnceCell<Vec<(u32, Uses)>>,
+    bodies: OnceCell<Vec<(u32, Dependencies)>>,
 }
 
-impl World<'_> {
+impl DependencyContext<'_> {
     /// Finds the functions whose bodies have certain dependencies.
-    fn bodies(&self, uses: impl Fn(&Uses) -> bool, found: &mut Vec<(u32, Object, bool)>) {
+    fn bodies(&self, uses: impl Fn(&Dependencies) -> bool, found: &mut Vec<(u32, Object, bool)>) {
         let bodies = self.bodies.get_or_init(|| {
             let functions = self.catalog.functions().filter(|one| one.search_path.is_some());
             let used = functions.filter_map(|one| {
-                let uses = binder::uses_of_body(one, self.catalog, self.system).ok()?;
+                let uses = binder::dependencies_of_body(one, self.catalog, self.system).ok()?;
                 Some((one.record.number, uses))
             });
             used.collect()
@@ -201,7 +205,7 @@ impl World<'_> {
         let is_determined = |view: &Arc<View>| {
             view.reads(table)
                 && view.text.to_ascii_lowercase().contains("group")
-                && binder::uses_of_view(view, self.catalog, self.system)
+                && binder::dependencies_of_view(view, self.catalog, self.system)
                     .is_ok_and(|uses| uses.determining.contains(&table))
         };
         views(self.catalog, is_determined, found);
@@ -210,10 +214,10 @@ impl World<'_> {
 }
 
 struct Search<'a> {
-    world: World<'a>,
+    world: DependencyContext<'a>,
     named: &'a [Object],
     stack: Vec<Object>,
-    found: Vec<Going>,
+    found: Vec<DroppedObject>,
 }
 
 impl Search<'_> {
@@ -233,7 +237,7 @@ impl Search<'_> {
         }
         self.stack.pop();
         let on = on.cloned();
-        self.found.push(Going { object: object.clone(), on, silent });
+        self.found.push(DroppedObject { object: object.clone(), on, silent });
     }
 }
 
@@ -246,7 +250,8 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     };
     let used = used_types(catalog);
     // Calls of functions are found in the texts.
-    let world = World { catalog, system: &binder::NoSystem, bodies: OnceCell::new() };
+    let world =
+        DependencyContext { catalog, system: &binder::EmptySystemCatalog, bodies: OnceCell::new() };
     for known in catalog.types() {
         let is_used = [known.oid(), known.array_oid()].iter().any(|oid| used.contains(oid));
         if is_used || !known.is_of_rows() {
@@ -286,7 +291,7 @@ fn used_types(catalog: &Catalog) -> AHashSet<u32> {
 
 /// Returns the direct dependents of an object, oldest first, and whether each is dropped
 /// automatically.
-fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
+fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bool)> {
     let catalog = world.catalog;
     let mut found: Vec<(u32, Object, bool)> = Vec::new();
     match object {
@@ -352,7 +357,7 @@ fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
 
 /// Finds the dependents of a column.
 fn users_of_column(
-    world: &World<'_>,
+    world: &DependencyContext<'_>,
     (table, column): (u32, usize),
     found: &mut Vec<(u32, Object, bool)>,
 ) {
@@ -408,9 +413,9 @@ fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) 
     found.extend(extensions.map(|one| (one.number, Object::Extension(one.number), false)));
     for relation in catalog.schema(name).iter().flat_map(|schema| schema.relations.keys()) {
         let object = match catalog.relation(name, relation) {
-            Some(Relation::Table(table)) => Object::Table(table.oid),
-            Some(Relation::View(view)) => Object::View(view.oid),
-            Some(Relation::Sequence(sequence)) => Object::Sequence(sequence.oid),
+            Some(CatalogRelation::Table(table)) => Object::Table(table.oid),
+            Some(CatalogRelation::View(view)) => Object::View(view.oid),
+            Some(CatalogRelation::Sequence(sequence)) => Object::Sequence(sequence.oid),
             _ => continue,
         };
         found.push((object.oid(), object, false));
@@ -425,7 +430,11 @@ fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) 
 }
 
 /// Finds the texts that call a function.
-fn users_of_function(world: &World<'_>, number: u32, found: &mut Vec<(u32, Object, bool)>) {
+fn users_of_function(
+    world: &DependencyContext<'_>,
+    number: u32,
+    found: &mut Vec<(u32, Object, bool)>,
+) {
     let catalog = world.catalog;
     let Some(function) = catalog.function(number) else { return };
     let path = SearchPath::default();
@@ -467,7 +476,7 @@ fn names_sequence(catalog: &Catalog, path: &SearchPath, text: &str, oid: u32) ->
     calls.iter().any(|call| takes.contains(&call.name.as_str()))
         && parser::strings(text).unwrap_or_default().iter().any(|(_, name)| {
             let found = catalog.find_text(name, path);
-            matches!(found, Ok(Some(Relation::Sequence(sequence))) if sequence.oid == oid)
+            matches!(found, Ok(Some(CatalogRelation::Sequence(sequence))) if sequence.oid == oid)
         })
 }
 
@@ -585,13 +594,15 @@ pub(super) fn takes_from(catalog: &Catalog, default: &Expr, sequence: u32) -> bo
 
 impl Object {
     /// Returns the object of a relation.
-    pub(super) fn of(relation: Relation<'_>) -> Object {
+    pub(super) fn of(relation: CatalogRelation<'_>) -> Object {
         match relation {
-            Relation::Table(table) => Object::Table(table.oid),
-            Relation::View(view) => Object::View(view.oid),
-            Relation::Sequence(sequence) => Object::Sequence(sequence.oid),
-            Relation::Index(table, index) => Object::Index(table.oid, index.name.clone()),
-            Relation::PrimaryKey(table) => Object::Index(table.oid, table.primary_key_name.clone()),
+            CatalogRelation::Table(table) => Object::Table(table.oid),
+            CatalogRelation::View(view) => Object::View(view.oid),
+            CatalogRelation::Sequence(sequence) => Object::Sequence(sequence.oid),
+            CatalogRelation::Index(table, index) => Object::Index(table.oid, index.name.clone()),
+            CatalogRelation::PrimaryKey(table) => {
+                Object::Index(table.oid, table.primary_key_name.clone())
+            }
         }
     }
 
@@ -626,7 +637,7 @@ impl Object {
     /// Returns its description in messages: `table t`.
     pub(super) fn describe(&self, catalog: &Catalog, path: &SearchPath) -> String {
         let table_name = |id: &u32| match catalog.table(*id) {
-            Some(table) => catalog.shown_name(&table.schema, &table.name, path),
+            Some(table) => catalog.display_name(&table.schema, &table.name, path),
             None => String::new(),
         };
         let kind_name = |id: &u32| catalog.table(*id).map_or("table", |table| table.kind_name());
@@ -640,19 +651,19 @@ impl Object {
             Object::Table(table) => format!("{} {}", kind_name(table), table_name(table)),
             Object::View(oid) => match catalog.view(*oid) {
                 Some(view) => {
-                    format!("view {}", catalog.shown_name(&view.schema, &view.name, path))
+                    format!("view {}", catalog.display_name(&view.schema, &view.name, path))
                 }
                 None => "view".to_owned(),
             },
             Object::Sequence(oid) => match catalog.sequence(*oid) {
                 Some(sequence) => {
-                    let name = catalog.shown_name(&sequence.schema, &sequence.name, path);
+                    let name = catalog.display_name(&sequence.schema, &sequence.name, path);
                     format!("sequence {name}")
                 }
                 None => "sequence".to_owned(),
             },
             Object::Type(number) => match catalog.user_type(*number) {
-                Some(known) => format!("type {}", catalog.shown_type(known, path)),
+                Some(known) => format!("type {}", catalog.display_type(known, path)),
                 None => "type".to_owned(),
             },
             Object::Function(number) => match catalog.function(*number) {
@@ -668,7 +679,7 @@ impl Object {
             }
             Object::Index(table, name) => {
                 let schema = catalog.table(*table).map_or("", |table| &table.schema);
-                format!("index {}", catalog.shown_name(schema, name, path))
+                format!("index {}", catalog.display_name(schema, name, path))
             }
             Object::Column(table, column) => {
                 let (column, kind) = (column_name(table, *column), kind_name(table));
@@ -677,7 +688,7 @@ impl Object {
             Object::Attribute(number, at) => match catalog.user_type(*number).map(AsRef::as_ref) {
                 Some(known @ UserType::Composite(Composite { record: Some(record), .. })) => {
                     let name = record.attributes.get(*at).map_or("", |one| &one.name);
-                    format!("column {name} of composite type {}", catalog.shown_type(known, path))
+                    format!("column {name} of composite type {}", catalog.display_type(known, path))
                 }
                 _ => "column".to_owned(),
             },

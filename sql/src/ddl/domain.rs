@@ -9,21 +9,21 @@ use store::transaction::TableLockMode;
 use types::expr::DomainChecks;
 use types::{DataType, SqlType};
 
-use crate::assemble;
 use crate::ast::{self, AlterDomainAction, DomainCheck};
 use crate::binder::{TableClause, bind_table_expression};
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
-use crate::catalog::later::Later;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::CheckRecord;
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
-use crate::ddl::sequence::kept_default;
-use crate::ddl::user_type::{kept_text, text_uses};
+use crate::ddl::sequence::stored_default;
+use crate::ddl::user_type::{stored_text, text_uses};
 use crate::ddl::{Ddl, name};
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly;
 
 impl Ddl<'_> {
     pub(super) fn create_domain(&mut self, statement: &ast::CreateDomain) -> Result<()> {
@@ -39,12 +39,12 @@ impl Ddl<'_> {
             number,
             schema,
             name,
-            type_oid: over.stored().0,
-            modifier: over.stored().1,
+            type_oid: over.stored_oid_and_modifier().0,
+            modifier: over.stored_oid_and_modifier().1,
             not_null: statement.not_null,
             default: None,
             checks: Vec::new(),
-            collation: Later(collation::written(&statement.type_name, over)?),
+            collation: Extended(collation::written(&statement.type_name, over)?),
         };
         record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
         {
@@ -57,13 +57,13 @@ impl Ddl<'_> {
             let check = self.domain_check(&catalog, &record, over, check)?;
             record.checks.push(check);
         }
-        self.store_type(UserType::Domain(assemble::domain(&catalog, record)?.into()))
+        self.store_type(UserType::Domain(relation_assembly::domain(&catalog, record)?.into()))
     }
 
     pub(super) fn alter_domain(&mut self, statement: &ast::AlterDomain) -> Result<()> {
         let catalog = self.catalog();
         let known = self.known_domain(&catalog, &statement.name)?;
-        let over = known.over;
+        let over = known.base_type;
         let mut record = known.record.clone();
         match &statement.action {
             AlterDomainAction::Rename(to) => {
@@ -101,12 +101,12 @@ impl Ddl<'_> {
             AlterDomainAction::Drop { if_exists, constraint } => {
                 if !self.drop_check(&mut record, &constraint.value)? {
                     let missing = no_constraint(&statement.name, &constraint.value);
-                    return self.miss(missing, *if_exists);
+                    return self.missing_object(missing, *if_exists);
                 }
             }
             AlterDomainAction::RenameConstraint { constraint, to } => {
                 let domain = UserType::Domain(Arc::clone(&known));
-                let shown = catalog.shown_type(&domain, &self.path);
+                let shown = catalog.display_type(&domain, &self.path);
                 rename_check(&mut record, &shown, &constraint.value, &to.value)?;
                 self.move_comment(record.number, &constraint.value, &to.value)?;
             }
@@ -123,7 +123,7 @@ impl Ddl<'_> {
                 self.check_values_pass(&catalog, &known, &check)?;
             }
         }
-        let changed = assemble::domain(&catalog, record)?;
+        let changed = relation_assembly::domain(&catalog, record)?;
         self.replace_type(UserType::Domain(changed.into()))
     }
 
@@ -132,7 +132,7 @@ impl Ddl<'_> {
         let before = record.checks.len();
         record.checks.retain(|check| check.name != constraint);
         if record.checks.len() < before {
-            let subject = Subject::Constraint(record.number, constraint.to_owned());
+            let subject = CommentSubjectKey::Constraint(record.number, constraint.to_owned());
             self.set_comment(subject, None)?;
             return Ok(true);
         }
@@ -148,10 +148,10 @@ impl Ddl<'_> {
         let found = catalog.find_type(schema, &name.name.value, &self.path);
         let shown = match found.map(AsRef::as_ref) {
             Some(UserType::Domain(domain)) => return Ok(Arc::clone(domain)),
-            Some(other) => catalog.shown_type(other, &self.path),
+            Some(other) => catalog.display_type(other, &self.path),
             None => match super::user_type::built_in(schema, &name.name.value) {
                 Some(data_type) => data_type.sql_name().to_owned(),
-                None => return Err(catalog.no_type(schema, &super::written(name))),
+                None => return Err(catalog.no_type(schema, &super::name_as_written(name))),
             },
         };
         let message = format!("{shown} is not a domain");
@@ -171,7 +171,7 @@ impl Ddl<'_> {
             TableClause::Default,
             &default.expr,
             &[],
-            Some(over.below()),
+            Some(over.base_type()),
             names,
         );
         bound.map_err(|error| match error.sqlstate.as_ref() {
@@ -187,7 +187,7 @@ impl Ddl<'_> {
             },
             _ => Error { position: None, ..error },
         })?;
-        let text = kept_default(names, default, over.below())?;
+        let text = stored_default(names, default, over.base_type())?;
         check_age(catalog, record.number, &text)?;
         Ok(text)
     }
@@ -218,7 +218,7 @@ impl Ddl<'_> {
             None => name::check(&record.name, &[])
                 .free(|name| taken(name) || name::is_constraint(catalog, &record.schema, name)),
         };
-        let predicate = kept_text(names, &check.predicate.text, &columns, target)?;
+        let predicate = stored_text(names, &check.predicate.text, &columns, target)?;
         check_age(catalog, record.number, &predicate)?;
         Ok(CheckRecord { name, predicate, valid: true })
     }
@@ -230,9 +230,9 @@ impl Ddl<'_> {
         domain: &Domain,
         check: &CheckRecord,
     ) -> Result<()> {
-        let columns = [(VALUE.to_owned(), domain.over)];
+        let columns = [(VALUE.to_owned(), domain.base_type)];
         let target = Some(DataType::Bool.into());
-        let bound = assemble::expression(catalog, &check.predicate, &columns, target)?;
+        let bound = relation_assembly::expression(catalog, &check.predicate, &columns, target)?;
         let checks = vec![(check.name.clone(), bound)];
         let demand = DomainChecks { checks, not_null: false, ..domain.checks.as_ref().clone() };
         self.check_values(catalog, domain.record.number, &demand)
@@ -249,7 +249,7 @@ impl Ddl<'_> {
         let mut domains = vec![number + OID_OFFSET];
         for known in catalog.types() {
             if let UserType::Domain(domain) = known.as_ref()
-                && domain.over.domain.is_some_and(|oid| domains.contains(&oid))
+                && domain.base_type.domain.is_some_and(|oid| domains.contains(&oid))
             {
                 domains.push(known.oid());
             }
@@ -330,7 +330,7 @@ fn contains(catalog: &Catalog, sql_type: SqlType, domain: u32) -> bool {
     let in_it = |of: SqlType| of.domain == Some(domain) || contains(catalog, of, domain);
     match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
         Some(_) if sql_type.is_domain_array() => catalog.element_of(sql_type).is_some_and(in_it),
-        Some(of) => contains(catalog, of.over, domain),
+        Some(of) => contains(catalog, of.base_type, domain),
         None => match sql_type.base.element().unwrap_or(sql_type.base) {
             DataType::Composite(of) => of.attributes().iter().any(|one| in_it(one.sql_type)),
             _ => false,
@@ -381,7 +381,7 @@ fn rename_check(record: &mut DomainRecord, shown: &str, old: &str, new: &str) ->
 }
 
 fn no_constraint(domain: &ast::TableName, constraint: &str) -> Error {
-    let domain = super::written(domain);
+    let domain = super::name_as_written(domain);
     let message = format!("constraint \"{constraint}\" of domain \"{domain}\" does not exist");
     Error::new(sqlstate::UNDEFINED_OBJECT, message)
 }

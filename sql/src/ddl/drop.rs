@@ -5,7 +5,6 @@ use std::sync::Arc;
 use store::Mutation;
 use store::transaction::TableLockMode;
 
-use crate::assemble::{self, Texts};
 use crate::ast;
 use crate::ast::{DATABASE, ObjectKind, TableName};
 use crate::catalog::record::{
@@ -13,13 +12,14 @@ use crate::catalog::record::{
 };
 use crate::catalog::schema::{SYSTEM_SCHEMAS, schema_key};
 use crate::catalog::sequence::sequence_key;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly::{self, TextBinding};
 
 /// The lock mode that excludes all other access to the table.
-const ALONE: TableLockMode = TableLockMode::AccessExclusive;
+const EXCLUSIVE_MODE: TableLockMode = TableLockMode::AccessExclusive;
 
 impl Ddl<'_> {
     /// Drops the objects that a statement names, and with CASCADE their dependents. With IF
@@ -29,22 +29,22 @@ impl Ddl<'_> {
         if statement.concurrently {
             // Older snapshots may still read the index; writers must stop maintaining it.
             self.index_drop_mode = TableLockMode::Share;
-            self.waits_beside = true;
+            self.waits_without_queueing = true;
         }
         let mut named = Vec::new();
         for name in &statement.names {
             match self.named_object(&catalog, statement, name) {
                 Ok(object) if named.contains(&object) => {}
                 Ok(object) => named.push(object),
-                Err(Missing::Gone(error)) => self.miss(error, statement.if_exists)?,
-                Err(Missing::Wrong(error)) => return Err(error),
+                Err(DropError::Gone(error)) => self.missing_object(error, statement.if_exists)?,
+                Err(DropError::Wrong(error)) => return Err(error),
             }
         }
         self.drop_objects(&named, statement.cascade)
     }
 
     /// Reports that a publication, trigger or other object of an unsupported kind does not exist.
-    pub fn drop_nothing(&mut self, statement: &ast::DropNothing) -> Result<()> {
+    pub fn drop_nothing(&mut self, statement: &ast::DropUnsupported) -> Result<()> {
         let catalog = self.catalog();
         let (kind, table) = (&statement.kind, &statement.table);
         if let Some(name) = table
@@ -52,27 +52,30 @@ impl Ddl<'_> {
         {
             let schema = name.schema.as_ref().filter(|_| statement.if_exists);
             if let Some(schema) = schema.filter(|one| catalog.schema(&one.value).is_none()) {
-                return self.miss(no_schema(&schema.value), true);
+                return self.missing_object(no_schema(&schema.value), true);
             }
             let missing = Error { position: None, ..undefined_table(name) };
-            return self.miss(missing, statement.if_exists);
+            return self.missing_object(missing, statement.if_exists);
         }
         for name in &statement.names {
             if kind == "database" {
                 let missing = missing_database(&name.value)?;
-                self.miss(missing, statement.if_exists)?;
+                self.missing_object(missing, statement.if_exists)?;
                 continue;
             }
             // The noun is PostgreSQL's, which depends on the statement.
             let word = if statement.if_exists || kind == "rule" { "relation" } else { "table" };
             let shown = |table: &TableName| match statement.if_exists {
-                true => super::written(table),
+                true => super::name_as_written(table),
                 false => table.name.value.clone(),
             };
             let on = table.as_ref().map(|table| format!(" for {word} \"{}\"", shown(table)));
             let message =
                 format!("{kind} \"{}\"{} does not exist", name.value, on.unwrap_or_default());
-            self.miss(Error::new(sqlstate::UNDEFINED_OBJECT, message), statement.if_exists)?;
+            self.missing_object(
+                Error::new(sqlstate::UNDEFINED_OBJECT, message),
+                statement.if_exists,
+            )?;
         }
         Ok(())
     }
@@ -80,7 +83,7 @@ impl Ddl<'_> {
     /// Drops objects, with their dependents.
     pub(super) fn drop_objects(&mut self, named: &[Object], cascade: bool) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let going = dependency::going(&catalog, self.system.as_ref(), named);
+        let going = dependency::dropped_objects(&catalog, self.system.as_ref(), named);
         self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
         let tables: Vec<u32> = going
             .iter()
@@ -100,7 +103,7 @@ impl Ddl<'_> {
         catalog: &Catalog,
         statement: &ast::Drop,
         name: &TableName,
-    ) -> std::result::Result<Object, Missing> {
+    ) -> std::result::Result<Object, DropError> {
         let written = &name.name.value;
         if statement.kind == ObjectKind::Schema {
             return named_schema(catalog, written);
@@ -108,12 +111,12 @@ impl Ddl<'_> {
         if let Some(schema) = &name.schema
             && catalog.schema(&schema.value).is_none()
         {
-            return Err(Missing::Gone(no_schema(&schema.value)));
+            return Err(DropError::Gone(no_schema(&schema.value)));
         }
         let kind = statement.kind.name();
         let found = self.find(catalog, name);
-        let of_table = |relation: &Relation<'_>| match (&statement.table, relation) {
-            (Some(owner), Relation::Index(table, _)) => {
+        let of_table = |relation: &CatalogRelation<'_>| match (&statement.table, relation) {
+            (Some(owner), CatalogRelation::Index(table, _)) => {
                 catalog.find_table(owner, &self.path).is_some_and(|owner| owner.oid == table.oid)
             }
             _ => true,
@@ -123,7 +126,7 @@ impl Ddl<'_> {
                 ObjectKind::Index => sqlstate::UNDEFINED_OBJECT,
                 _ => sqlstate::UNDEFINED_TABLE,
             };
-            return Err(Missing::Gone(Error::new(
+            return Err(DropError::Gone(Error::new(
                 code,
                 format!("{kind} \"{written}\" does not exist"),
             )));
@@ -135,28 +138,28 @@ impl Ddl<'_> {
             let an = if other == "index" { "an" } else { "a" };
             let hint = format!("Use DROP {} to remove {an} {other}.", other.to_uppercase());
             let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint(hint);
-            return Err(Missing::Wrong(error));
+            return Err(DropError::Wrong(error));
         }
         match relation {
-            Relation::PrimaryKey(table) => {
-                Err(Missing::Wrong(constraint_index(written, &table.name)))
+            CatalogRelation::PrimaryKey(table) => {
+                Err(DropError::Wrong(constraint_index(written, &table.name)))
             }
-            Relation::Index(table, index) => {
+            CatalogRelation::Index(table, index) => {
                 let record = catalog.record(table.oid);
                 let mut indexes = record.iter().flat_map(|record| &record.indexes);
                 match indexes.any(|one| one.name == index.name && one.constraint) {
-                    true => Err(Missing::Wrong(constraint_index(written, &table.name))),
+                    true => Err(DropError::Wrong(constraint_index(written, &table.name))),
                     false => Ok(Object::of(relation)),
                 }
             }
-            Relation::Sequence(sequence) => match identity_of(catalog, sequence.oid) {
+            CatalogRelation::Sequence(sequence) => match identity_of(catalog, sequence.oid) {
                 Some(column) => {
                     let what = column.describe(catalog, &self.path);
                     let message =
                         format!("cannot drop sequence {written} because {what} requires it");
                     let error = Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message);
                     let hint = format!("You can drop {what} instead.");
-                    Err(Missing::Wrong(error.with_hint(hint)))
+                    Err(DropError::Wrong(error.with_hint(hint)))
                 }
                 None => Ok(Object::of(relation)),
             },
@@ -197,7 +200,7 @@ impl Ddl<'_> {
                 })
             }
             Object::Default(table, column) => {
-                self.change_left((*table, ALONE), true, |_, record| {
+                self.change_left((*table, EXCLUSIVE_MODE), true, |_, record| {
                     record.columns[*column].default = None;
                 })
             }
@@ -210,7 +213,7 @@ impl Ddl<'_> {
                 self.drop_primary_key(*table)
             }
             Object::Constraint(table, name) => {
-                self.change_left((*table, ALONE), true, |changes, record| {
+                self.change_left((*table, EXCLUSIVE_MODE), true, |changes, record| {
                     let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
                     let dropped = record.indexes.iter().filter(|index| is_it(index));
                     changes.dropped.extend(dropped.map(|index| index.descriptor.id));
@@ -267,9 +270,9 @@ impl Ddl<'_> {
     pub(super) fn change_record(
         &mut self,
         oid: u32,
-        change: impl FnOnce(&mut super::Changes, &mut TableRecord),
+        change: impl FnOnce(&mut super::CatalogChanges, &mut TableRecord),
     ) -> Result<()> {
-        self.change_left((oid, ALONE), false, change)
+        self.change_left((oid, EXCLUSIVE_MODE), false, change)
     }
 
     /// Changes a record as [`Ddl::change_record`] does; texts that cannot be parsed may remain.
@@ -277,38 +280,38 @@ impl Ddl<'_> {
         &mut self,
         (oid, mode): (u32, TableLockMode),
         fail_late: bool,
-        change: impl FnOnce(&mut super::Changes, &mut TableRecord),
+        change: impl FnOnce(&mut super::CatalogChanges, &mut TableRecord),
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         self.lock_table(table.id, mode)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         change(self.changes, &mut record);
-        let texts = Texts { catalog: &catalog, fail_late };
-        let changed = assemble::table_of(texts, &record, Arc::clone(&table.coprocessors))?;
-        self.touch(oid)?;
+        let texts = TextBinding { catalog: &catalog, fail_late };
+        let changed = relation_assembly::table_of(texts, &record, Arc::clone(&table.coprocessors))?;
+        self.lock_observed_table(oid)?;
         self.store_record(&catalog, changed, record)
     }
 }
 
 /// The reason why an object cannot be dropped.
-enum Missing {
+enum DropError {
     /// It does not exist, which IF EXISTS allows.
     Gone(Error),
     /// The name refers to another kind of object, or the object cannot be dropped alone.
     Wrong(Error),
 }
 
-fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, Missing> {
+fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, DropError> {
     if SYSTEM_SCHEMAS.contains(&name) {
         let message =
             format!("cannot drop schema {name} because it is required by the database system");
         let code = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-        return Err(Missing::Wrong(Error::new(code, message)));
+        return Err(DropError::Wrong(Error::new(code, message)));
     }
     match catalog.schema(name) {
         Some(schema) => Ok(Object::Schema(schema.name.clone())),
-        None => Err(Missing::Gone(no_schema(name))),
+        None => Err(DropError::Gone(no_schema(name))),
     }
 }
 

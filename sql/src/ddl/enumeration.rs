@@ -3,7 +3,7 @@
 use types::enumeration::rank_between;
 
 use crate::ast;
-use crate::ast::{AlterTypeAction, LabelPlace, TypeStatement};
+use crate::ast::{AlterTypeAction, LabelPosition, TypeStatement};
 use crate::catalog::Catalog;
 use crate::catalog::enumeration::{EnumRecord, LabelRecord};
 use crate::catalog::name::SearchPath;
@@ -62,7 +62,7 @@ impl Ddl<'_> {
         let known = self.known_type(&catalog, &statement.name)?;
         if known.is_of_rows() {
             let message =
-                format!("{} is a table's row type", catalog.shown_type(&known, &self.path));
+                format!("{} is a table's row type", catalog.display_type(&known, &self.path));
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
                 .with_hint("Use ALTER TABLE instead."));
         }
@@ -80,7 +80,7 @@ impl Ddl<'_> {
             | AlterTypeAction::Attributes(_) => {}
         }
         let UserType::Enum(record) = known.as_ref() else {
-            let message = format!("{} is not an enum", catalog.shown_type(&known, &self.path));
+            let message = format!("{} is not an enum", catalog.display_type(&known, &self.path));
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
         };
         let mut record = record.clone();
@@ -91,7 +91,7 @@ impl Ddl<'_> {
                     let message = format!("enum label \"{label}\" already exists");
                     if *if_not_exists {
                         let message = format!("{message}, skipping");
-                        self.note(sqlstate::DUPLICATE_OBJECT, message);
+                        self.add_notice(sqlstate::DUPLICATE_OBJECT, message);
                         return Ok(());
                     }
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
@@ -126,13 +126,13 @@ impl Ddl<'_> {
         let both = with_changed_type(&before, UserType::Enum(both))?;
         to.clone_into(&mut record.labels[at].name);
         let after = with_changed_type(&before, UserType::Enum(record.clone()))?;
-        let mut renaming = Renaming { from, to: to.to_owned(), both, after };
+        let mut renaming = LabelRenaming { from, to: to.to_owned(), both, after };
         self.replace_type_and_texts(UserType::Enum(record), &mut renaming)
     }
 }
 
 /// A renaming of a label.
-struct Renaming {
+struct LabelRenaming {
     from: String,
     to: String,
     /// The catalog in which both texts are labels of the value.
@@ -141,7 +141,7 @@ struct Renaming {
     after: Catalog,
 }
 
-impl TextChange for Renaming {
+impl TextChange for LabelRenaming {
     /// Returns a text with the same meaning as before, with the new label. String literals that
     /// are not the label remain: their replacement would change the meaning.
     fn change(&mut self, text: &str, _: &SearchPath, meaning: &Meaning<'_>) -> Result<String> {
@@ -190,7 +190,7 @@ fn add_label(
     record: &mut EnumRecord,
     label: &str,
     number: u32,
-    place: Option<&LabelPlace>,
+    place: Option<&LabelPosition>,
 ) -> Result<()> {
     let at = match place {
         None => record.labels.len(),

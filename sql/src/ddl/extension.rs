@@ -1,12 +1,12 @@
 //! CREATE EXTENSION, ALTER EXTENSION … UPDATE and DROP EXTENSION.
 //!
-//! A created extension is a row of the catalog ([`Subject::Extension`]); its functions are built
-//! in, and available with and without it. The order of checks is that of PostgreSQL's
+//! A created extension is a row of the catalog ([`CommentSubjectKey::Extension`]); its functions
+//! are built in, and available with and without it. The order of checks is that of PostgreSQL's
 //! `CreateExtension`.
 
 use crate::ast::{ExtensionStatement, Ident, TableName};
 use crate::catalog::Catalog;
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::extension::{EXTENSIONS, Extension, PLPGSQL};
 use crate::catalog::name::is_temporary;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
@@ -43,7 +43,7 @@ impl Ddl<'_> {
         if known.schema(&catalog).is_some() {
             let message = format!("extension \"{}\" already exists", known.name);
             if if_not_exists {
-                self.note(sqlstate::DUPLICATE_OBJECT, format!("{message}, skipping"));
+                self.add_notice(sqlstate::DUPLICATE_OBJECT, format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
@@ -56,7 +56,7 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
         let schema = self.extension_schema(&catalog, name, schema)?;
-        self.set_comment(Subject::Extension(known.number, schema), Some(known.comment))?;
+        self.set_comment(CommentSubjectKey::Extension(known.number, schema), Some(known.comment))?;
         if let Some((message, hint)) = known.notice {
             let notice = Error::new(sqlstate::SUCCESSFUL_COMPLETION, message);
             self.notices.push(notice.with_hint(hint));
@@ -97,7 +97,7 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
         let message = format!("version \"{own}\" of extension \"{name}\" is already installed");
-        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+        self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Ddl<'_> {
             match created(&catalog, &name.value) {
                 Ok((known, _)) if named.contains(&Object::Extension(known.number)) => {}
                 Ok((known, _)) => named.push(Object::Extension(known.number)),
-                Err(missing) => self.miss(missing, if_exists)?,
+                Err(missing) => self.missing_object(missing, if_exists)?,
             }
         }
         if named.contains(&Object::Extension(PLPGSQL.number)) {
@@ -120,9 +120,9 @@ impl Ddl<'_> {
     }
 
     /// Returns the comment subject of an extension.
-    pub(super) fn commented_extension(catalog: &Catalog, name: &str) -> Result<Subject> {
+    pub(super) fn commented_extension(catalog: &Catalog, name: &str) -> Result<CommentSubjectKey> {
         let (known, schema) = created(catalog, name)?;
-        Ok(Subject::Extension(known.number, schema))
+        Ok(CommentSubjectKey::Extension(known.number, schema))
     }
 }
 

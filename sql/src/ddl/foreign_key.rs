@@ -9,19 +9,19 @@ use store::transaction::TableLockMode;
 use store::{CellBatch, Get};
 use types::{DataType, Datum};
 
-use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, Deferral, Ident, ReferentialAction, TableConstraint};
-use crate::binder::Names;
-use crate::catalog::foreign_key::{ForeignKey, are_alike};
-use crate::catalog::later::Later;
+use crate::binder::NameContext;
+use crate::catalog::foreign_key::{ForeignKey, are_comparable};
 use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::temporary::check_reference;
 use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::watch::{Reference, missing, violated};
+use crate::exec::constraint_queue::{ForeignKeyCheck, missing_row_violation, violated};
+use crate::relation_assembly;
 
 impl Ddl<'_> {
     /// Adds the foreign keys of a new table to its record; locks the referenced tables.
@@ -68,10 +68,10 @@ impl Ddl<'_> {
         let name = match constraint {
             Some(name) => name.value.clone(),
             None => name::foreign_key(&record.name, &names).free(|name| {
-                taken(record, name) || name::is_constraint(&catalog, &record.schema, name)
+                has_constraint(record, name) || name::is_constraint(&catalog, &record.schema, name)
             }),
         };
-        if taken(record, &name) {
+        if has_constraint(record, &name) {
             return Err(duplicate(record, &name));
         }
         let names = self.names(&catalog);
@@ -89,8 +89,8 @@ impl Ddl<'_> {
             on_delete: written.on_delete,
             on_update: written.on_update,
             valid: true,
-            deferral: Later::default(),
-            delete_columns: Later(delete_columns),
+            deferral: Extended::default(),
+            delete_columns: Extended(delete_columns),
         })
     }
 
@@ -127,7 +127,7 @@ impl Ddl<'_> {
         written: &ast::ForeignKey,
     ) -> Result<Arc<TableRecord>> {
         match self.find(catalog, &written.table) {
-            Some(Relation::Table(table)) if !table.is_materialized() => {
+            Some(CatalogRelation::Table(table)) if !table.is_materialized() => {
                 if table.oid != record.oid {
                     self.lock_table(table.id, TableLockMode::ShareRowExclusive)?;
                     return self.record_of(catalog, table);
@@ -221,7 +221,7 @@ impl Ddl<'_> {
         let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };
         self.lock_table(referenced.id, mode)?;
         let reference =
-            Reference { key: key.clone(), referenced, at_once: true, is_deferred: false };
+            ForeignKeyCheck { key: key.clone(), referenced, at_once: true, is_deferred: false };
         let transaction = Arc::clone(self.transaction);
         let style = self.eval.style.clone();
         let mut known = AHashSet::new();
@@ -240,7 +240,7 @@ impl Ddl<'_> {
                 return Ok(());
             }
             let Some(place) = key.place(&reference.referenced, &values)? else {
-                return Err(missing(table, &reference, &values, &style));
+                return Err(missing_row_violation(table, &reference, &values, &style));
             };
             if known.contains(&place) {
                 return Ok(());
@@ -258,7 +258,7 @@ impl Ddl<'_> {
                 if key.values(&table.layout.unpack(present.key(), &packed)?) != values {
                     return Ok(());
                 }
-                return Err(missing(table, &reference, &values, &style));
+                return Err(missing_row_violation(table, &reference, &values, &style));
             }
             if known.len() < KNOWN_KEYS_MAX {
                 known.insert(place);
@@ -307,7 +307,7 @@ pub(super) fn duplicate(record: &TableRecord, name: &str) -> Error {
 }
 
 /// Returns whether a table has a constraint of this name.
-pub(super) fn taken(record: &TableRecord, name: &str) -> bool {
+pub(super) fn has_constraint(record: &TableRecord, name: &str) -> bool {
     record.checks.iter().any(|check| check.name == name)
         || record.foreign_keys.iter().any(|key| key.name == name)
         || record.indexes.iter().any(|index| index.constraint && index.name == name)
@@ -377,7 +377,7 @@ fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>>
 }
 
 fn check_types(
-    names: Names<'_>,
+    names: NameContext<'_>,
     (record, columns): (&TableRecord, &[u32]),
     (referenced, columns_there): (&TableRecord, &[u32]),
     constraint: &str,
@@ -387,7 +387,7 @@ fn check_types(
         let (own, other) =
             (&record.columns[*column as usize], &referenced.columns[*there as usize]);
         let (from, to) = (catalog.column_type(own)?.base, catalog.column_type(other)?.base);
-        if are_alike(from, to) {
+        if are_comparable(from, to) {
             continue;
         }
         let shown = |base: DataType| catalog.shown_type_of(base.into(), names.path);
@@ -408,7 +408,7 @@ fn check_types(
 /// Returns whether PostgreSQL has an operator to compare values of two types.
 fn is_comparable(catalog: &Catalog, from: DataType, to: DataType) -> bool {
     let columns = [("a".to_owned(), from.into()), ("b".to_owned(), to.into())];
-    assemble::expression(catalog, "a = b", &columns, None).is_ok()
+    relation_assembly::expression(catalog, "a = b", &columns, None).is_ok()
 }
 
 /// Rejects referential actions that would write to generated columns.

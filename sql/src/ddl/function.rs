@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP FUNCTION.
 //!
-//! Texts of the catalog qualify the functions that they call ([`kept_text`]). A function that is
+//! Texts of the catalog qualify the functions that they call ([`stored_text`]). A function that is
 //! called in one of them cannot be renamed or moved.
 
 use std::sync::Arc;
@@ -11,24 +11,26 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, AlterFunctionAction, BodyPlace, FunctionAttributes, FunctionBody, FunctionReference,
-    FunctionStatement, Language, ParameterMode, Returns, RoutineWord, Volatility,
+    self, AlterFunctionAction, BodyPosition, FunctionAttributes, FunctionBody, FunctionReference,
+    FunctionStatement, Language, ParameterMode, Returns, RoutineKeyword, Volatility,
 };
-use crate::binder::{TableClause, bind_table_expression, check_function_body, settled_body};
+use crate::binder::{
+    TableClause, bind_table_expression, body_with_fixed_literals, check_function_body,
+};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
-    Declared, Function, FunctionRecord, Mode, MoreParameter, ParameterRecord, ReturnRecord,
-    RoutineKind, encode_function, function_key,
+    DeclaredMode, DeclaredParameter, Function, FunctionRecord, ParameterExtension, ParameterRecord,
+    ReturnRecord, RoutineKind, encode_function, function_key,
 };
-use crate::catalog::later::Later;
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
+use crate::catalog::record_extension::Extended;
 use crate::ddl::dependency::Object;
-use crate::ddl::user_type::{kept_text, text_calls};
+use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
-use crate::plpgsql::tree::Body;
-use crate::plpgsql::{self, BodyError, BodyParameter, Returning};
+use crate::plpgsql::body_tree::Body;
+use crate::plpgsql::{self, BodyError, BodyParameter, ReturnKind};
 
 /// `invalid_function_definition`
 const INVALID_DEFINITION: &str = "42P13";
@@ -77,7 +79,7 @@ impl Ddl<'_> {
             let found = catalog.type_named(one, &self.path)?;
             let message = format!(
                 "type reference {}.{column}%TYPE converted to {}",
-                named.shown(),
+                named.display_name(),
                 catalog.shown_type_of(SqlType::from(found.base), &self.path)
             );
             self.notices.push(Error::new("00000", message));
@@ -103,7 +105,8 @@ impl Ddl<'_> {
                 check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
             checked.map_err(placed)?;
             let session = (&self.path, self.literal_style());
-            record.body = settled_body(&function, &catalog, self.system.as_ref(), session)?;
+            record.body =
+                body_with_fixed_literals(&function, &catalog, self.system.as_ref(), session)?;
         }
         let types: Vec<u32> = record.parameters.iter().map(|one| one.type_oid).collect();
         let same = |one: &&Arc<Function>| {
@@ -131,19 +134,19 @@ impl Ddl<'_> {
         let function = Arc::new(Function::of_record(record, &catalog)?);
         self.store_function(&function)?;
         if !self.checks_bodies() && matches!(statement.body, FunctionBody::Text { .. }) {
-            return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
+            return if old.is_some() { self.rebuild_users(&function) } else { Ok(()) };
         }
         if statement.language == Language::PlPgSql {
             let FunctionBody::Text { text, place } = &statement.body else { return Ok(()) };
-            read_body(&function, text, *place)?;
-            return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
+            parse_body(&function, text, *place)?;
+            return if old.is_some() { self.rebuild_users(&function) } else { Ok(()) };
         }
         // Now its body can call the function itself.
         let catalog = self.changes.catalog(self.engine);
         let path = self.path_within(&function.record)?;
         let checked = check_function_body(&function, &catalog, self.system.as_ref(), &path);
         checked.map_err(placed)?;
-        if old.is_some() { self.use_anew(&function) } else { Ok(()) }
+        if old.is_some() { self.rebuild_users(&function) } else { Ok(()) }
     }
 
     /// Returns the record of a function, without its number.
@@ -154,7 +157,7 @@ impl Ddl<'_> {
         statement: &ast::CreateFunction,
     ) -> Result<FunctionRecord> {
         let kind = match statement.word {
-            RoutineWord::Procedure => RoutineKind::Procedure,
+            RoutineKeyword::Procedure => RoutineKind::Procedure,
             _ => RoutineKind::Function,
         };
         let (parameters, more) = self.parameter_records(catalog, statement, kind)?;
@@ -184,12 +187,12 @@ impl Ddl<'_> {
             strict: false,
             body: body.to_owned(),
             search_path,
-            kind: Later(kind),
-            more: Later(more),
-            is_expression: Later(matches!(statement.body, FunctionBody::Expression(..))),
-            hints: Later::default(),
-            language: Later(statement.language),
-            settings: Later::default(),
+            kind: Extended(kind),
+            more: Extended(more),
+            is_expression: Extended(matches!(statement.body, FunctionBody::Expression(..))),
+            hints: Extended::default(),
+            language: Extended(statement.language),
+            settings: Extended::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record, &statement.attributes.settings)?;
@@ -202,7 +205,7 @@ impl Ddl<'_> {
         catalog: &Catalog,
         statement: &ast::CreateFunction,
         kind: RoutineKind,
-    ) -> Result<(Vec<ParameterRecord>, Vec<MoreParameter>)> {
+    ) -> Result<(Vec<ParameterRecord>, Vec<ParameterExtension>)> {
         check_parameters(statement)?;
         let names = self.names(catalog);
         let (mut parameters, mut more) = (Vec::<ParameterRecord>::new(), Vec::new());
@@ -218,12 +221,14 @@ impl Ddl<'_> {
                         "procedure OUT parameters cannot appear after one with a default value";
                     return Err(Error::new(INVALID_DEFINITION, message));
                 }
-                more.push(MoreParameter::Out(at as u32, name, type_oid));
+                more.push(ParameterExtension::Out(at as u32, name, type_oid));
                 continue;
             }
             check_taken(sql_type, statement.language)?;
             match parameter.mode {
-                ParameterMode::InOut => more.push(MoreParameter::InOut(parameters.len() as u32)),
+                ParameterMode::InOut => {
+                    more.push(ParameterExtension::InOut(parameters.len() as u32))
+                }
                 ParameterMode::Variadic => {
                     let base = sql_type.base;
                     let array = [DataType::AnyArray, DataType::CompatibleArray].contains(&base);
@@ -231,7 +236,7 @@ impl Ddl<'_> {
                         let message = "VARIADIC parameter must be an array";
                         return Err(Error::new(INVALID_DEFINITION, message));
                     }
-                    more.push(MoreParameter::Variadic);
+                    more.push(ParameterExtension::Variadic);
                 }
                 _ => {}
             }
@@ -245,7 +250,7 @@ impl Ddl<'_> {
                         target,
                         names,
                     )?;
-                    Some(kept_text(names, &default.text, &[], target)?)
+                    Some(stored_text(names, &default.text, &[], target)?)
                 }
                 None if parameters.iter().any(|one| one.default.is_some()) => {
                     let message =
@@ -267,7 +272,7 @@ impl Ddl<'_> {
         statement: &ast::CreateFunction,
         kind: RoutineKind,
         parameters: &[ParameterRecord],
-        more: &[MoreParameter],
+        more: &[ParameterExtension],
     ) -> Result<ReturnRecord> {
         let inputs = parameters.iter().map(|one| catalog.stored_type(one.type_oid, -1));
         let inputs = inputs.collect::<Result<Vec<SqlType>>>()?;
@@ -284,9 +289,9 @@ impl Ddl<'_> {
         let outs: Vec<u32> = more
             .iter()
             .filter_map(|one| match one {
-                MoreParameter::Out(_, _, oid) => Some(*oid),
-                MoreParameter::InOut(at) => Some(parameters[*at as usize].type_oid),
-                MoreParameter::Variadic => None,
+                ParameterExtension::Out(_, _, oid) => Some(*oid),
+                ParameterExtension::InOut(at) => Some(parameters[*at as usize].type_oid),
+                ParameterExtension::Variadic => None,
             })
             .collect();
         for oid in &outs {
@@ -337,7 +342,7 @@ impl Ddl<'_> {
                 self.change_settings(&mut record, &attributes.settings)?;
                 let function = Arc::new(Function::of_record(record, &catalog)?);
                 self.store_function(&function)?;
-                self.use_anew(&function)
+                self.rebuild_users(&function)
             }
             AlterFunctionAction::Rename(to) => {
                 self.rename_function(&known, &known.record.schema, &to.value)
@@ -381,7 +386,7 @@ impl Ddl<'_> {
             return Err(Error::new(DUPLICATE_FUNCTION, message));
         }
         let object = Object::Function(known.record.number);
-        if super::dependency::going(&catalog, self.system.as_ref(), &[object]).len() > 1 {
+        if super::dependency::dropped_objects(&catalog, self.system.as_ref(), &[object]).len() > 1 {
             let what = "renaming or moving a function that is in use";
             let hint = "Drop what uses it, and create it anew.";
             return Err(Error::not_supported(what, hint));
@@ -400,7 +405,7 @@ impl Ddl<'_> {
                     if [sqlstate::UNDEFINED_FUNCTION, sqlstate::INVALID_SCHEMA_NAME]
                         .contains(&error.sqlstate.as_ref()) =>
                 {
-                    self.miss(error, statement.if_exists)?;
+                    self.missing_object(error, statement.if_exists)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -413,7 +418,7 @@ impl Ddl<'_> {
         &self,
         catalog: &Catalog,
         reference: &FunctionReference,
-        word: RoutineWord,
+        word: RoutineKeyword,
     ) -> Result<Arc<Function>> {
         let schema = reference.name.schema.as_ref().map(|schema| schema.value.as_str());
         if let Some(schema) = schema
@@ -422,17 +427,17 @@ impl Ddl<'_> {
             return Err(no_schema(schema));
         }
         let (noun, other) = match word {
-            RoutineWord::Function => ("function", true),
-            RoutineWord::Procedure => ("procedure", false),
-            RoutineWord::Routine => ("routine", false),
+            RoutineKeyword::Function => ("function", true),
+            RoutineKeyword::Procedure => ("procedure", false),
+            RoutineKeyword::Routine => ("routine", false),
         };
-        let missing = if word == RoutineWord::Procedure { noun } else { "function" };
+        let missing = if word == RoutineKeyword::Procedure { noun } else { "function" };
         let fits = |one: &Arc<Function>| {
-            word == RoutineWord::Routine || one.record.is_procedure() != other
+            word == RoutineKeyword::Routine || one.record.is_procedure() != other
         };
         let name = &reference.name.name.value;
         let mut found = catalog.functions_named(schema, name, &self.path);
-        let written = super::written(&reference.name);
+        let written = super::name_as_written(&reference.name);
         let Some(arguments) = &reference.arguments else {
             found.retain(fits);
             return match found.len() {
@@ -459,7 +464,7 @@ impl Ddl<'_> {
         let whole = |one: &Function| {
             let of_all = one.record.declared().into_iter().map(|one| one.type_oid);
             plain
-                && !(word == RoutineWord::Function)
+                && !(word == RoutineKeyword::Function)
                 && one.record.is_procedure()
                 && of_all.eq(oids.clone())
         };
@@ -504,7 +509,7 @@ impl Ddl<'_> {
     /// Rebuilds tables whose expressions call a replaced function. Indexes that call it contain
     /// values of the old definition and become stale, to be rebuilt. So do indexes that call any
     /// user-defined function, because nested calls are not known.
-    fn use_anew(&mut self, function: &Function) -> Result<()> {
+    fn rebuild_users(&mut self, function: &Function) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         for table in catalog.tables() {
             let Some(record) = catalog.record(table.oid) else { continue };
@@ -512,7 +517,7 @@ impl Ddl<'_> {
             for (index, kept) in table.indexes.iter().zip(&record.indexes) {
                 let mut parts = index.spec.keys.iter().chain(&index.spec.predicate);
                 if parts.any(Expr::calls_routines) || kept.texts().any(calls) {
-                    self.stale.push((table.oid, index.oid));
+                    self.stale_indexes.push((table.oid, index.oid));
                 }
             }
             if !texts_of(record).any(calls) {
@@ -530,33 +535,33 @@ impl Ddl<'_> {
 /// # Errors
 ///
 /// 42601 and others, at positions in the statement if the position of the body is known.
-pub fn read_body(function: &Function, text: &str, place: Option<BodyPlace>) -> Result<Body> {
+pub fn parse_body(function: &Function, text: &str, place: Option<BodyPosition>) -> Result<Body> {
     let record = &function.record;
     let declared = record.declared();
     let rows = function.columns.iter().map(|(_, of)| of.base.is_row());
     let mut outs = rows.chain(std::iter::repeat(false));
     let mut takes = function.parameters.iter().map(|of| of.base.is_row());
-    let parameter = |one: &Declared<'_>| {
+    let parameter = |one: &DeclaredParameter<'_>| {
         let taken = match one.mode {
-            Mode::Out | Mode::Table => false,
+            DeclaredMode::Out | DeclaredMode::Table => false,
             _ => takes.next().unwrap_or(false),
         };
         let given = match one.mode {
-            Mode::In | Mode::Variadic => false,
+            DeclaredMode::In | DeclaredMode::Variadic => false,
             _ => outs.next().unwrap_or(false),
         };
         BodyParameter { name: one.name.to_owned(), is_row: taken || given }
     };
     let parameters: Vec<BodyParameter> = declared.iter().map(parameter).collect();
-    let has_outs = !record.outs().is_empty();
+    let has_outs = !record.output_parameters().is_empty();
     let is_void =
         matches!(function.columns.as_slice(), [(_, of)] if of.base == DataType::Void) && !has_outs;
     let returning = match (function.is_set(), has_outs) {
-        (true, true) => Returning::SetOfParameters,
-        (true, false) => Returning::Set,
-        (false, true) => Returning::Parameters,
-        (false, false) if is_void => Returning::Nothing,
-        (false, false) => Returning::Value,
+        (true, true) => ReturnKind::SetOfParameters,
+        (true, false) => ReturnKind::Set,
+        (false, true) => ReturnKind::Parameters,
+        (false, false) if is_void => ReturnKind::Nothing,
+        (false, false) => ReturnKind::Value,
     };
     let kind = (returning, record.is_procedure());
     let read = plpgsql::parse_body(text, &record.name, &parameters, kind);
@@ -569,7 +574,7 @@ pub fn body_error(
     BodyError { error, line }: BodyError,
     name: &str,
     text: &str,
-    place: Option<BodyPlace>,
+    place: Option<BodyPosition>,
 ) -> Error {
     let error = Error::from(error);
     match (error.position, place) {
@@ -627,7 +632,7 @@ fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
     let mut variadic = false;
     for parameter in &statement.arguments {
         let takes = parameter.mode != ParameterMode::Out;
-        let procedure = statement.word == RoutineWord::Procedure;
+        let procedure = statement.word == RoutineKeyword::Procedure;
         if variadic && (takes || procedure) {
             return invalid(match procedure {
                 true => "VARIADIC parameter must be the last parameter".to_owned(),
@@ -646,7 +651,7 @@ fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
 fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> Error {
     match &parameter.type_name.named {
         Some(name) if error.sqlstate == sqlstate::UNDEFINED_OBJECT => {
-            let message = format!("type {} does not exist", name.shown());
+            let message = format!("type {} does not exist", name.display_name());
             Error { message, position: None, ..error }
         }
         _ => Error { position: None, ..error },
@@ -754,7 +759,7 @@ fn check_replacement(
     }
     let (was, is) = (old.record.result(), new.result());
     let is_row = is.1 == DataType::Record.oid();
-    if was != is || is_row && old.record.outs() != new.outs() {
+    if was != is || is_row && old.record.output_parameters() != new.output_parameters() {
         let message = format!("cannot change return type of existing {}", new.noun());
         return invalid(message).map_err(|error| match was == is {
             true => error.with_detail("Row type defined by OUT parameters is different."),

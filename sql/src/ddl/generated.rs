@@ -2,16 +2,16 @@
 
 use types::SqlType;
 
-use crate::assemble;
 use crate::ast;
-use crate::binder::{self, Names, TableClause};
+use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::column_of;
-use crate::ddl::user_type::kept_text;
+use crate::ddl::user_type::stored_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
+use crate::relation_assembly;
 
 impl Ddl<'_> {
     /// Turns a generated column into a plain one; returns whether it was generated.
@@ -31,7 +31,7 @@ impl Ddl<'_> {
             column.value, table.name
         );
         let missing = Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
-        self.miss(missing, if_exists).map(|()| false)
+        self.missing_object(missing, if_exists).map(|()| false)
     }
 
     /// Rewrites the rows of a table, with the value of a generated column appended.
@@ -46,7 +46,7 @@ impl Ddl<'_> {
         let (text, target) =
             (column.generated.clone().unwrap_or_default(), catalog.column_type(column)?);
         let columns = catalog.columns_of(&record.columns)?;
-        let value = assemble::expression(&catalog, &text, &columns, Some(target))?;
+        let value = relation_assembly::expression(&catalog, &text, &columns, Some(target))?;
         let eval = self.eval.clone();
         self.rewrite(table, record, &mut |row| {
             row.push(value.eval_row(row, &eval)?);
@@ -63,7 +63,7 @@ impl Ddl<'_> {
 /// PostgreSQL's: 42P17 for one that is not immutable or reads a generated column, 42804 for one of
 /// another type.
 pub(super) fn check<'w>(
-    names: Names<'_>,
+    names: NameContext<'_>,
     columns: &mut [ColumnRecord],
     written: impl Fn(&str) -> Option<&'w ast::Expr>,
 ) -> Result<()> {
@@ -101,7 +101,7 @@ pub(super) fn check<'w>(
         if !bound.is_immutable() {
             return Err(invalid("generation expression is not immutable".to_owned()));
         }
-        let kept = kept_text(names, text, &types, Some(target))?;
+        let kept = stored_text(names, text, &types, Some(target))?;
         columns[at].generated = Some(kept);
     }
     Ok(())
@@ -113,7 +113,7 @@ fn mistyped(
     column: &ColumnRecord,
     expression: &ast::Expr,
     columns: &[(String, SqlType)],
-    names: Names<'_>,
+    names: NameContext<'_>,
 ) -> Error {
     if error.sqlstate.as_ref() != sqlstate::DATATYPE_MISMATCH {
         return error;

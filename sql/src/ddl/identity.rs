@@ -7,8 +7,8 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, IdentityKind, SequenceOptions, TypeName};
-use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
+use crate::catalog::record_extension::Extended;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -17,7 +17,7 @@ use crate::ddl::dependency::Object;
 use crate::error::{Error, Result, sqlstate};
 
 /// The source of a new column's values in existing rows, if they differ from row to row.
-pub(super) enum Filling {
+pub(super) enum ColumnFill {
     /// The value of a generated column.
     Generated,
     /// A default that is evaluated for each row.
@@ -32,10 +32,10 @@ impl Ddl<'_> {
         &mut self,
         record: &mut TableRecord,
         column: &ast::ColumnDefinition,
-    ) -> Result<Filling> {
+    ) -> Result<ColumnFill> {
         let catalog = self.changes.catalog(self.engine);
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
-        let (type_oid, modifier) = sql_type.stored();
+        let (type_oid, modifier) = sql_type.stored_oid_and_modifier();
         record.columns.push(ColumnRecord {
             name: column.name.name.value.clone(),
             type_oid,
@@ -47,15 +47,15 @@ impl Ddl<'_> {
             identity: column.identity.as_ref().map(|identity| kind_of(identity.kind)),
             missing: None,
             dropped: false,
-            collation: Later::default(),
-            retained: Later::default(),
+            collation: Extended::default(),
+            retained: Extended::default(),
         });
         let none = SequenceOptions::default();
         let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);
         let of = (options, sql_type.base, column.identity.is_some());
         let oid = self.create_own_sequence(record, record.columns.len() - 1, of)?;
         let catalog = self.changes.catalog(self.engine);
-        catalog.sequence(oid).cloned().map(Filling::Sequence).ok_or_else(|| {
+        catalog.sequence(oid).cloned().map(ColumnFill::Sequence).ok_or_else(|| {
             Error::new(sqlstate::INTERNAL_ERROR, "the sequence of a column is not there")
         })
     }
@@ -65,9 +65,9 @@ impl Ddl<'_> {
         &mut self,
         table: &Table,
         mut record: TableRecord,
-        filling: &Filling,
+        filling: &ColumnFill,
     ) -> Result<()> {
-        if matches!(filling, Filling::Generated) {
+        if matches!(filling, ColumnFill::Generated) {
             return self.rewrite_generated(table, record);
         }
         record.schema_version += 1;
@@ -79,11 +79,11 @@ impl Ddl<'_> {
         let data_type = self.changes.catalog(engine).column_type(target)?.base;
         self.rewrite(table, record, &mut |row| {
             row.push(match filling {
-                Filling::Default(default) => default.eval_row(&[], &eval)?,
-                Filling::Sequence(sequence) => {
+                ColumnFill::Default(default) => default.eval_row(&[], &eval)?,
+                ColumnFill::Sequence(sequence) => {
                     whole_number(engine.sequences.next(sequence)?, data_type)?
                 }
-                Filling::Generated => Datum::Null,
+                ColumnFill::Generated => Datum::Null,
             });
             Ok(())
         })
@@ -166,7 +166,7 @@ impl Ddl<'_> {
     ) -> Result<bool> {
         let position = column_of(table, column)?;
         if table.columns[position].identity.is_none() {
-            return self.miss(no_identity(table, column), if_exists).map(|()| false);
+            return self.missing_object(no_identity(table, column), if_exists).map(|()| false);
         }
         record.columns[position].identity = None;
         record.columns[position].default = None;

@@ -8,7 +8,7 @@ use types::expr::Expr;
 
 use crate::ast::{self, ConstraintKind, Deferral, KeyColumn, SortOrder};
 use crate::ast::{TableConstraint, UniqueKey};
-use crate::catalog::Relation;
+use crate::catalog::CatalogRelation;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::ddl::dependency::Object;
@@ -27,7 +27,7 @@ impl Ddl<'_> {
         let found = table.indexes.iter().find(|index| index.name == written.value);
         let Some(index) = found else {
             let error = match catalog.relation(&table.schema, &written.value) {
-                Some(Relation::Index(..) | Relation::PrimaryKey(_)) => {
+                Some(CatalogRelation::Index(..) | CatalogRelation::PrimaryKey(_)) => {
                     let message = format!(
                         "index \"{}\" does not belong to table \"{}\"",
                         written.value, table.name
@@ -48,7 +48,7 @@ impl Ddl<'_> {
                 "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{}\" to \"{name}\"",
                 index.name
             );
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+            self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
             if catalog.relation(&table.schema, name).is_some() {
                 let message = format!("relation \"{name}\" already exists");
                 return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
@@ -70,7 +70,7 @@ impl Ddl<'_> {
             return self.add_constraint(table.oid, &constraint);
         }
         let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
-        if foreign_key::taken(&record, name) {
+        if foreign_key::has_constraint(&record, name) {
             return Err(foreign_key::duplicate(&record, name));
         }
         if let Some(kept) = record.indexes.iter_mut().find(|one| one.name == index.name) {

@@ -11,16 +11,16 @@ use crate::ast;
 use crate::ast::UniqueKey;
 use crate::ast::{ConstraintKind, Deferral, KeyColumn, NullsOrder, SortOrder, TableConstraint};
 use crate::catalog::Catalog;
-use crate::catalog::later::Later;
+use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
 use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord};
-use crate::catalog::retained::RetainedIndex;
+use crate::catalog::record_extension::Extended;
 use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::storage_parameters::{IndexKind, index_parameters};
 use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-pub(super) use crate::assemble::DEFAULT_FAMILY;
+pub(super) use crate::relation_assembly::DEFAULT_FAMILY;
 
 /// Returns the PRIMARY KEY, if any, followed by the UNIQUE constraints of a new table. Of
 /// equivalent constraints only one remains, with the first explicit name.
@@ -52,9 +52,9 @@ pub(super) fn key_constraints(statement: &ast::CreateTable) -> Result<Vec<TableC
 
 /// The properties by which keys are equivalent: columns, whether NULLs are equal, and the deferral
 /// mode.
-type Demand<'a> = (Vec<(&'a str, SortOrder, Option<NullsOrder>)>, bool, Deferral);
+type KeyProperties<'a> = (Vec<(&'a str, SortOrder, Option<NullsOrder>)>, bool, Deferral);
 
-fn demands(constraint: &TableConstraint) -> Demand<'_> {
+fn demands(constraint: &TableConstraint) -> KeyProperties<'_> {
     let (columns, nulls): (&[KeyColumn], bool) = match &constraint.kind {
         ConstraintKind::PrimaryKey(columns) => (columns, false),
         ConstraintKind::Unique(key) => (&key.columns, key.nulls_not_distinct),
@@ -73,7 +73,7 @@ fn demands(constraint: &TableConstraint) -> Demand<'_> {
 /// PostgreSQL's.
 pub(super) fn primary_key(
     (table, first): (&str, Option<&TableConstraint>),
-    taken: &mut name::Taken<'_>,
+    taken: &mut name::NamesInUse<'_>,
     columns: &mut Vec<ColumnRecord>,
 ) -> Result<(Vec<KeyRecord>, String)> {
     if let Some(constraint) = first
@@ -135,7 +135,7 @@ pub(super) fn key_records(
 pub(super) fn key_indexes(
     constraints: &[TableConstraint],
     record: &mut TableRecord,
-    taken: &mut name::Taken<'_>,
+    taken: &mut name::NamesInUse<'_>,
     ids: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<()> {
     for constraint in constraints {
@@ -154,7 +154,7 @@ pub(super) fn key_indexes(
 ///
 /// PostgreSQL's.
 pub(super) fn index_of_constraint(
-    (table, taken): (&TableRecord, &name::Taken<'_>),
+    (table, taken): (&TableRecord, &name::NamesInUse<'_>),
     (constraint, key): (&TableConstraint, &UniqueKey),
     id: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<IndexRecord> {
@@ -168,7 +168,7 @@ pub(super) fn index_of_constraint(
             name::unique(&table.name, &keys.iter().map(name_of).chain(included).collect::<Vec<_>>())
         }
     })?;
-    if constraint.name.is_some() && foreign_key::taken(table, &name) {
+    if constraint.name.is_some() && foreign_key::has_constraint(table, &name) {
         return Err(foreign_key::duplicate(table, &name));
     }
     let key_of = |key: &KeyRecord| IndexKeyRecord {
@@ -186,14 +186,14 @@ pub(super) fn index_of_constraint(
         include: included(&constraint.index.include, table)?,
         salt_buckets: 0,
         descriptor,
-        nulls_not_distinct: Later(key.nulls_not_distinct),
-        predicate: Later::default(),
-        building: Later::default(),
-        deferral: Later(constraint.deferral),
-        primary: Later(is_primary),
-        retained: Later(RetainedIndex {
+        nulls_not_distinct: Extended(key.nulls_not_distinct),
+        predicate: Extended::default(),
+        building: Extended::default(),
+        deferral: Extended(constraint.deferral),
+        primary: Extended(is_primary),
+        retained: Extended(IgnoredIndexAttributes {
             parameters: index_parameters(&constraint.index.options, IndexKind::Tree)?,
-            ..RetainedIndex::default()
+            ..IgnoredIndexAttributes::default()
         }),
     })
 }
@@ -253,8 +253,8 @@ pub(super) fn row_id_column() -> ColumnRecord {
         identity: None,
         missing: None,
         dropped: false,
-        collation: Later::default(),
-        retained: Later::default(),
+        collation: Extended::default(),
+        retained: Extended::default(),
     }
 }
 
@@ -264,7 +264,7 @@ pub(super) fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool
 }
 
 /// Returns the descriptor of the store table of an index. Its families are set later, when its
-/// keys are known ([`set_index_families`](crate::assemble::set_index_families)).
+/// keys are known ([`set_index_families`](crate::relation_assembly::set_index_families)).
 pub(super) fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
     TableDescriptor {
         id,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::ast;
 use crate::ast::{
     ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Ident,
-    IndexKey, KeyColumn, LikeParts, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
+    IndexKey, KeyColumn, LikeOptions, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
     TableConstraint, TableOption, TypeName, UniqueKey,
 };
-use crate::catalog::comment::Subject;
+use crate::catalog::comment::CommentSubjectKey;
+use crate::catalog::ignored_attributes::Parameter;
 use crate::catalog::record::{CheckRecord, IdentityRecord, IndexRecord, KeyRecord, TableRecord};
-use crate::catalog::retained::Parameter;
 use crate::catalog::table::Table;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -30,13 +30,14 @@ impl Ddl<'_> {
         let mut indexes = Vec::new();
         for like in table.likes.drain(..).rev().collect::<Vec<_>>() {
             let columns = match self.find(catalog, &like.table) {
-                Some(Relation::View(view)) => {
+                Some(CatalogRelation::View(view)) => {
                     let columns = view.columns.iter();
                     columns.map(|c| definition(&like, &c.name, c.sql_type)).collect()
                 }
-                Some(Relation::Table(source)) => {
+                Some(CatalogRelation::Table(source)) => {
                     let record = self.record_of(catalog, source)?;
-                    let source = Source { like: &like, catalog, table: source, record: &record };
+                    let source =
+                        LikeSource { like: &like, catalog, table: source, record: &record };
                     source.constraints(&mut table.constraints)?;
                     if like.including.indexes {
                         source.indexes(&statement.name, &mut indexes)?;
@@ -61,7 +62,7 @@ impl Ddl<'_> {
         &self,
         catalog: &Catalog,
         likes: &[LikeTable],
-    ) -> Vec<(u32, LikeParts)> {
+    ) -> Vec<(u32, LikeOptions)> {
         let likes = likes.iter().filter(|like| like.including.comments);
         let found = likes.filter_map(|like| Some((self.find(catalog, &like.table)?, like)));
         found.map(|(source, like)| (source.oid(), like.including)).collect()
@@ -71,11 +72,11 @@ impl Ddl<'_> {
     pub(super) fn copy_comments(
         &mut self,
         table: &ast::TableName,
-        sources: &[(u32, LikeParts)],
+        sources: &[(u32, LikeOptions)],
     ) -> Result<()> {
         for &(source, including) in sources {
             let catalog = self.changes.catalog(self.engine);
-            let Some(Relation::Table(table)) = self.find(&catalog, table) else { continue };
+            let Some(CatalogRelation::Table(table)) = self.find(&catalog, table) else { continue };
             let of_source = catalog.comments().iter().filter(|(subject, _)| {
                 let relation = catalog.table(source);
                 let mut indexes = relation.iter().flat_map(|table| &table.indexes);
@@ -96,27 +97,29 @@ impl Ddl<'_> {
 /// `None` if that was not copied.
 fn taken_over(
     catalog: &Catalog,
-    subject: &Subject,
+    subject: &CommentSubjectKey,
     table: &Table,
-    including: LikeParts,
-) -> Option<Subject> {
+    including: LikeOptions,
+) -> Option<CommentSubjectKey> {
     match subject {
-        Subject::Column(source, position) => {
+        CommentSubjectKey::Column(source, position) => {
             let position = *position as usize;
             let name = match (catalog.table(*source), catalog.view(*source)) {
                 (Some(source), _) => &source.columns.get(position)?.name,
                 (_, Some(view)) => &view.columns.get(position)?.name,
                 _ => return None,
             };
-            Some(Subject::Column(table.oid, table.column_index(name)? as u32))
+            Some(CommentSubjectKey::Column(table.oid, table.column_index(name)? as u32))
         }
-        Subject::Constraint(_, name) if including.constraints => {
+        CommentSubjectKey::Constraint(_, name) if including.constraints => {
             let mut checks = table.constraints.checks.iter();
             let check = checks.find(|check| check.name == *name)?;
-            Some(Subject::Constraint(table.oid, check.name.clone()))
+            Some(CommentSubjectKey::Constraint(table.oid, check.name.clone()))
         }
-        Subject::PrimaryKey(_) if including.indexes => Some(Subject::PrimaryKey(table.oid)),
-        Subject::Relation(index) if including.indexes => {
+        CommentSubjectKey::PrimaryKey(_) if including.indexes => {
+            Some(CommentSubjectKey::PrimaryKey(table.oid))
+        }
+        CommentSubjectKey::Relation(index) if including.indexes => {
             let records = catalog.tables().into_iter().filter_map(|one| catalog.record(one.oid));
             let mut indexes = records.flat_map(|record| &record.indexes);
             let source = indexes.find(|one| one.oid == *index)?;
@@ -125,21 +128,21 @@ fn taken_over(
                 (&one.keys, one.unique, one.constraint, one.include.len())
                     == (&source.keys, source.unique, source.constraint, source.include.len())
             });
-            copy.map(|index| Subject::Relation(index.oid))
+            copy.map(|index| CommentSubjectKey::Relation(index.oid))
         }
         _ => None,
     }
 }
 
 /// A source table of LIKE.
-struct Source<'a> {
+struct LikeSource<'a> {
     like: &'a LikeTable,
     catalog: &'a Catalog,
     table: &'a Arc<Table>,
     record: &'a TableRecord,
 }
 
-impl Source<'_> {
+impl LikeSource<'_> {
     fn columns(&self) -> Result<Vec<ColumnDefinition>> {
         self.table.visible_columns().map(|position| self.column(position)).collect()
     }
@@ -348,10 +351,10 @@ fn source(text: &str) -> Result<SourceExpr> {
     Ok(SourceExpr { expr: parser::parse_expression(text)?, text: text.to_owned() })
 }
 
-fn wrong_kind(like: &LikeTable, relation: Relation<'_>) -> Error {
+fn wrong_kind(like: &LikeTable, relation: CatalogRelation<'_>) -> Error {
     let message = format!("relation \"{}\" is invalid in LIKE clause", like.table.name.value);
     let kind = match relation {
-        Relation::Sequence(_) => "sequences",
+        CatalogRelation::Sequence(_) => "sequences",
         _ => "indexes",
     };
     Error::new(sqlstate::WRONG_OBJECT_TYPE, message)

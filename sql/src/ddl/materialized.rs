@@ -11,12 +11,12 @@ use types::expr::Expr;
 
 use crate::ast;
 use crate::binder::ViewDefinition;
-use crate::catalog::later::TableKind;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::catalog::record_extension::TableKind;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::view::{View, ViewColumn};
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::temporary::refuse_materialized;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -68,7 +68,7 @@ impl Ddl<'_> {
         let written = &statement.name.name.value;
         let table = match self.find(&catalog, &statement.name) {
             None => return Err(Error { position: None, ..undefined_table(&statement.name) }),
-            Some(Relation::Table(table)) => table,
+            Some(CatalogRelation::Table(table)) => table,
             Some(_) => {
                 let message = format!("\"{written}\" is not a table or materialized view");
                 return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));

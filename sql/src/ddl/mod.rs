@@ -2,8 +2,8 @@
 //!
 //! Catalog rows are written like other rows, so a rollback discards them. Changes that cannot be
 //! staged (tables of the store, attached observers) take effect immediately and are recorded in
-//! [`Changes`]: undone by a rollback, completed by the commit, and, after a crash, cleaned up when
-//! the store is opened.
+//! [`CatalogChanges`]: undone by a rollback, completed by the commit, and, after a crash, cleaned
+//! up when the store is opened.
 //!
 //! Several transactions may run DDL concurrently. The changes of each are a difference over the
 //! catalog that was published when its statement began ([`changes`]); the difference is applied to
@@ -21,7 +21,7 @@ mod changes;
 mod shared_changes;
 mod object_locks;
 mod storage_parameters;
-mod history;
+mod history_marks;
 pub mod options;
 pub mod pre_split;
 mod key_constraint;
@@ -59,9 +59,9 @@ mod quota;
 mod reindex;
 mod statistics;
 
-pub use changes::Changes;
-pub use function::{body_error, read_body, shown_function};
-pub use object_locks::GaveUp;
+pub use changes::CatalogChanges;
+pub use function::{body_error, parse_body, shown_function};
+pub use object_locks::RetryReason;
 pub use shared_changes::SharedChanges;
 
 pub use dependency::{Object, dependencies};
@@ -76,17 +76,17 @@ use store::{LockName, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
 use types::text::TextStyle;
 
-use crate::assemble;
 use crate::ast;
-use crate::binder::{Names, SystemCatalog};
-use crate::catalog::later::encode_table;
+use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, table_key};
+use crate::catalog::record_extension::encode_table;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::{IndexState, Table};
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly;
 use crate::settings::Settings;
 use crate::spill::ScratchArea;
 
@@ -130,7 +130,7 @@ pub struct Ddl<'a> {
     /// The statement's transaction.
     pub transaction: &'a Arc<Transaction>,
     /// The catalog changes of the transaction.
-    pub changes: &'a mut Changes,
+    pub changes: &'a mut CatalogChanges,
     /// The context to evaluate expressions of the statement.
     pub eval: EvalContext,
     /// The search path for unqualified names.
@@ -144,17 +144,17 @@ pub struct Ddl<'a> {
     /// Notices for the client.
     pub notices: Vec<Error>,
     /// Indexes to rebuild after the statement.
-    pub stale: Vec<IndexOf>,
+    pub stale_indexes: Vec<IndexOf>,
     /// True if the statement stops instead of waiting for a lock. The caller then waits for the
     /// lock and runs the statement again, because the lock's holder may have changed the meaning
     /// of names.
-    pub gives_up: bool,
+    pub stops_at_locks: bool,
     /// The lock mode for tables whose indexes are dropped.
     pub index_drop_mode: TableLockMode,
     /// The lock or conflict for which it stopped.
-    pub gave_up_for: Option<GaveUp>,
+    pub retry_reason: Option<RetryReason>,
     /// True if its waits for table locks do not block later requests.
-    pub waits_beside: bool,
+    pub waits_without_queueing: bool,
     /// Tables with rows whose deferred constraints are not checked yet.
     pub pending: Vec<u32>,
 }
@@ -164,7 +164,7 @@ impl Ddl<'_> {
     pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<Arc<Table>>> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
-        if self.is_there(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
+        if self.name_exists(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
             return Ok(None);
         }
         self.check_row_type_name(&catalog, &schema, &statement.name.name.value)?;
@@ -215,9 +215,9 @@ impl Ddl<'_> {
         let with_sequences = self.changes.catalog(self.engine);
         create_table::take_late_defaults(statement, self.names(&with_sequences), &mut record)?;
         for at in 0..record.indexes.len() {
-            assemble::set_index_families(&catalog, &mut record, at)?;
+            relation_assembly::set_index_families(&catalog, &mut record, at)?;
         }
-        let table = assemble::table(&catalog, &record, Arc::default())?;
+        let table = relation_assembly::table(&catalog, &record, Arc::default())?;
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
             self.create_in_store(&index.descriptor)?;
@@ -241,11 +241,11 @@ impl Ddl<'_> {
         let record = self.record_of(&catalog, &table)?;
         if let Some(name) = &statement.name
             && statement.if_not_exists
-            && self.is_there(&catalog, &table.schema, name, true)?
+            && self.name_exists(&catalog, &table.schema, name, true)?
         {
             return Ok(None);
         }
-        self.waits_beside = statement.concurrently;
+        self.waits_without_queueing = statement.concurrently;
         self.lock_table(table.id, TableLockMode::Share)?;
         self.refuse_pending(&table, "CREATE INDEX")?;
         let id = self.take_ids(1)?;
@@ -273,9 +273,9 @@ impl Ddl<'_> {
         mut record: TableRecord,
         at: usize,
     ) -> Result<()> {
-        self.touch(table.oid)?;
-        assemble::set_index_families(catalog, &mut record, at)?;
-        let changed = assemble::table(catalog, &record, Arc::clone(&table.coprocessors))?;
+        self.lock_observed_table(table.oid)?;
+        relation_assembly::set_index_families(catalog, &mut record, at)?;
+        let changed = relation_assembly::table(catalog, &record, Arc::clone(&table.coprocessors))?;
         let index = changed.indexes.get(at).map(Arc::clone);
         if let Some(index) = record.indexes.get(at) {
             self.create_in_store(&index.descriptor)?;
@@ -321,12 +321,12 @@ impl Ddl<'_> {
     }
 
     /// Returns the context for names in expressions of the statement.
-    fn names<'c>(&'c self, catalog: &'c Catalog) -> Names<'c> {
-        Names { catalog, path: &self.path, session: Some(&self.eval.style) }
+    fn names<'c>(&'c self, catalog: &'c Catalog) -> NameContext<'c> {
+        NameContext { catalog, path: &self.path, session: Some(&self.eval.style) }
     }
 
     /// Returns the relation of a name in the statement.
-    fn find<'c>(&self, catalog: &'c Catalog, name: &ast::TableName) -> Option<Relation<'c>> {
+    fn find<'c>(&self, catalog: &'c Catalog, name: &ast::TableName) -> Option<CatalogRelation<'c>> {
         catalog.find(name, &self.path)
     }
 
@@ -375,15 +375,15 @@ impl Ddl<'_> {
 
     /// Returns whether a relation to create already exists, which is an error unless the statement
     /// says IF NOT EXISTS.
-    pub fn is_made(&mut self, name: &ast::TableName, if_not_exists: bool) -> Result<bool> {
+    pub fn relation_exists(&mut self, name: &ast::TableName, if_not_exists: bool) -> Result<bool> {
         let catalog = self.changes.catalog(self.engine);
         let schema = self.creation_schema(&catalog, name)?;
-        self.is_there(&catalog, &schema, &name.name, if_not_exists)
+        self.name_exists(&catalog, &schema, &name.name, if_not_exists)
     }
 
     /// Returns whether a name in a schema is in use, which is an error unless the statement says
     /// IF NOT EXISTS.
-    fn is_there(
+    fn name_exists(
         &mut self,
         catalog: &Catalog,
         schema: &str,
@@ -396,7 +396,7 @@ impl Ddl<'_> {
         }
         let message = format!("relation \"{}\" already exists", name.value);
         if if_not_exists {
-            self.note(sqlstate::DUPLICATE_TABLE, format!("{message}, skipping"));
+            self.add_notice(sqlstate::DUPLICATE_TABLE, format!("{message}, skipping"));
             return Ok(true);
         }
         Err(Error::new(sqlstate::DUPLICATE_TABLE, message))
@@ -407,16 +407,16 @@ impl Ddl<'_> {
     /// # Errors
     ///
     /// `missing`, without IF EXISTS.
-    fn miss(&mut self, missing: Error, if_exists: bool) -> Result<()> {
+    fn missing_object(&mut self, missing: Error, if_exists: bool) -> Result<()> {
         if !if_exists {
             return Err(missing);
         }
-        self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
+        self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
         Ok(())
     }
 
     /// Adds a notice for the client.
-    fn note(&mut self, code: &'static str, message: String) {
+    fn add_notice(&mut self, code: &'static str, message: String) {
         self.notices.push(Error::new(code, message));
     }
 
@@ -430,10 +430,10 @@ impl Ddl<'_> {
     /// Locks a table, by its number in the store, or a sequence.
     pub(super) fn lock_relation(&mut self, relation: u32, mode: TableLockMode) -> Result<()> {
         let locked = self.lock_catalog_row(relation_lock(relation), mode);
-        if self.waits_beside
-            && let Some(GaveUp::Lock(row, mode)) = self.gave_up_for.take()
+        if self.waits_without_queueing
+            && let Some(RetryReason::Lock(row, mode)) = self.retry_reason.take()
         {
-            self.gave_up_for = Some(GaveUp::LockBeside(row, mode));
+            self.retry_reason = Some(RetryReason::LockBeside(row, mode));
         }
         locked
     }
@@ -474,7 +474,7 @@ pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> 
     let written = &name.name.value;
     let message = match catalog.find(name, path) {
         None => return undefined_table(name),
-        Some(Relation::View(_)) => format!("\"{written}\" is a view, not a table"),
+        Some(CatalogRelation::View(_)) => format!("\"{written}\" is a view, not a table"),
         Some(_) => format!("\"{written}\" is not a table"),
     };
     Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
@@ -482,7 +482,7 @@ pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> 
 
 /// Returns `relation "t" does not exist`, which PostgreSQL reports without a position.
 pub fn undefined_table(name: &ast::TableName) -> Error {
-    let message = format!("relation \"{}\" does not exist", written(name));
+    let message = format!("relation \"{}\" does not exist", name_as_written(name));
     Error::new(sqlstate::UNDEFINED_TABLE, message)
 }
 
@@ -492,7 +492,7 @@ pub fn no_schema(name: &str) -> Error {
 }
 
 /// Returns a name as written, for messages.
-fn written(name: &ast::TableName) -> String {
+fn name_as_written(name: &ast::TableName) -> String {
     match &name.schema {
         Some(schema) => format!("{}.{}", schema.value, name.name.value),
         None => name.name.value.clone(),

@@ -12,16 +12,16 @@ use crate::parser;
 /// The names in use in a schema: those of tables, views, sequences and indexes, which share one
 /// name space.
 #[derive(Debug)]
-pub struct Taken<'a> {
+pub struct NamesInUse<'a> {
     catalog: &'a Catalog,
     schema: &'a str,
     added: BTreeSet<String>,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> NamesInUse<'a> {
     /// Returns the names in use in a schema.
-    pub fn of(catalog: &'a Catalog, schema: &'a str) -> Taken<'a> {
-        Taken { catalog, schema, added: BTreeSet::new() }
+    pub fn of(catalog: &'a Catalog, schema: &'a str) -> NamesInUse<'a> {
+        NamesInUse { catalog, schema, added: BTreeSet::new() }
     }
 
     /// Returns the catalog that contains the schema.
@@ -53,7 +53,7 @@ impl<'a> Taken<'a> {
 /// 42P07 if the explicit name is in use.
 pub fn of_index(
     constraint: &TableConstraint,
-    taken: &Taken<'_>,
+    taken: &NamesInUse<'_>,
     chosen: impl FnOnce() -> GeneratedName,
 ) -> Result<String> {
     let Some(name) = &constraint.name else {

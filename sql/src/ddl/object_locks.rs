@@ -11,7 +11,7 @@
 //! If a lock is not available, or another transaction has published a conflicting change
 //! meanwhile, the statement is undone, waits, and runs again from its beginning on the newest
 //! catalog. A table is locked before its observers change, because these take effect immediately
-//! ([`Ddl::touch`]).
+//! ([`Ddl::lock_observed_table`]).
 //!
 //! Tables and sequences also have locks in the eight table lock modes, which other statements
 //! acquire, too ([`Ddl::lock_relation`]).
@@ -28,18 +28,18 @@ use store::transaction::{LockMode, LockWait, TableLockMode};
 use crate::catalog::Catalog;
 use crate::catalog::difference::TakenName;
 use crate::catalog::record::CATALOG_TABLE;
-use crate::catalog::references::References;
+use crate::catalog::references::ReferenceScope;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
 /// The mode for changed objects. It is not the strongest one, which also excludes readers.
-const ALONE: TableLockMode = TableLockMode::Exclusive;
+const CHANGED_MODE: TableLockMode = TableLockMode::Exclusive;
 /// The mode for referenced objects.
-const BESIDE: TableLockMode = TableLockMode::RowShare;
+const REFERENCED_MODE: TableLockMode = TableLockMode::RowShare;
 
 /// The reason why a DDL statement must run again.
 #[derive(Debug, Clone)]
-pub enum GaveUp {
+pub enum RetryReason {
     /// Others hold a lock: the row of the catalog table, and the requested mode.
     Lock(Vec<u8>, TableLockMode),
     /// The same; the wait must not block later requests.
@@ -54,10 +54,10 @@ impl Ddl<'_> {
     /// # Errors
     ///
     /// Those that make the statement run again.
-    pub(super) fn touch(&mut self, table: u32) -> Result<()> {
+    pub(super) fn lock_observed_table(&mut self, table: u32) -> Result<()> {
         let (_, base) = self.changes.before(self.engine);
         if let Some(known) = base.table(table) {
-            self.lock_catalog_row(object_lock(table), ALONE)?;
+            self.lock_catalog_row(object_lock(table), CHANGED_MODE)?;
             let newest = self.published();
             if !newest.table(table).is_some_and(|newest| Arc::ptr_eq(newest, known)) {
                 return Err(self.outdated());
@@ -85,7 +85,7 @@ impl Ddl<'_> {
         }
         let newest = self.published();
         if !Arc::ptr_eq(&newest, &base)
-            && Catalog::conflict(&base, &own, &newest, References::Possible).is_some()
+            && Catalog::conflict(&base, &own, &newest, ReferenceScope::Possible).is_some()
         {
             return Err(self.outdated());
         }
@@ -94,14 +94,14 @@ impl Ddl<'_> {
 
     /// Locks a row of the catalog table, or stops if the lock is not available.
     pub(super) fn lock_catalog_row(&mut self, row: Vec<u8>, mode: TableLockMode) -> Result<()> {
-        let wait = if self.gives_up { LockWait::NoWait } else { LockWait::Wait };
+        let wait = if self.stops_at_locks { LockWait::NoWait } else { LockWait::Wait };
         let locked =
             self.transaction.lock_present_row(CATALOG_TABLE, &row, LockMode::Table(mode), wait);
         let locked: Result<bool> = locked.map_err(Error::from);
-        if self.gives_up
+        if self.stops_at_locks
             && locked.as_ref().is_err_and(|error| error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE)
         {
-            self.gave_up_for = Some(GaveUp::Lock(row, mode));
+            self.retry_reason = Some(RetryReason::Lock(row, mode));
         }
         locked.map(drop)
     }
@@ -116,7 +116,7 @@ impl Ddl<'_> {
     }
 
     fn outdated(&mut self) -> Error {
-        self.gave_up_for = Some(GaveUp::Outdated);
+        self.retry_reason = Some(RetryReason::Outdated);
         let message = "could not serialize access due to concurrent definitions";
         Error::new(sqlstate::SERIALIZATION_FAILURE, message)
     }
@@ -130,17 +130,17 @@ fn wanted_locks(
 ) -> BTreeMap<Vec<u8>, TableLockMode> {
     let mut wanted = BTreeMap::new();
     for entry in own.difference(started) {
-        for number in own.new_references(started, &entry, References::Possible) {
+        for number in own.new_references(started, &entry, ReferenceScope::Possible) {
             // Objects created by the transaction itself are not visible to others.
             if base.has(number) {
-                wanted.entry(object_lock(number)).or_insert(BESIDE);
+                wanted.entry(object_lock(number)).or_insert(REFERENCED_MODE);
             }
         }
         if let Some(number) = entry.number().filter(|number| base.has(*number)) {
-            wanted.insert(object_lock(number), ALONE);
+            wanted.insert(object_lock(number), CHANGED_MODE);
         }
         for name in own.new_names(started, &entry) {
-            wanted.insert(name_lock(&name), ALONE);
+            wanted.insert(name_lock(&name), CHANGED_MODE);
         }
     }
     wanted

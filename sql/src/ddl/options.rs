@@ -13,7 +13,7 @@ use types::text::TextStyle;
 use types::{DataType, Datum};
 
 use crate::ast::{CreateTable, OptionValue, TableOption};
-use crate::catalog::retained::{Parameter, set_parameter};
+use crate::catalog::ignored_attributes::{Parameter, set_parameter};
 use crate::ddl::storage_parameters::{is_of_toast, is_without_oids, table_parameter};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::parse_bytes;

@@ -10,7 +10,7 @@ use types::expr::EvalContext;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
-use crate::binder::{self, Names, TableClause};
+use crate::binder::{self, NameContext, TableClause};
 use crate::ddl::options::{SplitAlgorithm, TableOptions};
 use crate::error::{Error, Result, sqlstate};
 
@@ -38,7 +38,7 @@ pub fn split_points(
     options: &TableOptions,
     key: &[SplitKey],
     eval: &EvalContext,
-    names: Names<'_>,
+    names: NameContext<'_>,
 ) -> Result<Vec<Vec<u8>>> {
     let by_number = by_number(options)?;
     if options.salt_buckets > 0 && (by_number.is_some() || !written.is_empty()) {
@@ -104,7 +104,7 @@ pub fn point(
     written: &[ast::Expr],
     key: &[SplitKey],
     eval: &EvalContext,
-    names: Names<'_>,
+    names: NameContext<'_>,
 ) -> Result<Vec<u8>> {
     if written.len() > key.len() {
         let message = format!(
@@ -214,7 +214,7 @@ mod tests {
         options.split_algorithm = Some(algorithm);
         options.split_regions = Some(regions);
         let catalog = Catalog::default();
-        let names = Names::stored(&catalog);
+        let names = NameContext::stored(&catalog);
         split_points(&[], &options, &[key], &EvalContext::default(), names).unwrap()
     }
 

@@ -41,9 +41,9 @@ impl Ddl<'_> {
         self.refuse_coprocessors(table, "ADD PRIMARY KEY")?;
         let catalog = self.changes.catalog(self.engine);
         let keys = key_records(&catalog, key, (&record.columns, constraint))?;
-        let taken = name::Taken::of(&catalog, &record.schema);
+        let taken = name::NamesInUse::of(&catalog, &record.schema);
         let key_name = name::of_index(constraint, &taken, || name::primary_key(&table.name))?;
-        if foreign_key::taken(&record, &key_name) {
+        if foreign_key::has_constraint(&record, &key_name) {
             return Err(foreign_key::duplicate(&record, &key_name));
         }
         if let Some(hidden) = table.row_id_column() {

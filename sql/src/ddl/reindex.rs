@@ -12,9 +12,9 @@ use store::TableId;
 use store::transaction::TableLockMode;
 
 use crate::ast;
-use crate::catalog::later::Later;
 use crate::catalog::record::TableRecord;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::record_extension::Extended;
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -40,13 +40,13 @@ impl Ddl<'_> {
         };
         match &statement.target {
             ast::ReindexTarget::Index(name) => match self.find(&catalog, name) {
-                Some(Relation::Index(table, index)) => Ok(vec![(table.oid, index.oid)]),
+                Some(CatalogRelation::Index(table, index)) => Ok(vec![(table.oid, index.oid)]),
                 // It is the row key, with no separate index.
-                Some(Relation::PrimaryKey(_)) => Ok(Vec::new()),
+                Some(CatalogRelation::PrimaryKey(_)) => Ok(Vec::new()),
                 found => Err(wrong(found, name, "an index")),
             },
             ast::ReindexTarget::Table(name) => match self.find(&catalog, name) {
-                Some(Relation::Table(table)) => {
+                Some(CatalogRelation::Table(table)) => {
                     let found = of_table(table.oid);
                     if found.is_empty() && table.primary_key_name.is_empty() {
                         let what = match statement.concurrently {
@@ -54,7 +54,7 @@ impl Ddl<'_> {
                             false => "indexes to reindex",
                         };
                         let message = format!("table \"{}\" has no {what}", table.name);
-                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                        self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
                     }
                     Ok(found)
                 }
@@ -97,7 +97,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         // Readers do not matter: the store table that an old snapshot reads is dropped later.
-        self.waits_beside = true;
+        self.waits_without_queueing = true;
         self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(old) = record.indexes.iter().find(|one| one.oid == index) else {
@@ -105,12 +105,12 @@ impl Ddl<'_> {
         };
         let mut new = old.clone();
         new.oid = self.take_ids(1)?;
-        let taken = crate::ddl::name::Taken::of(&catalog, &table.schema);
+        let taken = crate::ddl::name::NamesInUse::of(&catalog, &table.schema);
         let name = format!("{}{NEW_FORM}", new.name);
         new.name = crate::ddl::name::numbered(&name, |one| taken.contains(one));
         new.constraint = false;
-        new.primary = Later(false);
-        new.building = Later(true);
+        new.primary = Extended(false);
+        new.building = Extended(true);
         new.descriptor.id = TableId(new.oid);
         let added = (oid, new.oid);
         record.indexes.push(new);
@@ -124,7 +124,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         // Readers do not matter: the store table that an old snapshot reads is dropped later.
-        self.waits_beside = true;
+        self.waits_without_queueing = true;
         self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let find =
@@ -164,7 +164,7 @@ impl Ddl<'_> {
     }
 }
 
-fn wrong(found: Option<Relation<'_>>, name: &ast::TableName, wanted: &str) -> Error {
+fn wrong(found: Option<CatalogRelation<'_>>, name: &ast::TableName, wanted: &str) -> Error {
     match found {
         None => undefined_table(name),
         Some(_) => {

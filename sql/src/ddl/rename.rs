@@ -7,10 +7,10 @@
 use store::transaction::TableLockMode;
 
 use crate::ast;
-use crate::ast::{NewName, ObjectKind};
+use crate::ast::{ObjectKind, RenameTarget};
 use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::{self, Object, takes_from};
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, no_schema, undefined_table};
@@ -27,31 +27,31 @@ impl Ddl<'_> {
         }
         let Some(relation) = self.find(&catalog, &statement.name) else {
             let missing = Error { position: None, ..undefined_table(&statement.name) };
-            return self.miss(missing, statement.if_exists);
+            return self.missing_object(missing, statement.if_exists);
         };
         check_kind(relation, statement)?;
         let old = relation.name();
         let new = match &statement.to {
-            NewName::Name(name) => ObjectName::new(&old.schema, &name.value),
-            NewName::Schema(schema) if catalog.schema(&schema.value).is_none() => {
+            RenameTarget::Name(name) => ObjectName::new(&old.schema, &name.value),
+            RenameTarget::Schema(schema) if catalog.schema(&schema.value).is_none() => {
                 return Err(no_schema(&schema.value));
             }
-            NewName::Schema(schema) => ObjectName::new(&schema.value, &old.name),
-            NewName::Owner(_) => return self.change_owner(&statement.to),
+            RenameTarget::Schema(schema) => ObjectName::new(&schema.value, &old.name),
+            RenameTarget::Owner(_) => return self.change_owner(&statement.to),
         };
         if new.schema != old.schema && [&new, &old].iter().any(|name| is_temporary(&name.schema)) {
             let message = "cannot move objects into or out of temporary schemas";
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
-        if new == old && matches!(statement.to, NewName::Schema(_)) {
+        if new == old && matches!(statement.to, RenameTarget::Schema(_)) {
             return Ok(());
         }
         if catalog.relation(&new.schema, &new.name).is_some() {
             let message = match &statement.to {
-                NewName::Name(_) | NewName::Owner(_) => {
+                RenameTarget::Name(_) | RenameTarget::Owner(_) => {
                     format!("relation \"{}\" already exists", new.name)
                 }
-                NewName::Schema(schema) => {
+                RenameTarget::Schema(schema) => {
                     format!(
                         "relation \"{}\" already exists in schema \"{}\"",
                         new.name, schema.value
@@ -60,21 +60,22 @@ impl Ddl<'_> {
             };
             return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
         }
-        if let Relation::Table(table) = relation {
+        if let CatalogRelation::Table(table) = relation {
             self.refuse_named_by_coprocessor(table)?;
         }
         let object = match relation {
-            Relation::Table(table) => Some(Object::Table(table.oid)),
-            Relation::View(view) => Some(Object::View(view.oid)),
+            CatalogRelation::Table(table) => Some(Object::Table(table.oid)),
+            CatalogRelation::View(view) => Some(Object::View(view.oid)),
             _ => None,
         };
         if let Some(object) = object {
             dependency::refuse_named_in_body(&catalog, self.system.as_ref(), &object)?;
         }
-        if matches!(relation, Relation::Table(_) | Relation::View(_)) {
+        if matches!(relation, CatalogRelation::Table(_) | CatalogRelation::View(_)) {
             self.check_type_name(&catalog, &new.schema, &new.name)?;
         }
-        if let (Relation::Sequence(sequence), NewName::Schema(_)) = (relation, &statement.to)
+        if let (CatalogRelation::Sequence(sequence), RenameTarget::Schema(_)) =
+            (relation, &statement.to)
             && sequence.owned_by.is_some()
         {
             let message = "cannot move an owned sequence into another schema";
@@ -84,10 +85,10 @@ impl Ddl<'_> {
     }
 
     /// Checks a new owner: there is only one, which owns everything.
-    fn change_owner(&self, to: &NewName) -> Result<()> {
+    fn change_owner(&self, to: &RenameTarget) -> Result<()> {
         match to {
-            NewName::Owner(role) => self.check_owner(role),
-            NewName::Name(_) | NewName::Schema(_) => Ok(()),
+            RenameTarget::Owner(role) => self.check_owner(role),
+            RenameTarget::Name(_) | RenameTarget::Schema(_) => Ok(()),
         }
     }
 
@@ -98,9 +99,9 @@ impl Ddl<'_> {
         for name in schema.relations.keys() {
             let Some(relation) = catalog.relation(from, name) else { continue };
             match relation {
-                Relation::Index(..) | Relation::PrimaryKey(_) => continue,
-                Relation::Table(table) => self.refuse_named_by_coprocessor(table)?,
-                Relation::View(_) | Relation::Sequence(_) => {}
+                CatalogRelation::Index(..) | CatalogRelation::PrimaryKey(_) => continue,
+                CatalogRelation::Table(table) => self.refuse_named_by_coprocessor(table)?,
+                CatalogRelation::View(_) | CatalogRelation::Sequence(_) => {}
             }
             self.put_name(&catalog, relation, &ObjectName::new(to, name))?;
         }
@@ -116,11 +117,11 @@ impl Ddl<'_> {
     fn put_name(
         &mut self,
         catalog: &Catalog,
-        relation: Relation<'_>,
+        relation: CatalogRelation<'_>,
         new: &ObjectName,
     ) -> Result<()> {
         match relation {
-            Relation::Table(table) => {
+            CatalogRelation::Table(table) => {
                 self.change_record(table.oid, |_, record| {
                     record.schema.clone_from(&new.schema);
                     record.name.clone_from(&new.name);
@@ -137,22 +138,22 @@ impl Ddl<'_> {
                 let owned = owned.filter(|one| one.owned_by.is_some_and(|by| by.0 == table.oid));
                 for sequence in owned.filter(|one| one.schema != new.schema) {
                     let new = ObjectName::new(&new.schema, &sequence.name);
-                    self.put_name(catalog, Relation::Sequence(sequence), &new)?;
+                    self.put_name(catalog, CatalogRelation::Sequence(sequence), &new)?;
                 }
                 Ok(())
             }
-            Relation::PrimaryKey(table) => self.change_record(table.oid, |_, record| {
+            CatalogRelation::PrimaryKey(table) => self.change_record(table.oid, |_, record| {
                 record.primary_key_name.clone_from(&new.name);
             }),
-            Relation::Index(table, index) => self.change_record(table.oid, |_, record| {
+            CatalogRelation::Index(table, index) => self.change_record(table.oid, |_, record| {
                 let mut indexes = record.indexes.iter_mut();
                 if let Some(one) = indexes.find(|one| one.name == index.name) {
                     one.name.clone_from(&new.name);
                     one.descriptor.name.clone_from(&new.name);
                 }
             }),
-            Relation::View(view) => self.rename_view(view, new),
-            Relation::Sequence(sequence) => {
+            CatalogRelation::View(view) => self.rename_view(view, new),
+            CatalogRelation::Sequence(sequence) => {
                 let mut renamed = sequence.as_ref().clone();
                 renamed.schema.clone_from(&new.schema);
                 renamed.name.clone_from(&new.name);
@@ -198,10 +199,10 @@ impl Ddl<'_> {
 
 /// Checks that the relation is of the statement's kind. `ALTER TABLE` and `ALTER INDEX` rename any
 /// kind.
-fn check_kind(relation: Relation<'_>, statement: &ast::Rename) -> Result<()> {
+fn check_kind(relation: CatalogRelation<'_>, statement: &ast::Rename) -> Result<()> {
     let (kind, wanted) = (relation.kind(), statement.kind.name());
     let name = &statement.name.name.value;
-    if kind == "index" && matches!(statement.to, NewName::Schema(_)) {
+    if kind == "index" && matches!(statement.to, RenameTarget::Schema(_)) {
         let message = format!("cannot change schema of index \"{name}\"");
         return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
             .with_hint("Change the schema of the table instead."));

@@ -25,7 +25,7 @@ impl Ddl<'_> {
         if exists(&catalog, &name) {
             let message = format!("schema \"{name}\" already exists");
             if statement.if_not_exists {
-                self.note(sqlstate::DUPLICATE_SCHEMA, format!("{message}, skipping"));
+                self.add_notice(sqlstate::DUPLICATE_SCHEMA, format!("{message}, skipping"));
                 return Ok(name);
             }
             return Err(Error::new(sqlstate::DUPLICATE_SCHEMA, message));

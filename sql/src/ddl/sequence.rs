@@ -8,13 +8,13 @@ use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::SequenceOptions;
-use crate::binder::{self, Names, TableClause};
+use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::sequence::{Sequence, sequence_key, sequence_name};
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::drop::identity_of;
-use crate::ddl::user_type::kept_text;
+use crate::ddl::user_type::stored_text;
 use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -24,7 +24,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = &statement.name.name;
-        if self.is_there(&catalog, &schema, name, statement.if_not_exists)? {
+        if self.name_exists(&catalog, &schema, name, statement.if_not_exists)? {
             return Ok(());
         }
         let name = ObjectName::new(&schema, &name.value);
@@ -40,7 +40,7 @@ impl Ddl<'_> {
     pub fn alter_sequence(&mut self, statement: &ast::AlterSequence) -> Result<()> {
         let catalog = self.catalog();
         let old = match self.find(&catalog, &statement.name) {
-            Some(Relation::Sequence(old)) => old,
+            Some(CatalogRelation::Sequence(old)) => old,
             Some(_) => {
                 let name = &statement.name.name.value;
                 let message = format!("\"{name}\" is not a sequence");
@@ -48,7 +48,7 @@ impl Ddl<'_> {
             }
             None => {
                 let missing = Error { position: None, ..undefined_table(&statement.name) };
-                return self.miss(missing, statement.if_exists);
+                return self.missing_object(missing, statement.if_exists);
             }
         };
         // `nextval` is blocked, as in PostgreSQL.
@@ -85,7 +85,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let sequence = changed(old, options)?;
         let Some(restart) = options.restart else {
-            let (value, _) = self.engine.sequences.shown(old)?;
+            let (value, _) = self.engine.sequences.state_of(old)?;
             check_value("RESTART", value, &sequence)?;
             return self.store_sequence(sequence);
         };
@@ -136,7 +136,7 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
         let catalog = self.changes.catalog(self.engine);
-        let mut taken = name::Taken::of(&catalog, &record.schema);
+        let mut taken = name::NamesInUse::of(&catalog, &record.schema);
         taken.add(&record.name);
         record.indexes.iter().for_each(|index| taken.add(&index.name));
         taken.add(&record.primary_key_name);
@@ -151,7 +151,7 @@ impl Ddl<'_> {
                     let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
                     return Err(Error::new(state, message));
                 }
-                self.is_there(&catalog, &schema, &written.name, false)?;
+                self.name_exists(&catalog, &schema, &written.name, false)?;
                 ObjectName::new(&schema, &written.name.value)
             }
             None => {
@@ -190,9 +190,9 @@ impl Ddl<'_> {
 ///
 /// # Errors
 ///
-/// The errors of binding it as a value of the type; those of [`kept_default`].
+/// The errors of binding it as a value of the type; those of [`stored_default`].
 pub(super) fn bound_default(
-    names: Names<'_>,
+    names: NameContext<'_>,
     default: &ast::SourceExpr,
     (column, sql_type): (&str, SqlType),
 ) -> Result<(String, Expr)> {
@@ -206,7 +206,7 @@ pub(super) fn bound_default(
         }
         None => error,
     })?;
-    Ok((kept_default(names, default, sql_type)?, bound))
+    Ok((stored_default(names, default, sql_type)?, bound))
 }
 
 /// Returns the text of a default for the catalog: names of sequences are qualified.
@@ -214,13 +214,13 @@ pub(super) fn bound_default(
 /// # Errors
 ///
 /// `42P01` for a sequence that does not exist, `42809` for another object.
-pub(super) fn kept_default(
-    names: Names<'_>,
+pub(super) fn stored_default(
+    names: NameContext<'_>,
     default: &ast::SourceExpr,
     sql_type: SqlType,
 ) -> Result<String> {
-    let Names { catalog, path, .. } = names;
-    let mut text = kept_text(names, &default.text, &[], Some(sql_type))?;
+    let NameContext { catalog, path, .. } = names;
+    let mut text = stored_text(names, &default.text, &[], Some(sql_type))?;
     let mut named: Vec<String> = Vec::new();
     // Errors are reported when it is bound for its column.
     let Ok(bound) =
@@ -239,7 +239,7 @@ pub(super) fn kept_default(
     });
     for name in named {
         match catalog.find_text(&name, path)? {
-            Some(Relation::Sequence(sequence)) => {
+            Some(CatalogRelation::Sequence(sequence)) => {
                 let full = ObjectName::new(&sequence.schema, &sequence.name);
                 text = replace_name(&text, &name, &full);
             }

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use store::Transaction;
 
 use crate::catalog::Catalog;
-use crate::ddl::Changes;
+use crate::ddl::CatalogChanges;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// The shared [`Changes`] of a transaction.
+/// The shared [`CatalogChanges`] of a transaction.
 #[derive(Clone, Default)]
-pub struct SharedChanges(Arc<Mutex<Changes>>);
+pub struct SharedChanges(Arc<Mutex<CatalogChanges>>);
 
 impl SharedChanges {
     /// Returns the catalog that statements of the transaction see: the newest one with its
@@ -62,12 +62,12 @@ impl SharedChanges {
     pub fn define<T>(
         &self,
         engine: &Engine,
-        run: impl FnOnce(&mut Changes) -> Result<T>,
+        run: impl FnOnce(&mut CatalogChanges) -> Result<T>,
     ) -> Result<T> {
         let (mut changes, is_outermost) = {
             let mut shared = self.0.lock();
             let is_outermost = shared.begin_definition(engine)?;
-            let seen = shared.seen();
+            let seen = shared.reader_view();
             (std::mem::replace(&mut *shared, seen), is_outermost)
         };
         let before = changes.own();

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use store::Mutation;
 use store::descriptor::SplitOptions;
 
-use crate::assemble;
 use crate::ast::{Ident, TableOption};
-use crate::catalog::later::encode_table;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, table_key};
+use crate::catalog::record_extension::encode_table;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::options::set_split_option;
 use crate::error::Result;
+use crate::relation_assembly;
 
 /// A change of a split option.
 pub(super) enum SplitChange<'a> {
@@ -55,7 +55,7 @@ impl Ddl<'_> {
             index.descriptor.split = split.clone();
         }
         record.descriptor.split = split;
-        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
+        let changed = relation_assembly::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.altered.push(table.oid);

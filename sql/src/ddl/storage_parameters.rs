@@ -13,17 +13,17 @@ use crate::ast::{
     ColumnAttribute, Deferral, Ident, OptionValue, QuotaChange, StorageKind, TableAttribute,
     TableName, TableOption,
 };
+use crate::catalog::ignored_attributes::{Parameter, ReplicaIdentity, set_parameter};
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::TableRecord;
-use crate::catalog::retained::{Parameter, ReplicaIdentity, set_parameter};
 use crate::catalog::table::Table;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::alter_column::column_of;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 /// The type of a parameter's value.
-enum Kind {
+enum ParameterKind {
     Bool,
     Integer(i64, i64),
     Real(f64, f64),
@@ -46,43 +46,46 @@ const TOAST: &str = "toast";
 const INTEGER_MAX: i64 = i32::MAX as i64;
 
 /// The parameters of tables; true if TOAST tables have them, too.
-const OF_TABLES: &[(&str, Kind, bool)] = &[
-    ("fillfactor", Kind::Integer(10, 100), false),
-    ("toast_tuple_target", Kind::Integer(128, 8_160), false),
-    ("parallel_workers", Kind::Integer(0, 1_024), false),
-    ("user_catalog_table", Kind::Bool, false),
-    ("autovacuum_enabled", Kind::Bool, true),
+const OF_TABLES: &[(&str, ParameterKind, bool)] = &[
+    ("fillfactor", ParameterKind::Integer(10, 100), false),
+    ("toast_tuple_target", ParameterKind::Integer(128, 8_160), false),
+    ("parallel_workers", ParameterKind::Integer(0, 1_024), false),
+    ("user_catalog_table", ParameterKind::Bool, false),
+    ("autovacuum_enabled", ParameterKind::Bool, true),
     (
         "vacuum_index_cleanup",
-        Kind::Word(&["auto", "on", "off", "true", "false"], "\"on\", \"off\", and \"auto\""),
+        ParameterKind::Word(
+            &["auto", "on", "off", "true", "false"],
+            "\"on\", \"off\", and \"auto\"",
+        ),
         true,
     ),
-    ("vacuum_truncate", Kind::Bool, true),
-    ("autovacuum_vacuum_threshold", Kind::Integer(0, INTEGER_MAX), true),
-    ("autovacuum_vacuum_insert_threshold", Kind::Integer(-1, INTEGER_MAX), true),
-    ("autovacuum_analyze_threshold", Kind::Integer(0, INTEGER_MAX), false),
-    ("autovacuum_vacuum_cost_limit", Kind::Integer(1, 10_000), true),
-    ("autovacuum_freeze_min_age", Kind::Integer(0, 1_000_000_000), true),
-    ("autovacuum_multixact_freeze_min_age", Kind::Integer(0, 1_000_000_000), true),
-    ("autovacuum_freeze_max_age", Kind::Integer(100_000, 2_000_000_000), true),
-    ("autovacuum_multixact_freeze_max_age", Kind::Integer(10_000, 2_000_000_000), true),
-    ("autovacuum_freeze_table_age", Kind::Integer(0, 2_000_000_000), true),
-    ("autovacuum_multixact_freeze_table_age", Kind::Integer(0, 2_000_000_000), true),
-    ("log_autovacuum_min_duration", Kind::Integer(-1, INTEGER_MAX), true),
-    ("autovacuum_vacuum_cost_delay", Kind::Real(0.0, 100.0), true),
-    ("autovacuum_vacuum_scale_factor", Kind::Real(0.0, 100.0), true),
-    ("autovacuum_vacuum_insert_scale_factor", Kind::Real(0.0, 100.0), true),
-    ("autovacuum_analyze_scale_factor", Kind::Real(0.0, 100.0), false),
+    ("vacuum_truncate", ParameterKind::Bool, true),
+    ("autovacuum_vacuum_threshold", ParameterKind::Integer(0, INTEGER_MAX), true),
+    ("autovacuum_vacuum_insert_threshold", ParameterKind::Integer(-1, INTEGER_MAX), true),
+    ("autovacuum_analyze_threshold", ParameterKind::Integer(0, INTEGER_MAX), false),
+    ("autovacuum_vacuum_cost_limit", ParameterKind::Integer(1, 10_000), true),
+    ("autovacuum_freeze_min_age", ParameterKind::Integer(0, 1_000_000_000), true),
+    ("autovacuum_multixact_freeze_min_age", ParameterKind::Integer(0, 1_000_000_000), true),
+    ("autovacuum_freeze_max_age", ParameterKind::Integer(100_000, 2_000_000_000), true),
+    ("autovacuum_multixact_freeze_max_age", ParameterKind::Integer(10_000, 2_000_000_000), true),
+    ("autovacuum_freeze_table_age", ParameterKind::Integer(0, 2_000_000_000), true),
+    ("autovacuum_multixact_freeze_table_age", ParameterKind::Integer(0, 2_000_000_000), true),
+    ("log_autovacuum_min_duration", ParameterKind::Integer(-1, INTEGER_MAX), true),
+    ("autovacuum_vacuum_cost_delay", ParameterKind::Real(0.0, 100.0), true),
+    ("autovacuum_vacuum_scale_factor", ParameterKind::Real(0.0, 100.0), true),
+    ("autovacuum_vacuum_insert_scale_factor", ParameterKind::Real(0.0, 100.0), true),
+    ("autovacuum_analyze_scale_factor", ParameterKind::Real(0.0, 100.0), false),
 ];
 
 /// The parameters of indexes.
-const OF_INDEXES: &[(&str, Kind)] =
-    &[("fillfactor", Kind::Integer(10, 100)), ("deduplicate_items", Kind::Bool)];
+const OF_INDEXES: &[(&str, ParameterKind)] =
+    &[("fillfactor", ParameterKind::Integer(10, 100)), ("deduplicate_items", ParameterKind::Bool)];
 
 /// The parameters of columns.
-const OF_COLUMNS: &[(&str, Kind)] = &[
-    ("n_distinct", Kind::Real(-1.0, f64::MAX)),
-    ("n_distinct_inherited", Kind::Real(-1.0, f64::MAX)),
+const OF_COLUMNS: &[(&str, ParameterKind)] = &[
+    ("n_distinct", ParameterKind::Real(-1.0, f64::MAX)),
+    ("n_distinct_inherited", ParameterKind::Real(-1.0, f64::MAX)),
 ];
 
 /// Returns whether a name is a storage parameter of a table or an index.
@@ -119,7 +122,7 @@ pub(super) fn is_without_oids(option: &TableOption) -> Result<bool> {
     if option.name.value != "oids" || option.family.is_some() {
         return Ok(false);
     }
-    match checked(option, &Kind::Bool)?.to_ascii_lowercase().as_str() {
+    match checked(option, &ParameterKind::Bool)?.to_ascii_lowercase().as_str() {
         "false" | "off" | "no" | "0" => Ok(true),
         _ => {
             let message = "tables declared WITH OIDS are not supported";
@@ -161,7 +164,7 @@ fn unrecognized(name: &Ident) -> Error {
 }
 
 /// Checks a value and returns it as written.
-fn checked(option: &TableOption, kind: &Kind) -> Result<String> {
+fn checked(option: &TableOption, kind: &ParameterKind) -> Result<String> {
     let name = &option.name.value;
     let text = match &option.value {
         OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
@@ -180,25 +183,25 @@ fn checked(option: &TableOption, kind: &Kind) -> Result<String> {
     };
     let lower = text.to_ascii_lowercase();
     match kind {
-        Kind::Bool => {
+        ParameterKind::Bool => {
             let words = ["on", "off", "true", "false", "yes", "no", "1", "0", "t", "f", "y", "n"];
             if !words.contains(&lower.as_str()) {
                 return Err(bad("boolean"));
             }
         }
-        Kind::Integer(low, high) => {
+        ParameterKind::Integer(low, high) => {
             let number: i64 = text.trim().parse().map_err(|_| bad("integer"))?;
             if !(*low..=*high).contains(&number) {
                 return Err(bounds(low.to_string(), high.to_string()));
             }
         }
-        Kind::Real(low, high) => {
+        ParameterKind::Real(low, high) => {
             let number: f64 = text.trim().parse().map_err(|_| bad("floating point"))?;
             if !(*low..=*high).contains(&number) {
                 return Err(bounds(format!("{low:.6}"), format!("{high:.6}")));
             }
         }
-        Kind::Word(words, listed) => {
+        ParameterKind::Word(words, listed) => {
             if !words.contains(&lower.as_str()) {
                 return Err(bad("enum").with_detail(format!("Valid values are {listed}.")));
             }
@@ -213,7 +216,7 @@ impl Ddl<'_> {
         for option in options.iter().filter(|option| is_of_toast(option)) {
             let name = &option.name.value;
             let message = format!("storage parameter \"{TOAST}.{name}\" has no effect");
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+            self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
         }
     }
 
@@ -253,8 +256,8 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let (table, index) = match self.find(&catalog, name) {
             None => return Err(undefined_table(name)),
-            Some(Relation::Index(table, index)) => (table, Some(index.oid)),
-            Some(Relation::PrimaryKey(table)) => (table, None),
+            Some(CatalogRelation::Index(table, index)) => (table, Some(index.oid)),
+            Some(CatalogRelation::PrimaryKey(table)) => (table, None),
             Some(_) => {
                 let message = format!("\"{}\" is not an index", name.name.value);
                 return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
@@ -441,7 +444,7 @@ pub(super) fn set_column_attribute(
     let is_fixed = sql_type.base.length() != -1;
     let refused = |what: &str| {
         let message = format!("column data type {} {what}", sql_type.base.sql_name());
-        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).naming(sql_type.base)
+        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_type_mention(sql_type.base)
     };
     let retained = &mut record.columns[position].retained;
     match attribute {

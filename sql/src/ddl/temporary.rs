@@ -99,7 +99,7 @@ impl Ddl<'_> {
         let mut placed = statement.clone();
         let name = &statement.name.name;
         let schema = ast::Ident { value: TEMP.to_owned(), position: name.position };
-        self.note(
+        self.add_notice(
             sqlstate::SUCCESSFUL_COMPLETION,
             format!("view \"{}\" will be a temporary view", name.value),
         );

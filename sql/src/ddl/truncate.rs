@@ -6,7 +6,6 @@ use std::sync::Arc;
 use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
-use crate::assemble;
 use crate::ast;
 use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
@@ -14,6 +13,7 @@ use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly;
 
 impl Ddl<'_> {
     /// Empties tables.
@@ -63,7 +63,7 @@ impl Ddl<'_> {
             for (referencing, _) in catalog.referencing(oid) {
                 if !tables.iter().any(|known| known.oid == referencing.oid) {
                     let message = format!("truncate cascades to table \"{}\"", referencing.name);
-                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
                     tables.push(Arc::clone(referencing));
                 }
             }
@@ -76,7 +76,7 @@ impl Ddl<'_> {
         let attached = self.engine.attached(table.id).unwrap_or_default();
         for one in attached.iter() {
             let name = &one.record.name;
-            if !one.writes.is_empty() || self.engine.coprocessors.follows_rows(&one.record) {
+            if !one.writes.is_empty() || self.engine.coprocessors.stores_every_row(&one.record) {
                 let what = format!("TRUNCATE of a table that coprocessor \"{name}\" follows");
                 return Err(Error::not_supported(what, hint));
             }
@@ -109,7 +109,7 @@ impl Ddl<'_> {
             descriptor.id = TableId(id);
         }
         for at in 0..record.indexes.len() {
-            assemble::set_index_families(&catalog, &mut record, at)?;
+            relation_assembly::set_index_families(&catalog, &mut record, at)?;
         }
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
@@ -118,8 +118,8 @@ impl Ddl<'_> {
         self.begin_history(table.oid)?;
         let catalog = self.drop_statistics(Catalog::clone(&catalog), table.id)?;
         let catalog = self.move_quota(catalog, table.id, record.descriptor.id)?;
-        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
-        self.touch(table.oid)?;
+        let changed = relation_assembly::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
+        self.lock_observed_table(table.oid)?;
         self.store_record(&catalog, changed, record)
     }
 

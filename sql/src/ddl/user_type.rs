@@ -1,7 +1,7 @@
 //! User-defined types of all kinds: their names, their dependents, DROP TYPE.
 //!
 //! Columns reference their types by OID. Texts of the catalog reference them by name: expressions
-//! of tables with the schema ([`kept_text`]), views as written, with a search path of their own.
+//! of tables with the schema ([`stored_text`]), views as written, with a search path of their own.
 //! So texts are changed when a type is renamed.
 
 use std::sync::Arc;
@@ -10,23 +10,25 @@ use store::Mutation;
 use store::transaction::TableLockMode;
 use types::SqlType;
 
-use crate::assemble;
 use crate::ast::{self, TableName};
-use crate::binder::{self, Names, TableClause, bind_table_expression, is_built_in, view_meaning};
+use crate::binder::{
+    self, NameContext, TableClause, bind_table_expression, is_built_in, view_meaning,
+};
 use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
 use crate::catalog::function::{Function, FunctionRecord};
-use crate::catalog::later::{encode_composite, encode_domain, encode_view};
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode, view_key};
+use crate::catalog::record_extension::{encode_composite, encode_domain, encode_view};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
+use crate::relation_assembly;
 
 /// A function that returns the meaning of a text with a catalog; equal results mean equal
 /// meanings.
@@ -42,16 +44,16 @@ pub(super) trait TextChange {
 }
 
 /// The change that leaves texts as they are.
-struct Kept;
+struct UnchangedTexts;
 
-impl TextChange for Kept {
+impl TextChange for UnchangedTexts {
     fn change(&mut self, text: &str, _: &SearchPath, _: &Meaning<'_>) -> Result<String> {
         Ok(text.to_owned())
     }
 }
 
 /// The change that replaces the name of a type.
-struct NewName {
+struct TypeRenaming {
     /// The catalog with the old name.
     catalog: Arc<Catalog>,
     number: u32,
@@ -59,7 +61,7 @@ struct NewName {
     full: String,
 }
 
-impl TextChange for NewName {
+impl TextChange for TypeRenaming {
     fn change(&mut self, text: &str, path: &SearchPath, _: &Meaning<'_>) -> Result<String> {
         let mut places = parser::type_references(text)?;
         places.retain(|one| {
@@ -88,7 +90,7 @@ impl Ddl<'_> {
                 let message = format!("{} is not an enum", data_type.sql_name());
                 Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
             }
-            None => Err(catalog.no_type(schema, &super::written(name))),
+            None => Err(catalog.no_type(schema, &super::name_as_written(name))),
         }
     }
 
@@ -136,7 +138,7 @@ impl Ddl<'_> {
                     if [sqlstate::UNDEFINED_OBJECT, sqlstate::INVALID_SCHEMA_NAME]
                         .contains(&error.sqlstate.as_ref()) =>
                 {
-                    self.miss(error, statement.if_exists)?;
+                    self.missing_object(error, statement.if_exists)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -157,7 +159,7 @@ impl Ddl<'_> {
             }
             None if !domain || built_in(schema, text).is_none() => {}
             _ => {
-                let message = format!("\"{}\" is not a domain", super::written(name));
+                let message = format!("\"{}\" is not a domain", super::name_as_written(name));
                 return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
             }
         }
@@ -170,20 +172,20 @@ impl Ddl<'_> {
             return required(format!("{shown} because it is required by the database system"));
         }
         if let Some(of) = catalog.find_array_type(schema, text, &self.path) {
-            let shown = catalog.shown_type(of, &self.path);
+            let shown = catalog.display_type(of, &self.path);
             let error = required(format!("{shown}[] because type {shown} requires it"));
             return error
                 .map_err(|error| error.with_hint(format!("You can drop type {shown} instead.")));
         }
         match self.find(catalog, name) {
-            Some(relation @ (Relation::Table(_) | Relation::View(_))) => {
+            Some(relation @ (CatalogRelation::Table(_) | CatalogRelation::View(_))) => {
                 let full = relation.name();
-                let shown = catalog.shown_name(&full.schema, &full.name, &self.path);
+                let shown = catalog.display_name(&full.schema, &full.name, &self.path);
                 let what = format!("{} {shown}", relation.kind());
                 required(format!("{shown} because {what} requires it"))
                     .map_err(|error| error.with_hint(format!("You can drop {what} instead.")))
             }
-            _ => Err(catalog.no_type(schema, &super::written(name))),
+            _ => Err(catalog.no_type(schema, &super::name_as_written(name))),
         }
     }
 
@@ -205,7 +207,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         self.check_type_name(&catalog, schema, name)?;
         let full = ObjectName::new(schema, name).to_string();
-        let mut change = NewName { catalog, number: known.number(), full };
+        let mut change = TypeRenaming { catalog, number: known.number(), full };
         self.replace_type_and_texts(known.renamed(schema, name), &mut change)
     }
 
@@ -271,18 +273,19 @@ impl Ddl<'_> {
         let (Some(was), Some(is)) = (rows(before), rows(&catalog)) else { return Ok(()) };
         if (&was.schema, &was.name) != (&is.schema, &is.name) {
             let full = ObjectName::new(&is.schema, &is.name).to_string();
-            let change = &mut NewName { catalog: Arc::new(before.clone()), number: relation, full };
+            let change =
+                &mut TypeRenaming { catalog: Arc::new(before.clone()), number: relation, full };
             return self.put_together(before, relation, change);
         }
         match was.attributes == is.attributes {
             true => Ok(()),
-            false => self.put_together(before, relation, &mut Kept),
+            false => self.put_together(before, relation, &mut UnchangedTexts),
         }
     }
 
     /// Stores a changed type, and rebuilds its dependents.
     pub(super) fn replace_type(&mut self, user_type: UserType) -> Result<()> {
-        self.replace_type_and_texts(user_type, &mut Kept)
+        self.replace_type_and_texts(user_type, &mut UnchangedTexts)
     }
 
     /// Stores a changed type, and rebuilds its dependents; `change` is called for each text of
@@ -312,8 +315,8 @@ impl Ddl<'_> {
             match known.as_ref() {
                 UserType::Domain(domain) => {
                     let mut record = domain.record.clone();
-                    change_domain_texts(&mut record, domain.over, change)?;
-                    let domain = assemble::domain(&catalog, record)?;
+                    change_domain_texts(&mut record, domain.base_type, change)?;
+                    let domain = relation_assembly::domain(&catalog, record)?;
                     self.store_type(UserType::Domain(domain.into()))?;
                 }
                 UserType::Composite(Composite { record: Some(record), .. }) => {
@@ -393,7 +396,7 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
         let UserType::Domain(domain) = known.as_ref() else { continue };
         let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
         let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
-        let domain = Domain { over, sql_type, ..domain.as_ref().clone() };
+        let domain = Domain { base_type: over, sql_type, ..domain.as_ref().clone() };
         next = next.with_type(UserType::Domain(domain.with_array().into()));
     }
     for table in catalog.tables() {
@@ -417,14 +420,14 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
 /// Returns an expression for storage: names of user-defined types and functions are qualified, so
 /// that they do not depend on the search path, and literals are rewritten so that they do not
 /// depend on session settings. It is bound over `columns`, as a value of type `target`.
-pub(super) fn kept_text(
-    names: Names<'_>,
+pub(super) fn stored_text(
+    names: NameContext<'_>,
     text: &str,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
 ) -> Result<String> {
-    let Names { catalog, path, .. } = names;
-    let text = &binder::settled_text(text, columns, target, names)?;
+    let NameContext { catalog, path, .. } = names;
+    let text = &binder::text_with_fixed_literals(text, columns, target, names)?;
     let mut places = Vec::new();
     for one in parser::type_references(text)? {
         if one.schema.is_some() {
@@ -503,11 +506,11 @@ fn change_domain_texts(
     change: &mut dyn TextChange,
 ) -> Result<()> {
     let path = SearchPath::default();
-    let stored = over.stored();
+    let stored = over.stored_oid_and_modifier();
     if let Some(default) = &mut record.default {
         let meaning = |catalog: &Catalog, text: &str| {
             let over = catalog.stored_type(stored.0, stored.1)?;
-            meaning_of(catalog, text, &[], Some(over.below()))
+            meaning_of(catalog, text, &[], Some(over.base_type()))
         };
         *default = change.change(default, &path, &meaning)?;
     }
@@ -565,11 +568,11 @@ fn meaning_of(
 ) -> Result<String> {
     let parsed = parser::parse_expression(text)?;
     let bound = bind_table_expression(
-        TableClause::Stored,
+        TableClause::Catalog,
         &parsed,
         columns,
         target,
-        Names::stored(catalog),
+        NameContext::stored(catalog),
     )?;
     Ok(format!("{bound:?}"))
 }

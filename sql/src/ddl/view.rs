@@ -8,13 +8,13 @@ use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::TableChange;
-use crate::binder::{Names, ViewDefinition, check_writable};
-use crate::catalog::later::encode_view;
+use crate::binder::{NameContext, ViewDefinition, check_writable};
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{CATALOG_TABLE, ViewRelation, view_key};
+use crate::catalog::record_extension::encode_view;
 use crate::catalog::view::{View, ViewColumn};
-use crate::catalog::{Catalog, Relation};
-use crate::ddl::alter_table::{refused_action, unplaced};
+use crate::catalog::{Catalog, CatalogRelation};
+use crate::ddl::alter_table::{refused_action, without_position};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -36,7 +36,7 @@ impl Ddl<'_> {
                 self.check_row_type_name(&catalog, &schema, view_name)?;
                 self.take_ids(1)?
             }
-            Some(Relation::View(old)) if statement.or_replace => {
+            Some(CatalogRelation::View(old)) if statement.or_replace => {
                 check_replacement(self.names(&catalog), old, &columns)?;
                 for (column, before) in columns.iter_mut().zip(&old.columns) {
                     column.default.clone_from(&before.default);
@@ -80,14 +80,14 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let name = &statement.name.name.value;
         let view = match self.find(&catalog, &statement.name) {
-            Some(Relation::View(view)) => View { check_option, ..view.as_ref().clone() },
+            Some(CatalogRelation::View(view)) => View { check_option, ..view.as_ref().clone() },
             Some(_) => {
                 let message = format!("\"{name}\" is not a view");
                 return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
             }
             None => {
                 let missing = Error { position: None, ..undefined_table(&statement.name) };
-                return self.miss(missing, statement.if_exists);
+                return self.missing_object(missing, statement.if_exists);
             }
         };
         if check_option.is_some() {
@@ -150,7 +150,7 @@ impl Ddl<'_> {
             None => None,
             Some(default) => {
                 let bound = bound_default(self.names(&catalog), default, of);
-                let (text, bound) = bound.map_err(unplaced)?;
+                let (text, bound) = bound.map_err(without_position)?;
                 refuse_named(&bound)?;
                 Some(text)
             }
@@ -225,7 +225,7 @@ fn named_columns(
 }
 
 /// Checks that a new definition has the old columns, optionally followed by new ones.
-fn check_replacement(names: Names<'_>, old: &View, columns: &[ViewColumn]) -> Result<()> {
+fn check_replacement(names: NameContext<'_>, old: &View, columns: &[ViewColumn]) -> Result<()> {
     let invalid = |message: String| Error::new(sqlstate::INVALID_TABLE_DEFINITION, message);
     if columns.len() < old.columns.len() {
         return Err(invalid("cannot drop columns from view".to_owned()));

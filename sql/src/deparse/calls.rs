@@ -5,23 +5,23 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{Expr, FunctionCall, Ident};
-use crate::binder::notes::CallNote;
-use crate::catalog::Relation;
+use crate::binder::resolution_notes::CallNote;
+use crate::catalog::CatalogRelation;
 use crate::catalog::domain::VALUE;
-use crate::deparse::Writer;
-use crate::deparse::convert::{explicitly, literal};
-use crate::deparse::node::{Call, Node, Part};
+use crate::deparse::SqlWriter;
+use crate::deparse::convert::{explicit_conversion, literal};
+use crate::deparse::node::{Call, DeparseNode, SyntaxPart};
 use crate::parser;
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Returns the column or row that a name refers to.
-    pub(super) fn column(&mut self, parts: &'a [Ident]) -> Node<'a> {
+    pub(super) fn column(&mut self, parts: &'a [Ident]) -> DeparseNode<'a> {
         let position = parts.first().map_or(0, |part| part.position);
         if let Some((at, sql_type)) = self.notes.rows.get(&position) {
             let name = self.entries.get(at).and_then(|entry| entry.name.clone());
             self.used.push(*at);
             let text = format!("{}.*", quote_ident(&name.unwrap_or_default()));
-            return Node::Word { text, row_type: Some(*sql_type) };
+            return DeparseNode::Word { text, row_type: Some(*sql_type) };
         }
         let last = parts.last().map_or("", |part| part.value.as_str());
         let Some(note) = self.notes.columns.get(&position) else {
@@ -38,7 +38,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the column for a field of a relation's whole row; `None` for fields of other rows.
-    pub(super) fn column_of_row(&mut self, row: &Expr, name: &str) -> Option<Node<'a>> {
+    pub(super) fn column_of_row(&mut self, row: &Expr, name: &str) -> Option<DeparseNode<'a>> {
         let (Expr::Column(parts) | Expr::WholeRow(parts)) = row else { return None };
         let (at, _) = self.notes.rows.get(&parts.first()?.position)?;
         let known = self.notes.entries.get(at)?;
@@ -50,7 +50,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the columns that `t.*` expands to in a list.
-    pub(super) fn columns_of(&mut self, parts: &[Ident]) -> Vec<Node<'a>> {
+    pub(super) fn columns_of(&mut self, parts: &[Ident]) -> Vec<DeparseNode<'a>> {
         let name = parts.last().map_or("", |part| part.value.as_str());
         let mut found = self.entries.values().filter(|entry| entry.known_as == name);
         let Some(entry) = found.next() else { return Vec::new() };
@@ -61,9 +61,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns a call of a built-in function.
-    pub(super) fn plain_call(&self, name: &str, arguments: Vec<Node<'a>>) -> Node<'a> {
+    pub(super) fn plain_call(
+        &self,
+        name: &str,
+        arguments: Vec<DeparseNode<'a>>,
+    ) -> DeparseNode<'a> {
         let arguments = arguments.into_iter().map(|one| (None, one)).collect();
-        Node::Call(Box::new(Call {
+        DeparseNode::Call(Box::new(Call {
             name: quote_ident(name),
             arguments,
             variadic: false,
@@ -77,7 +81,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns a call.
-    pub(super) fn call(&mut self, call: &'a FunctionCall) -> Node<'a> {
+    pub(super) fn call(&mut self, call: &'a FunctionCall) -> DeparseNode<'a> {
         let position = call.name.position();
         let name = call.name.name.value.as_str();
         if let Some(note) = self.notes.calls.get(&position) {
@@ -87,7 +91,7 @@ impl<'a> Writer<'a> {
         if call.own_syntax
             && let Some(parts) = self.own_syntax(call, wanted)
         {
-            return Node::Syntax { parts };
+            return DeparseNode::Syntax { parts };
         }
         // `type(value)` is a cast.
         if wanted.is_none()
@@ -98,7 +102,7 @@ impl<'a> Writer<'a> {
         {
             let node = self.value(&argument.value, None);
             let from = self.type_of(&argument.value);
-            return explicitly(node, from, to.into());
+            return explicit_conversion(node, from, to.into());
         }
         let mut arguments = Vec::with_capacity(call.arguments.len());
         let any = any_from(name);
@@ -121,7 +125,7 @@ impl<'a> Writer<'a> {
             false => quote_ident(name),
         };
         let filter = call.filter.as_ref().map(|filter| self.value(filter, None));
-        Node::Call(Box::new(Call {
+        DeparseNode::Call(Box::new(Call {
             name: shown,
             arguments,
             variadic: call.variadic,
@@ -135,17 +139,18 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns an argument of a parameter of any type; a literal remains of unknown type.
-    fn as_it_is(&mut self, value: &'a Expr) -> Node<'a> {
+    fn as_it_is(&mut self, value: &'a Expr) -> DeparseNode<'a> {
         match value {
-            Expr::String { value, .. } => {
-                Node::Constant { value: Some(value.clone()), sql_type: DataType::Unknown.into() }
-            }
+            Expr::String { value, .. } => DeparseNode::Constant {
+                value: Some(value.clone()),
+                sql_type: DataType::Unknown.into(),
+            },
             value => self.value(value, None),
         }
     }
 
     /// Returns a literal as a constant of a type.
-    pub(super) fn literal(&self, text: &str, to: SqlType) -> Node<'a> {
+    pub(super) fn literal(&self, text: &str, to: SqlType) -> DeparseNode<'a> {
         let DataType::Reg(kind) = to.base else { return literal(text, to, self.reader.style) };
         let shown = match kind {
             RegKind::Type => {
@@ -158,23 +163,23 @@ impl<'a> Writer<'a> {
             _ => None,
         };
         let value = Some(shown.unwrap_or_else(|| text.to_owned()));
-        Node::Constant { value, sql_type: to }
+        DeparseNode::Constant { value, sql_type: to }
     }
 
     /// Returns the name of the relation that a text refers to, qualified as necessary.
     fn class_name(&self, text: &str) -> Option<String> {
         let name = parser::parse_relation_name(text).ok()?;
         let (schema, own, oid) = match self.reader.catalog.find(&name, self.reader.path)? {
-            Relation::Table(table) => (&table.schema, &table.name, table.oid),
-            Relation::View(view) => (&view.schema, &view.name, view.oid),
-            Relation::Sequence(sequence) => (&sequence.schema, &sequence.name, sequence.oid),
+            CatalogRelation::Table(table) => (&table.schema, &table.name, table.oid),
+            CatalogRelation::View(view) => (&view.schema, &view.name, view.oid),
+            CatalogRelation::Sequence(sequence) => (&sequence.schema, &sequence.name, sequence.oid),
             _ => return None,
         };
         Some(self.relation_name(schema, own, oid))
     }
 
     /// Returns the call of a user-defined function.
-    fn user_call(&mut self, call: &'a FunctionCall, note: &'a CallNote) -> Node<'a> {
+    fn user_call(&mut self, call: &'a FunctionCall, note: &'a CallNote) -> DeparseNode<'a> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for (at, argument) in call.arguments.iter().enumerate() {
             let to = note.wanted.get(at).copied();
@@ -187,7 +192,7 @@ impl<'a> Writer<'a> {
             let sql_type = note.function.parameters.last().copied();
             let sql_type = sql_type.unwrap_or_else(|| DataType::Unknown.into());
             let elements = elements.into_iter().map(|(_, one)| one).collect();
-            arguments.push((None, Node::Array { elements, sql_type }));
+            arguments.push((None, DeparseNode::Array { elements, sql_type }));
             variadic = true;
         }
         let record = &note.function.record;
@@ -197,7 +202,7 @@ impl<'a> Writer<'a> {
             true => quote_ident(&record.name),
             false => format!("{}.{}", quote_ident(&record.schema), quote_ident(&record.name)),
         };
-        Node::Call(Box::new(Call {
+        DeparseNode::Call(Box::new(Call {
             name,
             arguments,
             variadic,
@@ -217,40 +222,53 @@ impl<'a> Writer<'a> {
         &mut self,
         call: &'a FunctionCall,
         wanted: Option<&[SqlType]>,
-    ) -> Option<Vec<Part<'a>>> {
+    ) -> Option<Vec<SyntaxPart<'a>>> {
         let arguments: Vec<&'a Expr> = call.arguments.iter().map(|one| &one.value).collect();
         let value = |writer: &mut Self, at: usize| {
             let to = wanted.and_then(|wanted| wanted.get(at)).copied();
-            Part::Value(writer.value(arguments[at], to))
+            SyntaxPart::Value(writer.value(arguments[at], to))
         };
         let words: &[&'static str] = match (call.name.name.value.as_str(), arguments.len()) {
             ("extract", 2) => {
                 let Expr::String { value: field, .. } = arguments[0] else { return None };
-                let (begin, field) = (Part::Words("EXTRACT("), Part::Keyword(field.clone()));
+                let (begin, field) =
+                    (SyntaxPart::Words("EXTRACT("), SyntaxPart::Keyword(field.clone()));
                 let of = value(self, 1);
-                return Some(vec![begin, field, Part::Words(" FROM "), of, Part::Words(")")]);
+                return Some(vec![
+                    begin,
+                    field,
+                    SyntaxPart::Words(" FROM "),
+                    of,
+                    SyntaxPart::Words(")"),
+                ]);
             }
             ("timezone", 2) => {
                 let (zone, of) = (value(self, 0), value(self, 1));
                 let operand = |part| match part {
-                    Part::Value(node) => Part::Operand(node),
+                    SyntaxPart::Value(node) => SyntaxPart::Operand(node),
                     other => other,
                 };
-                let (open, close) = (Part::Words("("), Part::Words(")"));
-                let at = Part::Words(" AT TIME ZONE ");
+                let (open, close) = (SyntaxPart::Words("("), SyntaxPart::Words(")"));
+                let at = SyntaxPart::Words(" AT TIME ZONE ");
                 return Some(vec![open, operand(of), at, operand(zone), close]);
             }
             ("position", 2) => {
                 let (within, what) = (value(self, 0), value(self, 1));
-                let (open, close) = (Part::Words("POSITION(("), Part::Words("))"));
-                return Some(vec![open, what, Part::Words(") IN ("), within, close]);
+                let (open, close) = (SyntaxPart::Words("POSITION(("), SyntaxPart::Words("))"));
+                return Some(vec![open, what, SyntaxPart::Words(") IN ("), within, close]);
             }
             ("is_normalized", 2) => {
                 let Expr::String { value: form, .. } = arguments[1] else { return None };
                 let of = value(self, 0);
-                let (open, close) = (Part::Words("(("), Part::Words(" NORMALIZED)"));
+                let (open, close) = (SyntaxPart::Words("(("), SyntaxPart::Words(" NORMALIZED)"));
                 let form = if form == "NFC" { String::new() } else { format!(" {form}") };
-                return Some(vec![open, of, Part::Words(") IS"), Part::Keyword(form), close]);
+                return Some(vec![
+                    open,
+                    of,
+                    SyntaxPart::Words(") IS"),
+                    SyntaxPart::Keyword(form),
+                    close,
+                ]);
             }
             ("btrim" | "ltrim" | "rtrim", 1 | 2) => {
                 let side = match call.name.name.value.as_str() {
@@ -259,11 +277,11 @@ impl<'a> Writer<'a> {
                     _ => "TRIM(TRAILING",
                 };
                 let of = value(self, 0);
-                let mut parts = vec![Part::Words(side)];
+                let mut parts = vec![SyntaxPart::Words(side)];
                 if arguments.len() == 2 {
-                    parts.extend([Part::Words(" "), value(self, 1)]);
+                    parts.extend([SyntaxPart::Words(" "), value(self, 1)]);
                 }
-                parts.extend([Part::Words(" FROM "), of, Part::Words(")")]);
+                parts.extend([SyntaxPart::Words(" FROM "), of, SyntaxPart::Words(")")]);
                 return Some(parts);
             }
             ("overlay", 3) => &["OVERLAY(", " PLACING ", " FROM ", ")"],
@@ -276,9 +294,9 @@ impl<'a> Writer<'a> {
             ("overlaps", 4) => &["((", ", ", ") OVERLAPS (", ", ", "))"],
             _ => return None,
         };
-        let mut parts = vec![Part::Words(words[0])];
+        let mut parts = vec![SyntaxPart::Words(words[0])];
         for (at, words) in words[1..].iter().enumerate() {
-            parts.extend([value(self, at), Part::Words(words)]);
+            parts.extend([value(self, at), SyntaxPart::Words(words)]);
         }
         Some(parts)
     }
@@ -294,6 +312,6 @@ fn any_from(name: &str) -> Option<usize> {
     }
 }
 
-fn word<'a>(parts: Vec<String>) -> Node<'a> {
-    Node::Word { text: parts.join("."), row_type: None }
+fn word<'a>(parts: Vec<String>) -> DeparseNode<'a> {
+    DeparseNode::Word { text: parts.join("."), row_type: None }
 }

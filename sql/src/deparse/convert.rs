@@ -3,26 +3,27 @@
 use types::text::{TextStyle, parse_as, write_short};
 use types::{DataType, Datum, SqlType};
 
-use crate::deparse::node::Node;
+use crate::deparse::node::DeparseNode;
 
 /// Returns a literal as a constant of a type.
-pub(super) fn literal<'a>(text: &str, to: SqlType, style: &TextStyle) -> Node<'a> {
-    let below = SqlType { modifier: -1, ..to.below() };
-    let constant = Node::Constant { value: Some(canonical(text, to, style)), sql_type: below };
+pub(super) fn literal<'a>(text: &str, to: SqlType, style: &TextStyle) -> DeparseNode<'a> {
+    let below = SqlType { modifier: -1, ..to.base_type() };
+    let constant =
+        DeparseNode::Constant { value: Some(canonical(text, to, style)), sql_type: below };
     let cut = to.modifier >= 0 && to.base != DataType::Interval;
     let constant = match constant {
-        Node::Constant { value, .. } if to.base == DataType::Interval => {
-            Node::Constant { value, sql_type: to.below() }
+        DeparseNode::Constant { value, .. } if to.base == DataType::Interval => {
+            DeparseNode::Constant { value, sql_type: to.base_type() }
         }
         constant => constant,
     };
     let operand = match cut {
-        true => cast(constant, below, to.below(), false),
+        true => cast(constant, below, to.base_type(), false),
         false => constant,
     };
     match to.domain {
         None => operand,
-        Some(_) => cast(operand, to.below(), to, true),
+        Some(_) => cast(operand, to.base_type(), to, true),
     }
 }
 
@@ -51,9 +52,12 @@ fn shown(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
 }
 
 /// Returns the constant of a number.
-pub(super) fn number<'a>(text: &str) -> Node<'a> {
+pub(super) fn number<'a>(text: &str) -> DeparseNode<'a> {
     let sql_type = type_of_number(text).into();
-    Node::Constant { value: Some(canonical(text, sql_type, &TextStyle::default())), sql_type }
+    DeparseNode::Constant {
+        value: Some(canonical(text, sql_type, &TextStyle::default())),
+        sql_type,
+    }
 }
 
 /// Returns the type of a number.
@@ -68,7 +72,11 @@ pub(super) fn type_of_number(text: &str) -> DataType {
 }
 
 /// Returns a value with an implicit cast to another type.
-pub(super) fn implicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
+pub(super) fn implicit_conversion<'a>(
+    node: DeparseNode<'a>,
+    from: SqlType,
+    to: SqlType,
+) -> DeparseNode<'a> {
     let vague = |one: DataType| one.is_polymorphic() || one == DataType::Unknown;
     let to = SqlType { modifier: -1, ..to };
     let vague = |one: DataType| vague(one) || one == DataType::Record;
@@ -82,7 +90,10 @@ pub(super) fn implicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node
 }
 
 /// Returns a value with the length coercion of a column's type.
-pub(super) fn cut<'a>(node: Node<'a>, to: Option<SqlType>) -> Node<'a> {
+pub(super) fn with_length_coercion<'a>(
+    node: DeparseNode<'a>,
+    to: Option<SqlType>,
+) -> DeparseNode<'a> {
     match to {
         Some(to) if to.modifier >= 0 => cast(node, to, to, true),
         _ => node,
@@ -90,17 +101,21 @@ pub(super) fn cut<'a>(node: Node<'a>, to: Option<SqlType>) -> Node<'a> {
 }
 
 /// Returns a value with an explicit cast.
-pub(super) fn explicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
+pub(super) fn explicit_conversion<'a>(
+    node: DeparseNode<'a>,
+    from: SqlType,
+    to: SqlType,
+) -> DeparseNode<'a> {
     if from.base == to.base && from.domain == to.domain && from.modifier == to.modifier {
         return node;
     }
     cast(node, from, to, false)
 }
 
-fn cast<'a>(node: Node<'a>, from: SqlType, to: SqlType, implicit: bool) -> Node<'a> {
+fn cast<'a>(node: DeparseNode<'a>, from: SqlType, to: SqlType, implicit: bool) -> DeparseNode<'a> {
     let by_function = is_function(from.base, to.base) || to.modifier >= 0;
     // Of several casts the last one is shown.
-    Node::Cast {
+    DeparseNode::Cast {
         operand: Box::new(node),
         to,
         implicit,

@@ -6,75 +6,77 @@ use types::DataType;
 use types::SqlType;
 use types::function::quote_ident;
 
-use crate::deparse::node::{Bounds, Call, Node, Part, SubqueryKind};
-use crate::deparse::{Naming, Writer};
+use crate::deparse::node::{Bounds, Call, DeparseNode, SubqueryKind, SyntaxPart};
+use crate::deparse::{ColumnNaming, SqlWriter};
 
 /// The rule for the type label of a constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Label {
+pub(super) enum TypeLabel {
     Never,
     AsNeeded,
     Always,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Writes a node; implicit casts only if `implicit`.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of node")]
-    pub(super) fn write(&mut self, node: &Node<'a>, implicit: bool) {
+    pub(super) fn write(&mut self, node: &DeparseNode<'a>, implicit: bool) {
         match node {
-            Node::Constant { value, sql_type } => {
-                self.constant(value.as_deref(), *sql_type, Label::AsNeeded);
+            DeparseNode::Constant { value, sql_type } => {
+                self.constant(value.as_deref(), *sql_type, TypeLabel::AsNeeded);
             }
-            Node::Word { text, .. } => self.push(text),
-            Node::Operator { symbol, operands } => self.grouped(|writer| match &operands[..] {
-                [left, right] => {
-                    writer.operand(left, true, node);
-                    writer.push(&format!(" {symbol} "));
-                    writer.operand(right, true, node);
-                }
-                operands => {
-                    writer.push(&format!("{symbol} "));
-                    operands.iter().for_each(|one| writer.operand(one, true, node));
-                }
-            }),
-            Node::Call(call) => self.write_call(call),
-            Node::Syntax { parts } => {
+            DeparseNode::Word { text, .. } => self.push(text),
+            DeparseNode::Operator { symbol, operands } => {
+                self.grouped(|writer| match &operands[..] {
+                    [left, right] => {
+                        writer.operand(left, true, node);
+                        writer.push(&format!(" {symbol} "));
+                        writer.operand(right, true, node);
+                    }
+                    operands => {
+                        writer.push(&format!("{symbol} "));
+                        operands.iter().for_each(|one| writer.operand(one, true, node));
+                    }
+                })
+            }
+            DeparseNode::Call(call) => self.write_call(call),
+            DeparseNode::Syntax { parts } => {
                 for part in parts {
                     match part {
-                        Part::Words(words) => self.push(words),
-                        Part::Keyword(word) => self.push(word),
-                        Part::Value(value) => self.write(value, false),
-                        Part::Operand(value) => self.in_syntax(value, node),
+                        SyntaxPart::Words(words) => self.push(words),
+                        SyntaxPart::Keyword(word) => self.push(word),
+                        SyntaxPart::Value(value) => self.write(value, false),
+                        SyntaxPart::Operand(value) => self.in_syntax(value, node),
                     }
                 }
             }
-            Node::Cast { operand, implicit: true, .. } if !implicit => {
+            DeparseNode::Cast { operand, implicit: true, .. } if !implicit => {
                 self.operand(operand, false, node);
             }
-            Node::Cast { operand, to, .. } => self.write_cast(operand, *to, node),
-            Node::And(operands) => self.joined(operands, " AND ", node),
-            Node::Or(operands) => self.joined(operands, " OR ", node),
-            Node::Not(operand) => self.grouped(|writer| {
+            DeparseNode::Cast { operand, to, .. } => self.write_cast(operand, *to, node),
+            DeparseNode::And(operands) => self.joined(operands, " AND ", node),
+            DeparseNode::Or(operands) => self.joined(operands, " OR ", node),
+            DeparseNode::Not(operand) => self.grouped(|writer| {
                 writer.push("NOT ");
                 writer.operand(operand, false, node);
             }),
-            Node::Test { operand, words, of_null } => self.grouped(|writer| {
+            DeparseNode::Test { operand, words, of_null } => self.grouped(|writer| {
                 writer.operand(operand, *of_null, node);
                 writer.push(&format!(" {words}"));
             }),
-            Node::Distinct(left, right) => self.grouped(|writer| {
+            DeparseNode::Distinct(left, right) => self.grouped(|writer| {
                 writer.operand(left, true, node);
                 writer.push(" IS DISTINCT FROM ");
                 writer.operand(right, true, node);
             }),
-            Node::NullIf(left, right) => {
+            DeparseNode::NullIf(left, right) => {
                 self.push("NULLIF(");
                 self.write(left, true);
                 self.push(", ");
                 self.write(right, true);
                 self.push(")");
             }
-            Node::OfArray { left, symbol, word, right, array } => self.grouped(|writer| {
+            DeparseNode::OfArray { left, symbol, word, right, array } => self.grouped(|writer| {
                 writer.operand(left, true, node);
                 writer.push(&format!(" {symbol} {word} ("));
                 writer.operand(right, true, node);
@@ -85,14 +87,14 @@ impl<'a> Writer<'a> {
                 }
                 writer.push(")");
             }),
-            Node::CompareRows { symbol, left, right } => {
+            DeparseNode::CompareRows { symbol, left, right } => {
                 self.push("(ROW(");
                 self.list(left, |writer, one| writer.write_top(one, true));
                 self.push(&format!(") {symbol} ROW("));
                 self.list(right, |writer, one| writer.write_top(one, true));
                 self.push("))");
             }
-            Node::Row { fields, to } => {
+            DeparseNode::Row { fields, to } => {
                 self.push("ROW(");
                 self.list(fields, |writer, one| writer.write_top(one, true));
                 self.push(")");
@@ -101,7 +103,7 @@ impl<'a> Writer<'a> {
                     self.push(&format!("::{shown}"));
                 }
             }
-            Node::Array { elements, sql_type } => {
+            DeparseNode::Array { elements, sql_type } => {
                 self.push("ARRAY[");
                 self.list(elements, |writer, one| writer.write(one, true));
                 self.push("]");
@@ -110,44 +112,46 @@ impl<'a> Writer<'a> {
                     self.push(&format!("::{shown}"));
                 }
             }
-            Node::Subscript { operand, bounds } => {
-                let bare = matches!(**operand, Node::Word { .. } | Node::Field { .. });
+            DeparseNode::Subscript { operand, bounds } => {
+                let bare =
+                    matches!(**operand, DeparseNode::Word { .. } | DeparseNode::Field { .. });
                 self.write_in(operand, !bare);
                 bounds.iter().for_each(|one| self.bounds(one));
             }
-            Node::Field { operand, name } => {
-                let bare = matches!(**operand, Node::Subscript { .. } | Node::Field { .. });
+            DeparseNode::Field { operand, name } => {
+                let bare =
+                    matches!(**operand, DeparseNode::Subscript { .. } | DeparseNode::Field { .. });
                 self.write_in(operand, !bare);
                 self.push(".");
                 self.name(name);
             }
-            Node::Case { operand, branches, otherwise } => {
+            DeparseNode::Case { operand, branches, otherwise } => {
                 self.write_case(operand.as_deref(), branches, otherwise);
             }
-            Node::Listed { word, operands } => {
+            DeparseNode::Listed { word, operands } => {
                 self.push(&format!("{word}("));
                 self.list(operands, |writer, one| writer.write(one, true));
                 self.push(")");
             }
-            Node::SqlValue(word) => self.push(word),
-            Node::Subquery { kind, query, .. } => {
+            DeparseNode::SqlValue(word) => self.push(word),
+            DeparseNode::Subquery { kind, query, .. } => {
                 self.push(match kind {
                     SubqueryKind::Scalar => "(",
                     SubqueryKind::Exists => "(EXISTS (",
                     SubqueryKind::Array => "ARRAY(",
                 });
-                self.subquery(query, Naming::UNSEEN);
+                self.subquery(query, ColumnNaming::UNSEEN);
                 self.push(if *kind == SubqueryKind::Exists { "))" } else { ")" });
             }
-            Node::Compared { left, is_row, words, query } => {
+            DeparseNode::Compared { left, is_row, words, query } => {
                 self.push(if *is_row { "((" } else { "(" });
                 self.list(left, |writer, one| writer.write(one, true));
                 self.push(if *is_row { ")" } else { "" });
                 self.push(&format!(" {words} ("));
-                self.subquery(query, Naming::UNSEEN);
+                self.subquery(query, ColumnNaming::UNSEEN);
                 self.push("))");
             }
-            Node::Collate { operand, name } => self.grouped(|writer| {
+            DeparseNode::Collate { operand, name } => self.grouped(|writer| {
                 writer.operand(operand, implicit, node);
                 writer.push(&format!(" COLLATE {}", quote_ident(name)));
             }),
@@ -163,24 +167,24 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes an operand; in pretty layout with parentheses only if necessary.
-    fn operand(&mut self, node: &Node<'a>, implicit: bool, parent: &Node<'a>) {
+    fn operand(&mut self, node: &DeparseNode<'a>, implicit: bool, parent: &DeparseNode<'a>) {
         let needed = self.layout.pretty && !node.is_simple(parent);
         self.push(if needed { "(" } else { "" });
         self.write(node, implicit);
         self.push(if needed { ")" } else { "" });
     }
 
-    fn in_syntax(&mut self, node: &Node<'a>, parent: &Node<'a>) {
+    fn in_syntax(&mut self, node: &DeparseNode<'a>, parent: &DeparseNode<'a>) {
         self.operand(node, false, parent);
     }
 
-    fn write_in(&mut self, node: &Node<'a>, parentheses: bool) {
+    fn write_in(&mut self, node: &DeparseNode<'a>, parentheses: bool) {
         self.push(if parentheses { "(" } else { "" });
         self.write(node, true);
         self.push(if parentheses { ")" } else { "" });
     }
 
-    fn joined(&mut self, operands: &[Node<'a>], word: &str, node: &Node<'a>) {
+    fn joined(&mut self, operands: &[DeparseNode<'a>], word: &str, node: &DeparseNode<'a>) {
         self.grouped(|writer| {
             for (at, operand) in operands.iter().enumerate() {
                 writer.push(if at > 0 { word } else { "" });
@@ -202,16 +206,16 @@ impl<'a> Writer<'a> {
         self.push("]");
     }
 
-    fn write_cast(&mut self, operand: &Node<'a>, to: SqlType, node: &Node<'a>) {
+    fn write_cast(&mut self, operand: &DeparseNode<'a>, to: SqlType, node: &DeparseNode<'a>) {
         match operand {
             // The cast's modifier also labels the type of a constant.
-            Node::Constant { value, sql_type }
+            DeparseNode::Constant { value, sql_type }
                 if sql_type.base == to.base
                     && sql_type.modifier < 0
                     && to.domain.is_none()
                     && value.is_some() =>
             {
-                self.constant(value.as_deref(), *sql_type, Label::Never);
+                self.constant(value.as_deref(), *sql_type, TypeLabel::Never);
             }
             operand => self.grouped(|writer| writer.operand(operand, false, node)),
         }
@@ -220,7 +224,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a constant.
-    pub(super) fn constant(&mut self, value: Option<&str>, sql_type: SqlType, label: Label) {
+    pub(super) fn constant(&mut self, value: Option<&str>, sql_type: SqlType, label: TypeLabel) {
         let mut labelled = true;
         match value {
             None => self.push("NULL"),
@@ -247,7 +251,7 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        if label == Label::Always || (label == Label::AsNeeded && labelled) {
+        if label == TypeLabel::Always || (label == TypeLabel::AsNeeded && labelled) {
             let shown = self.type_name(sql_type);
             self.push(&format!("::{shown}"));
         }
@@ -255,9 +259,9 @@ impl<'a> Writer<'a> {
 
     fn write_case(
         &mut self,
-        operand: Option<&Node<'a>>,
-        branches: &[(Node<'a>, Node<'a>)],
-        otherwise: &Node<'a>,
+        operand: Option<&DeparseNode<'a>>,
+        branches: &[(DeparseNode<'a>, DeparseNode<'a>)],
+        otherwise: &DeparseNode<'a>,
     ) {
         let one_line = self.layout.wrap.is_none();
         let space = if one_line { " " } else { "" };
@@ -312,10 +316,10 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a node as a column of a row, or as an element of ROW or VALUES.
-    pub(super) fn write_top(&mut self, node: &Node<'a>, implicit: bool) {
+    pub(super) fn write_top(&mut self, node: &DeparseNode<'a>, implicit: bool) {
         match node {
             // Without the cast, the row of a relation would be expanded to its columns.
-            Node::Word { text, row_type: Some(row_type) } => {
+            DeparseNode::Word { text, row_type: Some(row_type) } => {
                 let shown = self.type_name(*row_type);
                 self.push(&format!("{text}::{shown}"));
             }

@@ -8,11 +8,11 @@ use types::function::quote_ident;
 use crate::ast::{
     FromCall, Ident, JoinCondition, JoinKind, TableFunction, TableRef, TableSample, TypeName,
 };
-use crate::binder::notes::{EntryKind, entry_position};
+use crate::binder::resolution_notes::{EntryKind, entry_position};
 use crate::deparse::range_table::join_word;
-use crate::deparse::{Naming, STEP, Writer};
+use crate::deparse::{ColumnNaming, STEP, SqlWriter};
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Writes a FROM clause.
     pub(super) fn write_from(&mut self, from: &'a [TableRef]) {
         for (at, entry) in from.iter().enumerate() {
@@ -50,7 +50,7 @@ impl<'a> Writer<'a> {
             }
             TableRef::Subquery { query, lateral, alias } => {
                 self.push(if *lateral { "LATERAL (" } else { "(" });
-                self.subquery(query, Naming::OWN);
+                self.subquery(query, ColumnNaming::OWN);
                 self.push(")");
                 self.alias(at, alias.is_some(), "unnamed_subquery");
                 self.column_list(at);

@@ -5,10 +5,11 @@
 //!                 binder ─► Notes ┴► Node ─► text
 //! ```
 //!
-//! The tree has the syntactic form, [`Notes`] the present resolution of names and literals. Both
-//! are combined into a [`Node`](node::Node), the form that PostgreSQL's analysis would produce,
-//! which is written by the rules of ruleutils.c: line breaks, parentheses, visible casts, and
-//! qualification of columns. It serves `pg_get_viewdef`, `pg_get_expr` and similar functions.
+//! The tree has the syntactic form, [`ResolutionNotes`] the present resolution of names and
+//! literals. Both are combined into a [`Node`](node::DeparseNode), the form that PostgreSQL's
+//! analysis would produce, which is written by the rules of ruleutils.c: line breaks, parentheses,
+//! visible casts, and qualification of columns. It serves `pg_get_viewdef`, `pg_get_expr` and
+//! similar functions.
 //!
 //! Renamed tables and columns have their new names, because the binder resolves the old ones.
 
@@ -30,12 +31,12 @@ use types::SqlType;
 use types::text::TextStyle;
 
 use crate::ast::{self, SelectItem};
-use crate::binder::notes::Notes;
-use crate::binder::{SystemCatalog, note_expression, note_view};
+use crate::binder::resolution_notes::ResolutionNotes;
+use crate::binder::{SystemCatalog, resolve_expression, resolve_view};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
-use crate::deparse::range_table::Entry;
+use crate::deparse::range_table::RangeTableEntry;
 use crate::error::Result;
 use crate::parser;
 
@@ -61,7 +62,7 @@ impl Layout {
 
 /// The context of names in the text.
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub struct DeparseContext<'a> {
     /// The catalog.
     pub catalog: &'a Catalog,
     /// The search path; objects that it finds are unqualified.
@@ -70,17 +71,17 @@ pub struct Reader<'a> {
     pub style: &'a TextStyle,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DeparseContext<'a> {
     /// Returns a context with the default search path.
-    pub fn new(catalog: &'a Catalog) -> Reader<'a> {
+    pub fn new(catalog: &'a Catalog) -> DeparseContext<'a> {
         static PATH: LazyLock<SearchPath> = LazyLock::new(SearchPath::default);
-        Reader::by(catalog, &PATH)
+        DeparseContext::with_search_path(catalog, &PATH)
     }
 
     /// Returns a context with a search path and the default output format of literals.
-    pub fn by(catalog: &'a Catalog, path: &'a SearchPath) -> Reader<'a> {
+    pub fn with_search_path(catalog: &'a Catalog, path: &'a SearchPath) -> DeparseContext<'a> {
         static STYLE: LazyLock<TextStyle> = LazyLock::new(TextStyle::default);
-        Reader { catalog, path, style: &STYLE }
+        DeparseContext { catalog, path, style: &STYLE }
     }
 }
 
@@ -91,21 +92,21 @@ impl<'a> Reader<'a> {
 /// The error of the query, which a later change of an object can cause.
 pub fn view(
     view: &Arc<View>,
-    reader: Reader<'_>,
+    reader: DeparseContext<'_>,
     system: &dyn SystemCatalog,
     layout: Layout,
 ) -> Result<String> {
-    let notes = note_view(view, reader.catalog, system)?;
+    let notes = resolve_view(view, reader.catalog, system)?;
     let names: Vec<String> = view.columns.iter().map(|column| column.name.clone()).collect();
-    let mut writer = Writer::new(&notes, reader, layout);
+    let mut writer = SqlWriter::new(&notes, reader, layout);
     // The names of the row before and after a change in rules of views.
     writer.taken = vec!["old".to_owned(), "new".to_owned()];
-    writer.query(view.query()?, Naming { names: Some(&names), is_seen: true });
+    writer.query(view.query()?, ColumnNaming { names: Some(&names), is_seen: true });
     Ok(writer.out)
 }
 
 /// The input of an expression.
-pub struct Over<'a> {
+pub struct ExpressionInput<'a> {
     /// The names and types of the columns.
     pub columns: &'a [(String, SqlType)],
     /// The type to which it is converted.
@@ -121,8 +122,8 @@ pub struct Over<'a> {
 /// The error of the expression, which a later change of an object can cause.
 pub fn expression(
     text: &str,
-    over: &Over<'_>,
-    reader: Reader<'_>,
+    over: &ExpressionInput<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> Result<String> {
     let tree = parser::parse_expression(text)?;
@@ -136,8 +137,8 @@ pub fn expression(
 /// The error of the expression, which a later change of an object can cause.
 pub fn index_key(
     text: &str,
-    over: &Over<'_>,
-    reader: Reader<'_>,
+    over: &ExpressionInput<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> Result<(String, bool)> {
     match parser::parse_expression(text)? {
@@ -148,14 +149,14 @@ pub fn index_key(
 
 fn written(
     tree: &ast::Expr,
-    over: &Over<'_>,
-    reader: Reader<'_>,
+    over: &ExpressionInput<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> Result<(String, bool)> {
-    let notes = note_expression(tree, over.columns, over.target, reader.catalog)?;
-    let mut writer = Writer::new(&notes, reader, layout);
+    let notes = resolve_expression(tree, over.columns, over.target, reader.catalog)?;
+    let mut writer = SqlWriter::new(&notes, reader, layout);
     writer.value_word = over.is_domain;
-    let node = convert::cut(writer.value(tree, over.target), over.target);
+    let node = convert::with_length_coercion(writer.value(tree, over.target), over.target);
     writer.write(&node, false);
     let is_call = node.is_call();
     Ok((writer.out, is_call))
@@ -163,28 +164,28 @@ fn written(
 
 /// The names of a query's columns for its reader.
 #[derive(Clone, Copy)]
-struct Naming<'n> {
+struct ColumnNaming<'n> {
     /// The names, if they differ from the query's own.
     names: Option<&'n [String]>,
     /// False if the names are invisible.
     is_seen: bool,
 }
 
-impl Naming<'_> {
-    const OWN: Naming<'static> = Naming { names: None, is_seen: true };
-    const UNSEEN: Naming<'static> = Naming { names: None, is_seen: false };
+impl ColumnNaming<'_> {
+    const OWN: ColumnNaming<'static> = ColumnNaming { names: None, is_seen: true };
+    const UNSEEN: ColumnNaming<'static> = ColumnNaming { names: None, is_seen: false };
 }
 
 /// The state of the output.
-struct Writer<'a> {
+struct SqlWriter<'a> {
     out: String,
-    notes: &'a Notes,
-    reader: Reader<'a>,
+    notes: &'a ResolutionNotes,
+    reader: DeparseContext<'a>,
     layout: Layout,
     /// The indentation of clauses.
     indent: i32,
     /// The entries of FROM of the enclosing queries, by key.
-    entries: HashMap<usize, Entry>,
+    entries: HashMap<usize, RangeTableEntry>,
     /// The entries of FROM of the current query.
     level: Vec<usize>,
     /// The entries whose columns were written, in order.
@@ -192,14 +193,14 @@ struct Writer<'a> {
     /// The names of the entries of FROM of the enclosing queries.
     taken: Vec<String>,
     /// The current select list, with the names of its columns.
-    targets: Vec<Target<'a>>,
+    targets: Vec<SelectTarget<'a>>,
     /// True if the column of an expression is the value of a domain.
     value_word: bool,
 }
 
 /// An entry of a select list.
 #[derive(Clone)]
-struct Target<'a> {
+struct SelectTarget<'a> {
     item: &'a SelectItem,
     /// The field, if the item is all fields of a row.
     field: Option<String>,
@@ -207,9 +208,13 @@ struct Target<'a> {
     name: String,
 }
 
-impl<'a> Writer<'a> {
-    fn new(notes: &'a Notes, reader: Reader<'a>, layout: Layout) -> Writer<'a> {
-        Writer {
+impl<'a> SqlWriter<'a> {
+    fn new(
+        notes: &'a ResolutionNotes,
+        reader: DeparseContext<'a>,
+        layout: Layout,
+    ) -> SqlWriter<'a> {
+        SqlWriter {
             out: String::new(),
             notes,
             reader,
@@ -311,11 +316,11 @@ impl<'a> Writer<'a> {
             schema: None,
             name: ast::Ident { value: name.to_owned(), position: 1 },
         };
-        use crate::catalog::Relation;
+        use crate::catalog::CatalogRelation;
         let found = match self.reader.catalog.find(&bare, self.reader.path) {
-            Some(Relation::Table(table)) => Some(table.oid),
-            Some(Relation::View(view)) => Some(view.oid),
-            Some(Relation::Sequence(sequence)) => Some(sequence.oid),
+            Some(CatalogRelation::Table(table)) => Some(table.oid),
+            Some(CatalogRelation::View(view)) => Some(view.oid),
+            Some(CatalogRelation::Sequence(sequence)) => Some(sequence.oid),
             _ => None,
         };
         match found == Some(oid) {

@@ -6,7 +6,7 @@ use types::SqlType;
 use crate::ast::{FrameBound, OrderItem, Over, Query};
 
 /// An expression to write.
-pub(super) enum Node<'a> {
+pub(super) enum DeparseNode<'a> {
     /// A constant; `None` is NULL.
     Constant {
         value: Option<String>,
@@ -19,71 +19,71 @@ pub(super) enum Node<'a> {
     },
     Operator {
         symbol: String,
-        operands: Vec<Node<'a>>,
+        operands: Vec<DeparseNode<'a>>,
     },
     Call(Box<Call<'a>>),
     /// A call in special syntax: keywords and arguments alternate.
     Syntax {
-        parts: Vec<Part<'a>>,
+        parts: Vec<SyntaxPart<'a>>,
     },
     Cast {
-        operand: Box<Node<'a>>,
+        operand: Box<DeparseNode<'a>>,
         to: SqlType,
         implicit: bool,
         /// True for a cast by a function; false for one through text, and a binary-coercible one.
         by_function: bool,
     },
-    And(Vec<Node<'a>>),
-    Or(Vec<Node<'a>>),
-    Not(Box<Node<'a>>),
+    And(Vec<DeparseNode<'a>>),
+    Or(Vec<DeparseNode<'a>>),
+    Not(Box<DeparseNode<'a>>),
     /// An `IS …` test.
     Test {
-        operand: Box<Node<'a>>,
+        operand: Box<DeparseNode<'a>>,
         words: &'static str,
         /// True for a test of NULL, false for one of a truth value.
         of_null: bool,
     },
-    Distinct(Box<Node<'a>>, Box<Node<'a>>),
-    NullIf(Box<Node<'a>>, Box<Node<'a>>),
+    Distinct(Box<DeparseNode<'a>>, Box<DeparseNode<'a>>),
+    NullIf(Box<DeparseNode<'a>>, Box<DeparseNode<'a>>),
     /// `left operator ANY (array)`
     OfArray {
-        left: Box<Node<'a>>,
+        left: Box<DeparseNode<'a>>,
         symbol: String,
         word: &'static str,
-        right: Box<Node<'a>>,
+        right: Box<DeparseNode<'a>>,
         /// The type of the array as written.
         array: Option<SqlType>,
     },
     CompareRows {
         symbol: String,
-        left: Vec<Node<'a>>,
-        right: Vec<Node<'a>>,
+        left: Vec<DeparseNode<'a>>,
+        right: Vec<DeparseNode<'a>>,
     },
     Row {
-        fields: Vec<Node<'a>>,
+        fields: Vec<DeparseNode<'a>>,
         to: Option<SqlType>,
     },
     Array {
-        elements: Vec<Node<'a>>,
+        elements: Vec<DeparseNode<'a>>,
         sql_type: SqlType,
     },
     Subscript {
-        operand: Box<Node<'a>>,
+        operand: Box<DeparseNode<'a>>,
         bounds: Vec<Bounds<'a>>,
     },
     Field {
-        operand: Box<Node<'a>>,
+        operand: Box<DeparseNode<'a>>,
         name: String,
     },
     Case {
-        operand: Option<Box<Node<'a>>>,
-        branches: Vec<(Node<'a>, Node<'a>)>,
-        otherwise: Box<Node<'a>>,
+        operand: Option<Box<DeparseNode<'a>>>,
+        branches: Vec<(DeparseNode<'a>, DeparseNode<'a>)>,
+        otherwise: Box<DeparseNode<'a>>,
     },
     /// `COALESCE(…)`, `GREATEST(…)` and `LEAST(…)`.
     Listed {
         word: &'static str,
-        operands: Vec<Node<'a>>,
+        operands: Vec<DeparseNode<'a>>,
     },
     /// `CURRENT_DATE` and the other functions without parentheses.
     SqlValue(String),
@@ -93,13 +93,13 @@ pub(super) enum Node<'a> {
     },
     /// A value or row compared with the rows of a query.
     Compared {
-        left: Vec<Node<'a>>,
+        left: Vec<DeparseNode<'a>>,
         is_row: bool,
         words: String,
         query: &'a Query,
     },
     Collate {
-        operand: Box<Node<'a>>,
+        operand: Box<DeparseNode<'a>>,
         name: String,
     },
 }
@@ -114,30 +114,30 @@ pub(super) enum SubqueryKind {
 
 /// A subscript: an index, or the bounds of a slice.
 pub(super) enum Bounds<'a> {
-    Index(Node<'a>),
-    Slice(Option<Node<'a>>, Option<Node<'a>>),
+    Index(DeparseNode<'a>),
+    Slice(Option<DeparseNode<'a>>, Option<DeparseNode<'a>>),
 }
 
 /// A call of a function, an aggregate or a window function.
 pub(super) struct Call<'a> {
     /// Its name as text.
     pub(super) name: String,
-    pub(super) arguments: Vec<(Option<String>, Node<'a>)>,
+    pub(super) arguments: Vec<(Option<String>, DeparseNode<'a>)>,
     pub(super) variadic: bool,
     pub(super) star: bool,
     pub(super) distinct: bool,
     pub(super) order_by: &'a [OrderItem],
     pub(super) within_group: bool,
-    pub(super) filter: Option<Node<'a>>,
+    pub(super) filter: Option<DeparseNode<'a>>,
     pub(super) over: Option<&'a Over>,
 }
 
 /// A part of a call in special syntax.
-pub(super) enum Part<'a> {
+pub(super) enum SyntaxPart<'a> {
     Words(&'static str),
-    Value(Node<'a>),
+    Value(DeparseNode<'a>),
     /// A value in parentheses, if necessary.
-    Operand(Node<'a>),
+    Operand(DeparseNode<'a>),
     /// A keyword that is a literal in the tree.
     Keyword(String),
 }
@@ -150,87 +150,91 @@ pub(super) fn offset_of(bound: &FrameBound) -> Option<&crate::ast::Expr> {
     }
 }
 
-impl Node<'_> {
+impl DeparseNode<'_> {
     /// Returns whether it is a scalar subquery.
     pub(super) fn is_scalar_query(&self) -> bool {
-        matches!(self, Node::Subquery { kind: SubqueryKind::Scalar, .. })
+        matches!(self, DeparseNode::Subquery { kind: SubqueryKind::Scalar, .. })
     }
 
     /// Returns whether it has the form of a function call.
     pub(super) fn is_call(&self) -> bool {
         matches!(
             self,
-            Node::Call(_)
-                | Node::Syntax { .. }
-                | Node::Listed { .. }
-                | Node::NullIf(..)
-                | Node::SqlValue(_)
+            DeparseNode::Call(_)
+                | DeparseNode::Syntax { .. }
+                | DeparseNode::Listed { .. }
+                | DeparseNode::NullIf(..)
+                | DeparseNode::SqlValue(_)
         )
     }
 
     /// Returns whether it needs no parentheses inside of another node in pretty layout.
     ///
     /// Source: PostgreSQL's `isSimpleNode`.
-    pub(super) fn is_simple(&self, parent: &Node<'_>) -> bool {
+    pub(super) fn is_simple(&self, parent: &DeparseNode<'_>) -> bool {
         match self {
-            Node::Constant { .. }
-            | Node::Word { .. }
-            | Node::Subscript { .. }
-            | Node::Array { .. }
-            | Node::Row { .. }
-            | Node::Listed { .. }
-            | Node::SqlValue(_)
-            | Node::NullIf(..)
-            | Node::Call(_)
-            | Node::Syntax { .. }
-            | Node::Case { .. } => true,
-            Node::Cast { by_function: true, .. } => true,
-            Node::Cast { operand, .. } => operand.is_simple(self),
-            Node::Field { .. } => !matches!(parent, Node::Field { .. }),
-            Node::Operator { .. } => match parent {
-                Node::Operator { operands, .. } => self.binds_tighter(parent, operands),
+            DeparseNode::Constant { .. }
+            | DeparseNode::Word { .. }
+            | DeparseNode::Subscript { .. }
+            | DeparseNode::Array { .. }
+            | DeparseNode::Row { .. }
+            | DeparseNode::Listed { .. }
+            | DeparseNode::SqlValue(_)
+            | DeparseNode::NullIf(..)
+            | DeparseNode::Call(_)
+            | DeparseNode::Syntax { .. }
+            | DeparseNode::Case { .. } => true,
+            DeparseNode::Cast { by_function: true, .. } => true,
+            DeparseNode::Cast { operand, .. } => operand.is_simple(self),
+            DeparseNode::Field { .. } => !matches!(parent, DeparseNode::Field { .. }),
+            DeparseNode::Operator { .. } => match parent {
+                DeparseNode::Operator { operands, .. } => self.binds_tighter(parent, operands),
                 _ => parent.separates() || parent.is_logical(),
             },
-            Node::Subquery { .. }
-            | Node::Compared { .. }
-            | Node::Test { .. }
-            | Node::Distinct(..) => parent.separates() || parent.is_logical(),
-            Node::And(_) | Node::Not(_) => match parent {
-                Node::And(_) | Node::Or(_) => true,
+            DeparseNode::Subquery { .. }
+            | DeparseNode::Compared { .. }
+            | DeparseNode::Test { .. }
+            | DeparseNode::Distinct(..) => parent.separates() || parent.is_logical(),
+            DeparseNode::And(_) | DeparseNode::Not(_) => match parent {
+                DeparseNode::And(_) | DeparseNode::Or(_) => true,
                 _ => parent.separates(),
             },
-            Node::Or(_) => matches!(parent, Node::Or(_)) || parent.separates(),
-            Node::OfArray { .. } | Node::CompareRows { .. } | Node::Collate { .. } => false,
+            DeparseNode::Or(_) => matches!(parent, DeparseNode::Or(_)) || parent.separates(),
+            DeparseNode::OfArray { .. }
+            | DeparseNode::CompareRows { .. }
+            | DeparseNode::Collate { .. } => false,
         }
     }
 
     fn is_logical(&self) -> bool {
-        matches!(self, Node::And(_) | Node::Or(_) | Node::Not(_))
+        matches!(self, DeparseNode::And(_) | DeparseNode::Or(_) | DeparseNode::Not(_))
     }
 
     /// Returns whether the syntax of a node separates its operands.
     fn separates(&self) -> bool {
         matches!(
             self,
-            Node::Subscript { .. }
-                | Node::Array { .. }
-                | Node::Row { .. }
-                | Node::Listed { .. }
-                | Node::NullIf(..)
-                | Node::Call(_)
-                | Node::Case { .. }
+            DeparseNode::Subscript { .. }
+                | DeparseNode::Array { .. }
+                | DeparseNode::Row { .. }
+                | DeparseNode::Listed { .. }
+                | DeparseNode::NullIf(..)
+                | DeparseNode::Call(_)
+                | DeparseNode::Case { .. }
         )
     }
 
     /// Returns whether an arithmetic operator has higher precedence than the enclosing one, or the
     /// same as its left operand.
-    fn binds_tighter(&self, parent: &Node<'_>, siblings: &[Node<'_>]) -> bool {
-        let rank = |node: &Node<'_>| match node {
-            Node::Operator { symbol, operands } if operands.len() == 2 => match symbol.as_str() {
-                "+" | "-" => Some(0),
-                "*" | "/" | "%" => Some(1),
-                _ => None,
-            },
+    fn binds_tighter(&self, parent: &DeparseNode<'_>, siblings: &[DeparseNode<'_>]) -> bool {
+        let rank = |node: &DeparseNode<'_>| match node {
+            DeparseNode::Operator { symbol, operands } if operands.len() == 2 => {
+                match symbol.as_str() {
+                    "+" | "-" => Some(0),
+                    "*" | "/" | "%" => Some(1),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         let (Some(own), Some(around)) = (rank(self), rank(parent)) else { return false };

@@ -3,18 +3,18 @@
 use types::{DataType, SqlType};
 
 use crate::ast::{self, ArraySource, Expr, LikeKind};
-use crate::binder::notes::common_type;
-use crate::deparse::Writer;
-use crate::deparse::convert::{has_mixed_operator, implicitly};
-use crate::deparse::node::Node;
+use crate::binder::resolution_notes::common_type;
+use crate::deparse::SqlWriter;
+use crate::deparse::convert::{has_mixed_operator, implicit_conversion};
+use crate::deparse::node::DeparseNode;
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     pub(super) fn binary(
         &mut self,
         symbol: &str,
         (left, right): (&'a Expr, &'a Expr),
         position: usize,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         match (left, right) {
             (Expr::Row { fields: left, .. }, Expr::Row { fields: right, .. }) => {
                 self.compare_rows(symbol, left, right, position)
@@ -32,9 +32,9 @@ impl<'a> Writer<'a> {
         symbol: &str,
         sides: (&'a Expr, &'a Expr),
         place: (usize, usize),
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let (left, right) = self.sides(symbol, sides, place);
-        Node::Operator { symbol: symbol.to_owned(), operands: vec![left, right] }
+        DeparseNode::Operator { symbol: symbol.to_owned(), operands: vec![left, right] }
     }
 
     /// Returns both operands of an operator, converted to its argument types.
@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
         symbol: &str,
         (left, right): (&'a Expr, &'a Expr),
         place: (usize, usize),
-    ) -> (Node<'a>, Node<'a>) {
+    ) -> (DeparseNode<'a>, DeparseNode<'a>) {
         let own = [self.type_of(left), self.type_of(right)];
         let wanted = self.wanted(symbol, own, place);
         (self.value(left, wanted[0]), self.value(right, wanted[1]))
@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
         let Some([left, right]) = noted else { return [None, None] };
         if has_mixed_operator(symbol, own[0].base, own[1].base) {
             // For domains, the operator is that of the base types.
-            return own.map(|own| Some(own.below()));
+            return own.map(|own| Some(own.base_type()));
         }
         // A literal next to a `"char"` is one, too.
         if own.map(|one| one.base).contains(&DataType::InternalChar)
@@ -87,17 +87,17 @@ impl<'a> Writer<'a> {
         left: &'a [Expr],
         right: &'a [Expr],
         position: usize,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         if matches!(symbol, "=" | "<>") {
             let pairs = left.iter().zip(right).enumerate();
-            let mut tests: Vec<Node<'a>> = Vec::with_capacity(left.len());
+            let mut tests: Vec<DeparseNode<'a>> = Vec::with_capacity(left.len());
             for (nth, pair) in pairs {
                 tests.push(self.operation(symbol, pair, (position, nth)));
             }
             return match (tests.len(), symbol) {
                 (1, _) => tests.remove(0),
-                (_, "=") => Node::And(tests),
-                _ => Node::Or(tests),
+                (_, "=") => DeparseNode::And(tests),
+                _ => DeparseNode::Or(tests),
             };
         }
         if let ([left], [right]) = (left, right) {
@@ -114,26 +114,30 @@ impl<'a> Writer<'a> {
             lefts.push(self.value(pair.0, wanted));
             rights.push(self.value(pair.1, wanted));
         }
-        Node::CompareRows { symbol: symbol.to_owned(), left: lefts, right: rights }
+        DeparseNode::CompareRows { symbol: symbol.to_owned(), left: lefts, right: rights }
     }
 
-    pub(super) fn distinct(&mut self, sides: (&'a Expr, &'a Expr), position: usize) -> Node<'a> {
+    pub(super) fn distinct(
+        &mut self,
+        sides: (&'a Expr, &'a Expr),
+        position: usize,
+    ) -> DeparseNode<'a> {
         if let (Expr::Row { fields: left, .. }, Expr::Row { fields: right, .. }) = sides {
             let mut tests = Vec::with_capacity(left.len());
             for (nth, pair) in left.iter().zip(right).enumerate() {
                 let (left, right) = self.sides("=", pair, (position, nth));
-                tests.push(Node::Distinct(Box::new(left), Box::new(right)));
+                tests.push(DeparseNode::Distinct(Box::new(left), Box::new(right)));
             }
-            return if tests.len() == 1 { tests.remove(0) } else { Node::Or(tests) };
+            return if tests.len() == 1 { tests.remove(0) } else { DeparseNode::Or(tests) };
         }
         let is_null = |expr: &Expr| matches!(expr, Expr::Null { .. });
         if is_null(sides.0) || is_null(sides.1) {
             let operand = if is_null(sides.1) { sides.0 } else { sides.1 };
             let operand = self.boxed(operand);
-            return Node::Test { operand, words: "IS NOT NULL", of_null: true };
+            return DeparseNode::Test { operand, words: "IS NOT NULL", of_null: true };
         }
         let (left, right) = self.sides("=", sides, (position, 0));
-        Node::Distinct(Box::new(left), Box::new(right))
+        DeparseNode::Distinct(Box::new(left), Box::new(right))
     }
 
     /// Source: PostgreSQL's `transformAExprIn`.
@@ -143,7 +147,7 @@ impl<'a> Writer<'a> {
         list: &'a [Expr],
         negated: bool,
         position: usize,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let (symbol, word) = if negated { ("<>", "ALL") } else { ("=", "ANY") };
         let mut tests = Vec::new();
         if let Expr::Row { fields, .. } = operand {
@@ -153,8 +157,8 @@ impl<'a> Writer<'a> {
             }
             return match (tests.len(), negated) {
                 (1, _) => tests.remove(0),
-                (_, true) => Node::And(tests),
-                (_, false) => Node::Or(tests),
+                (_, true) => DeparseNode::And(tests),
+                (_, false) => DeparseNode::Or(tests),
             };
         }
         let own = self.type_of(operand);
@@ -172,10 +176,10 @@ impl<'a> Writer<'a> {
                 true => SqlType { modifier: -1, ..own },
                 false => common.into(),
             };
-            let element = element.below();
+            let element = element.base_type();
             let elements = fixed.into_iter().map(|one| self.value(one, Some(element))).collect();
             let array = common.array().unwrap_or(common).into();
-            let right = Node::Array { elements, sql_type: array };
+            let right = DeparseNode::Array { elements, sql_type: array };
             let sides = (self.value(operand, None), right);
             tests.push(self.of_array(sides, (own, array), (symbol, word)));
             rest = varying;
@@ -191,36 +195,36 @@ impl<'a> Writer<'a> {
                 }
             };
             let operands = vec![self.value(operand, wanted[0]), self.value(one, wanted[1])];
-            tests.push(Node::Operator { symbol: symbol.to_owned(), operands });
+            tests.push(DeparseNode::Operator { symbol: symbol.to_owned(), operands });
         }
         match (tests.len(), negated) {
             (1, _) => tests.remove(0),
-            (_, true) => Node::And(tests),
-            (_, false) => Node::Or(tests),
+            (_, true) => DeparseNode::And(tests),
+            (_, false) => DeparseNode::Or(tests),
         }
     }
 
     /// Returns a comparison with an array, both sides converted to the operator's argument types.
     fn of_array(
         &self,
-        (left, right): (Node<'a>, Node<'a>),
+        (left, right): (DeparseNode<'a>, DeparseNode<'a>),
         (own, array): (SqlType, SqlType),
         (symbol, word): (&str, &'static str),
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let element = array.base.element().unwrap_or(array.base);
         let (mut left, mut right) = (left, right);
         let written = SqlType { modifier: -1, ..array };
         if !has_mixed_operator(symbol, own.base, element) {
             let common = common_type(&[own.base, element]).unwrap_or(element);
             let common = if common == DataType::Varchar { DataType::Text } else { common };
-            left = implicitly(left, own, common.into());
+            left = implicit_conversion(left, own, common.into());
             if let Some(of_common) = common.array() {
-                right = implicitly(right, array, of_common.into());
+                right = implicit_conversion(right, array, of_common.into());
             }
         }
         let symbol = symbol.to_owned();
         let array = Some(written).filter(|one| one.base.element().is_some());
-        Node::OfArray { left: Box::new(left), symbol, word, right: Box::new(right), array }
+        DeparseNode::OfArray { left: Box::new(left), symbol, word, right: Box::new(right), array }
     }
 
     pub(super) fn quantified(
@@ -229,7 +233,7 @@ impl<'a> Writer<'a> {
         (symbol, word): (&str, &'static str),
         right: &'a ArraySource,
         position: usize,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let own = self.type_of(left);
         match right {
             ArraySource::Subquery(query) => {
@@ -262,7 +266,7 @@ impl<'a> Writer<'a> {
                 let array = common.array().unwrap_or(common).into();
                 let elements = self.values(elements, Some(common.into()));
                 let left = self.value(left, None);
-                let right = Node::Array { elements, sql_type: array };
+                let right = DeparseNode::Array { elements, sql_type: array };
                 self.of_array((left, right), (own, array), (symbol, word))
             }
         }
@@ -275,7 +279,7 @@ impl<'a> Writer<'a> {
         (symbol, words): (&str, &str),
         query: &'a ast::Query,
         position: usize,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let mut written = Vec::new();
         let fields: &'a [Expr] = match left {
             Expr::Row { fields, .. } => fields,
@@ -291,7 +295,7 @@ impl<'a> Writer<'a> {
             written.push(self.value(field, wanted.filter(|_| !mixes)));
         }
         let is_row = matches!(left, Expr::Row { .. }) && written.len() > 1;
-        Node::Compared { left: written, is_row, words: words.to_owned(), query }
+        DeparseNode::Compared { left: written, is_row, words: words.to_owned(), query }
     }
 
     pub(super) fn like(
@@ -299,7 +303,7 @@ impl<'a> Writer<'a> {
         (kind, negated): (LikeKind, bool),
         (operand, pattern, escape): (&'a Expr, &'a Expr, Option<&'a Expr>),
         position: usize,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let symbol = match (kind, negated) {
             (LikeKind::Like, false) => "~~",
             (LikeKind::Like, true) => "!~~",
@@ -325,7 +329,7 @@ impl<'a> Writer<'a> {
                 self.plain_call(name, arguments)
             }
         };
-        Node::Operator { symbol: symbol.to_owned(), operands: vec![left, right] }
+        DeparseNode::Operator { symbol: symbol.to_owned(), operands: vec![left, right] }
     }
 }
 

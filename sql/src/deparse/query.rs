@@ -9,12 +9,12 @@ use crate::ast::{
     Cycle, Expr, LockStrength, LockWait, NamedQueryBody, NullsOrder, OrderItem, Query, QueryBody,
     Search, SetOperator, SortOrder, TableRef, With,
 };
-use crate::binder::notes::entry_position;
-use crate::deparse::{Naming, STEP, Target, Writer};
+use crate::binder::resolution_notes::entry_position;
+use crate::deparse::{ColumnNaming, STEP, SelectTarget, SqlWriter};
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Writes a nested query.
-    pub(super) fn subquery(&mut self, query: &'a Query, naming: Naming<'_>) {
+    pub(super) fn subquery(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
         let (indent, targets) = (self.indent, std::mem::take(&mut self.targets));
         let level = std::mem::take(&mut self.level);
         self.query(query, naming);
@@ -22,7 +22,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a query.
-    pub(super) fn query(&mut self, query: &'a Query, naming: Naming<'_>) {
+    pub(super) fn query(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
         let from: &'a [TableRef] = match &query.body {
             QueryBody::Select(select) => &select.from,
             _ => &[],
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
                 self.keyword("", 0, 0, 0);
             }
             if let NamedQueryBody::Query(query) = &named.body {
-                self.subquery(query, Naming::OWN);
+                self.subquery(query, ColumnNaming::OWN);
             }
             if wraps {
                 self.keyword("", 0, 0, 0);
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
 
     // ---- set operations ----
 
-    fn set_operation(&mut self, query: &'a Query, naming: Naming<'_>) {
+    fn set_operation(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
         let QueryBody::SetOperation { operator, all, left, right } = &query.body else {
             return self.leaf(query, naming);
         };
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         let deeper = if nested { STEP } else { 0 };
         self.push(if nested { "(" } else { "" });
         self.keyword("", deeper, 0, 0);
-        self.side(right, Naming { is_seen: false, ..naming });
+        self.side(right, ColumnNaming { is_seen: false, ..naming });
         if wraps {
             self.indent -= deeper;
         }
@@ -231,14 +231,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn side(&mut self, query: &'a Query, naming: Naming<'_>) {
+    fn side(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
         match is_operation(query) {
             true => self.set_operation(query, naming),
             false => self.leaf(query, naming),
         }
     }
 
-    fn leaf(&mut self, query: &'a Query, naming: Naming<'_>) {
+    fn leaf(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
         let apart = query.with.is_some()
             || !query.order_by.is_empty()
             || query.limit.is_some()
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the keys of an ORDER BY, which may be entries of a select list.
-    pub(super) fn order_by(&mut self, items: &'a [OrderItem], targets: &[Target<'a>]) {
+    pub(super) fn order_by(&mut self, items: &'a [OrderItem], targets: &[SelectTarget<'a>]) {
         self.list(items, |writer, item| {
             writer.sort_key(&item.expr, targets, true);
             writer.direction(item);

@@ -3,11 +3,11 @@
 //! Source: PostgreSQL's `set_rtable_names`, `set_using_names`, `set_relation_column_names`.
 
 use crate::ast::{Ident, JoinCondition, JoinKind, TableAlias, TableRef};
-use crate::binder::notes::{EntryKind, entry_position};
-use crate::deparse::Writer;
+use crate::binder::resolution_notes::{EntryKind, entry_position};
+use crate::deparse::SqlWriter;
 
 /// An entry of FROM.
-pub(super) struct Entry {
+pub(super) struct RangeTableEntry {
     /// Its name in the text, which is unique; `None` for a join without an alias.
     pub(super) name: Option<String>,
     /// Its name in the tree.
@@ -22,14 +22,14 @@ pub(super) struct Entry {
 }
 
 /// A column of an entry of FROM.
-struct Output {
+struct OutputColumnName {
     /// Its name in the text.
     name: String,
     /// Its name in the tree, if the tree knows it.
     known: Option<String>,
 }
 
-impl Entry {
+impl RangeTableEntry {
     /// Adds a column list.
     fn list(&mut self) {
         self.list_beside(&[]);
@@ -47,7 +47,7 @@ impl Entry {
     }
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Assigns names to the entries of a FROM clause; returns the previous number of names.
     pub(super) fn enter(&mut self, from: &'a [TableRef]) -> usize {
         let before = self.taken.len();
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         self.level.push(at);
         let known_as = name.to_owned();
         let name = Some(self.unique(name));
-        let mut entry = Entry { name, known_as, columns, listed: None, later };
+        let mut entry = RangeTableEntry { name, known_as, columns, listed: None, later };
         if lists_columns {
             entry.list();
         }
@@ -247,13 +247,15 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the columns of an entry in the text, in order.
-    fn outputs(&self, tree: &TableRef) -> Vec<Output> {
+    fn outputs(&self, tree: &TableRef) -> Vec<OutputColumnName> {
         if let TableRef::Join { left, right, condition, .. } = tree {
             let merged = self.merged_names(left, right, condition);
-            let is_merged =
-                |one: &Output| one.known.as_ref().is_some_and(|known| merged.contains(known));
-            let first =
-                merged.iter().map(|name| Output { name: name.clone(), known: Some(name.clone()) });
+            let is_merged = |one: &OutputColumnName| {
+                one.known.as_ref().is_some_and(|known| merged.contains(known))
+            };
+            let first = merged
+                .iter()
+                .map(|name| OutputColumnName { name: name.clone(), known: Some(name.clone()) });
             let sides = [self.outputs(left), self.outputs(right)].into_iter().flatten();
             return first.chain(sides.filter(|one| !is_merged(one))).collect();
         }
@@ -264,10 +266,10 @@ impl<'a> Writer<'a> {
         let mut known = note.columns.iter().map(|(known, ..)| known.clone());
         if let TableRef::Renamed { join, .. } = tree {
             let made = self.outputs(join).into_iter().enumerate();
-            let output = |(at, made): (usize, Output)| {
+            let output = |(at, made): (usize, OutputColumnName)| {
                 let name = entry.listed.as_ref().and_then(|listed| listed.get(at)).cloned();
                 let known = made.known.and_then(|_| known.next());
-                Output { name: name.unwrap_or(made.name), known }
+                OutputColumnName { name: name.unwrap_or(made.name), known }
             };
             return made.map(output).collect();
         }
@@ -275,7 +277,7 @@ impl<'a> Writer<'a> {
             Some(listed) => listed.clone(),
             None => entry.columns.iter().chain(&entry.later).cloned().collect(),
         };
-        names.into_iter().map(|name| Output { name, known: known.next() }).collect()
+        names.into_iter().map(|name| OutputColumnName { name, known: known.next() }).collect()
     }
 
     /// Returns the names in the tree of the columns that NATURAL merges.

@@ -3,11 +3,11 @@
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Expr, Quantifier, Subscript, TruthTest};
-use crate::deparse::Writer;
-use crate::deparse::convert::{explicitly, implicitly, number, type_of_number};
-use crate::deparse::node::{Bounds, Node, SubqueryKind};
+use crate::deparse::SqlWriter;
+use crate::deparse::convert::{explicit_conversion, implicit_conversion, number, type_of_number};
+use crate::deparse::node::{Bounds, DeparseNode, SubqueryKind};
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Returns the type of an expression before any conversion.
     pub(super) fn type_of(&self, expr: &Expr) -> SqlType {
         match expr {
@@ -25,7 +25,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns an expression, implicitly converted to a type if given.
-    pub(super) fn value(&mut self, expr: &'a Expr, wanted: Option<SqlType>) -> Node<'a> {
+    pub(super) fn value(&mut self, expr: &'a Expr, wanted: Option<SqlType>) -> DeparseNode<'a> {
         let settled = |position: usize, writer: &Self| {
             let wanted =
                 wanted.filter(|one| one.base != DataType::Unknown && !one.base.is_polymorphic());
@@ -35,12 +35,12 @@ impl<'a> Writer<'a> {
         match expr {
             Expr::String { value, position } => self.literal(value, settled(*position, self)),
             Expr::Null { position } => {
-                Node::Constant { value: None, sql_type: settled(*position, self) }
+                DeparseNode::Constant { value: None, sql_type: settled(*position, self) }
             }
             _ => {
                 let node = self.node(expr);
                 match wanted {
-                    Some(to) => implicitly(node, self.type_of(expr), to),
+                    Some(to) => implicit_conversion(node, self.type_of(expr), to),
                     None => node,
                 }
             }
@@ -48,7 +48,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns expressions, each converted to the type if given.
-    pub(super) fn values(&mut self, list: &'a [Expr], wanted: Option<SqlType>) -> Vec<Node<'a>> {
+    pub(super) fn values(
+        &mut self,
+        list: &'a [Expr],
+        wanted: Option<SqlType>,
+    ) -> Vec<DeparseNode<'a>> {
         let mut nodes = Vec::with_capacity(list.len());
         for expr in list {
             match expr {
@@ -59,28 +63,31 @@ impl<'a> Writer<'a> {
         nodes
     }
 
-    pub(super) fn boxed(&mut self, expr: &'a Expr) -> Box<Node<'a>> {
+    pub(super) fn boxed(&mut self, expr: &'a Expr) -> Box<DeparseNode<'a>> {
         Box::new(self.value(expr, None))
     }
 
     /// Returns an expression.
     #[expect(clippy::too_many_lines, reason = "one arm for each form of expression")]
-    fn node(&mut self, expr: &'a Expr) -> Node<'a> {
+    fn node(&mut self, expr: &'a Expr) -> DeparseNode<'a> {
         match expr {
             Expr::String { .. } | Expr::Null { .. } => self.value(expr, None),
-            Expr::Boolean { value, .. } => {
-                Node::Constant { value: Some(value.to_string()), sql_type: DataType::Bool.into() }
-            }
+            Expr::Boolean { value, .. } => DeparseNode::Constant {
+                value: Some(value.to_string()),
+                sql_type: DataType::Bool.into(),
+            },
             Expr::Number { text, .. } => number(text),
             // Texts of definitions contain no runs.
             Expr::Constants(run) => number(&run.text),
             Expr::TypedString { value, .. } => self.literal(value, self.type_of(expr)),
             Expr::Parameter { number, .. } => {
-                Node::Word { text: format!("${number}"), row_type: None }
+                DeparseNode::Word { text: format!("${number}"), row_type: None }
             }
             Expr::Column(parts) => self.column(parts),
             Expr::WholeRow(parts) => self.column(parts),
-            Expr::Row { fields, .. } => Node::Row { fields: self.values(fields, None), to: None },
+            Expr::Row { fields, .. } => {
+                DeparseNode::Row { fields: self.values(fields, None), to: None }
+            }
             Expr::Unary { operator, operand, position } => {
                 if let (ast::UnaryOperator::Minus, Some(text)) = (operator, signed(operand)) {
                     return number(&negated(&text));
@@ -89,19 +96,19 @@ impl<'a> Writer<'a> {
                 let wanted = self.notes.operands(*position, symbol, 0);
                 let wanted = wanted.and_then(|wanted| wanted.first().copied());
                 let operands = vec![self.value(operand, wanted)];
-                Node::Operator { symbol: symbol.to_owned(), operands }
+                DeparseNode::Operator { symbol: symbol.to_owned(), operands }
             }
             Expr::Binary { operator, left, right, position } => {
                 self.binary(operator.symbol(), (left, right), *position)
             }
-            Expr::And(operands) => Node::And(self.values(operands, None)),
-            Expr::Or(operands) => Node::Or(self.values(operands, None)),
-            Expr::Not(operand) => Node::Not(self.boxed(operand)),
+            Expr::And(operands) => DeparseNode::And(self.values(operands, None)),
+            Expr::Or(operands) => DeparseNode::Or(self.values(operands, None)),
+            Expr::Not(operand) => DeparseNode::Not(self.boxed(operand)),
             Expr::IsNull { operand, negated } => {
                 let words = if *negated { "IS NOT NULL" } else { "IS NULL" };
-                Node::Test { operand: self.boxed(operand), words, of_null: true }
+                DeparseNode::Test { operand: self.boxed(operand), words, of_null: true }
             }
-            Expr::IsTruth { operand, test, negated } => Node::Test {
+            Expr::IsTruth { operand, test, negated } => DeparseNode::Test {
                 operand: self.boxed(operand),
                 words: truth_words(*test, *negated),
                 of_null: false,
@@ -115,7 +122,7 @@ impl<'a> Writer<'a> {
                 let above = self.operation(symbols[0], (operand, low), (*position, 0));
                 let below = self.operation(symbols[1], (operand, high), (*position, 0));
                 let both = vec![above, below];
-                if *negated { Node::Or(both) } else { Node::And(both) }
+                if *negated { DeparseNode::Or(both) } else { DeparseNode::And(both) }
             }
             Expr::InList { operand, list, negated, position } => {
                 self.in_list(operand, list, *negated, *position)
@@ -136,7 +143,7 @@ impl<'a> Writer<'a> {
                 let operand = self.boxed(operand);
                 match name.value == ast::ALL_FIELDS {
                     true => *operand,
-                    false => Node::Field { operand, name: name.value.clone() },
+                    false => DeparseNode::Field { operand, name: name.value.clone() },
                 }
             }
             Expr::Quantified { left, operator, quantifier, right, position } => {
@@ -154,15 +161,15 @@ impl<'a> Writer<'a> {
                 let text = Some(DataType::Text.into());
                 let wanted = text.filter(|_| self.type_of(operand).base == DataType::Unknown);
                 let operand = Box::new(self.value(operand, wanted));
-                Node::Collate { operand, name: collation.name().to_owned() }
+                DeparseNode::Collate { operand, name: collation.name().to_owned() }
             }
             Expr::Coalesce { operands, .. } => {
                 let wanted = Some(self.type_of(expr));
-                Node::Listed { word: "COALESCE", operands: self.values(operands, wanted) }
+                DeparseNode::Listed { word: "COALESCE", operands: self.values(operands, wanted) }
             }
             Expr::NullIf { left, right, position } => {
                 let (left, right) = self.sides("=", (left, right), (*position, 0));
-                Node::NullIf(Box::new(left), Box::new(right))
+                DeparseNode::NullIf(Box::new(left), Box::new(right))
             }
             Expr::MinMax { kind, operands, .. } => {
                 let word = match kind {
@@ -170,41 +177,41 @@ impl<'a> Writer<'a> {
                     ast::MinMax::Least => "LEAST",
                 };
                 let wanted = Some(self.type_of(expr));
-                Node::Listed { word, operands: self.values(operands, wanted) }
+                DeparseNode::Listed { word, operands: self.values(operands, wanted) }
             }
             Expr::SqlValue { function, precision, .. } => {
-                Node::SqlValue(sql_value(*function, *precision))
+                DeparseNode::SqlValue(sql_value(*function, *precision))
             }
             Expr::Call(call) => self.call(call),
         }
     }
 
-    fn cast(&mut self, operand: &'a Expr, to: SqlType) -> Node<'a> {
+    fn cast(&mut self, operand: &'a Expr, to: SqlType) -> DeparseNode<'a> {
         // A value of unknown type becomes text.
         let to = if to.base == DataType::Unknown { DataType::Text.into() } else { to };
         match operand {
             Expr::String { value, .. } => self.literal(value, to),
             Expr::Null { .. } if to.domain.is_none() => {
-                Node::Constant { value: None, sql_type: to }
+                DeparseNode::Constant { value: None, sql_type: to }
             }
             Expr::Array { elements, .. } if to.base.element().is_some() => {
                 let array = self.array(elements, SqlType { modifier: -1, ..to }, true);
                 match to.domain {
-                    Some(_) => explicitly(array, to.below(), to),
+                    Some(_) => explicit_conversion(array, to.base_type(), to),
                     None => array,
                 }
             }
             Expr::Row { fields, .. } if matches!(to.base, DataType::Composite(_)) => {
-                Node::Row { fields: self.values(fields, None), to: Some(to) }
+                DeparseNode::Row { fields: self.values(fields, None), to: Some(to) }
             }
             _ => {
                 let node = self.value(operand, None);
-                explicitly(node, self.type_of(operand), to)
+                explicit_conversion(node, self.type_of(operand), to)
             }
         }
     }
 
-    fn array(&mut self, elements: &'a [Expr], sql_type: SqlType, cast: bool) -> Node<'a> {
+    fn array(&mut self, elements: &'a [Expr], sql_type: SqlType, cast: bool) -> DeparseNode<'a> {
         let element = self.reader.catalog.element_of(sql_type);
         let mut nodes = Vec::with_capacity(elements.len());
         for one in elements {
@@ -218,10 +225,10 @@ impl<'a> Writer<'a> {
                 one => self.value(one, element),
             });
         }
-        Node::Array { elements: nodes, sql_type }
+        DeparseNode::Array { elements: nodes, sql_type }
     }
 
-    fn subscript(&mut self, operand: &'a Expr, subscripts: &'a [Subscript]) -> Node<'a> {
+    fn subscript(&mut self, operand: &'a Expr, subscripts: &'a [Subscript]) -> DeparseNode<'a> {
         let wanted = match self.type_of(operand).base {
             DataType::Jsonb => None,
             _ => Some(SqlType::from(DataType::Int4)),
@@ -237,7 +244,7 @@ impl<'a> Writer<'a> {
                 }
             });
         }
-        Node::Subscript { operand, bounds }
+        DeparseNode::Subscript { operand, bounds }
     }
 
     fn case(
@@ -246,7 +253,7 @@ impl<'a> Writer<'a> {
         branches: &'a [(Expr, Expr)],
         otherwise: Option<&'a Expr>,
         sql_type: SqlType,
-    ) -> Node<'a> {
+    ) -> DeparseNode<'a> {
         let mut written = Vec::with_capacity(branches.len());
         for (condition, result) in branches {
             let condition = match operand {
@@ -257,24 +264,27 @@ impl<'a> Writer<'a> {
         }
         let otherwise = match otherwise {
             Some(otherwise) => self.value(otherwise, Some(sql_type)),
-            None => Node::Constant { value: None, sql_type: SqlType { modifier: -1, ..sql_type } },
+            None => DeparseNode::Constant {
+                value: None,
+                sql_type: SqlType { modifier: -1, ..sql_type },
+            },
         };
         let operand = operand.map(|operand| self.boxed(operand));
-        Node::Case { operand, branches: written, otherwise: Box::new(otherwise) }
+        DeparseNode::Case { operand, branches: written, otherwise: Box::new(otherwise) }
     }
 }
 
-fn subquery(kind: SubqueryKind, query: &ast::Query) -> Node<'_> {
-    Node::Subquery { kind, query }
+fn subquery(kind: SubqueryKind, query: &ast::Query) -> DeparseNode<'_> {
+    DeparseNode::Subquery { kind, query }
 }
 
-fn not(node: Node<'_>, negated: bool) -> Node<'_> {
+fn not(node: DeparseNode<'_>, negated: bool) -> DeparseNode<'_> {
     match (negated, node) {
         (false, node) => node,
-        (true, Node::Test { operand, words: "IS NOT NULL", of_null }) => {
-            Node::Test { operand, words: "IS NULL", of_null }
+        (true, DeparseNode::Test { operand, words: "IS NOT NULL", of_null }) => {
+            DeparseNode::Test { operand, words: "IS NULL", of_null }
         }
-        (true, node) => Node::Not(Box::new(node)),
+        (true, node) => DeparseNode::Not(Box::new(node)),
     }
 }
 

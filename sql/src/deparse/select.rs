@@ -11,25 +11,25 @@ use crate::ast::{
     Window,
 };
 use crate::binder::output_name;
-use crate::deparse::expressions::Label;
-use crate::deparse::node::{Node, offset_of};
-use crate::deparse::{Naming, STEP, Target, Writer};
+use crate::deparse::expressions::TypeLabel;
+use crate::deparse::node::{DeparseNode, offset_of};
+use crate::deparse::{ColumnNaming, STEP, SelectTarget, SqlWriter};
 
 /// Returns the entries of a select list; `fields` returns the fields of a row that is expanded.
 pub(super) fn targets_of<'a>(
     items: &'a [SelectItem],
     fields: &dyn Fn(&Expr) -> Vec<String>,
-) -> Vec<Target<'a>> {
+) -> Vec<SelectTarget<'a>> {
     let mut targets = Vec::with_capacity(items.len());
     for item in items {
         match item {
             SelectItem::Expr { expr, alias } => {
                 let name =
                     alias.as_ref().map_or_else(|| output_name(expr), |one| one.value.clone());
-                targets.push(Target { item, field: None, name });
+                targets.push(SelectTarget { item, field: None, name });
             }
             SelectItem::Fields { row, .. } => {
-                let field = |name: String| Target { item, field: Some(name.clone()), name };
+                let field = |name: String| SelectTarget { item, field: Some(name.clone()), name };
                 targets.extend(fields(row).into_iter().map(field));
             }
             SelectItem::Wildcard { .. } => {}
@@ -38,9 +38,9 @@ pub(super) fn targets_of<'a>(
     targets
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SqlWriter<'a> {
     /// Writes a SELECT up to its windows; its select list remains available for ORDER BY.
-    pub(super) fn select(&mut self, select: &'a Select, naming: Naming<'_>) {
+    pub(super) fn select(&mut self, select: &'a Select, naming: ColumnNaming<'_>) {
         if self.layout.wrap.is_some() {
             self.indent += STEP;
             self.push(" ");
@@ -110,18 +110,18 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the value of an entry of the select list.
-    fn target(&mut self, target: &Target<'a>) -> Node<'a> {
+    fn target(&mut self, target: &SelectTarget<'a>) -> DeparseNode<'a> {
         match (target.item, &target.field) {
             (SelectItem::Expr { expr, .. }, _) => self.value(expr, None),
             (SelectItem::Fields { row, .. }, Some(name)) => {
                 let operand = Box::new(self.value(row, None));
-                Node::Field { operand, name: name.clone() }
+                DeparseNode::Field { operand, name: name.clone() }
             }
-            _ => Node::Word { text: String::new(), row_type: None },
+            _ => DeparseNode::Word { text: String::new(), row_type: None },
         }
     }
 
-    fn target_list(&mut self, targets: &[Target<'a>], naming: Naming<'_>) {
+    fn target_list(&mut self, targets: &[SelectTarget<'a>], naming: ColumnNaming<'_>) {
         let mut apart = false;
         for (at, target) in targets.iter().enumerate() {
             self.push(if at > 0 { ", " } else { " " });
@@ -132,12 +132,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn target_text(&mut self, target: &Target<'a>, name: &str, is_seen: bool) {
+    fn target_text(&mut self, target: &SelectTarget<'a>, name: &str, is_seen: bool) {
         let node = self.target(target);
         self.write_top(&node, true);
         let own = match &node {
-            Node::Word { row_type: Some(_), .. } => None,
-            Node::Word { text, .. } => {
+            DeparseNode::Word { row_type: Some(_), .. } => None,
+            DeparseNode::Word { text, .. } => {
                 let last = text.rfind('.').map_or(text.as_str(), |at| &text[at + 1..]);
                 Some(last.to_owned())
             }
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes VALUES.
-    pub(super) fn values_query(&mut self, rows: &'a [Vec<Expr>], naming: Naming<'_>) {
+    pub(super) fn values_query(&mut self, rows: &'a [Vec<Expr>], naming: ColumnNaming<'_>) {
         if self.layout.wrap.is_some() {
             self.indent += STEP;
             self.push(" ");
@@ -194,7 +194,12 @@ impl<'a> Writer<'a> {
     /// Writes a sort or grouping key: an entry of the select list, which the number or name may
     /// refer to, or any other expression. `outputs_first`: a name refers to an entry rather than
     /// to a column.
-    pub(super) fn sort_key(&mut self, expr: &'a Expr, targets: &[Target<'a>], outputs_first: bool) {
+    pub(super) fn sort_key(
+        &mut self,
+        expr: &'a Expr,
+        targets: &[SelectTarget<'a>],
+        outputs_first: bool,
+    ) {
         let found = match expr {
             Expr::Number { text, .. } if !targets.is_empty() => {
                 text.parse::<usize>().ok().and_then(|number| targets.get(number.wrapping_sub(1)))
@@ -213,13 +218,13 @@ impl<'a> Writer<'a> {
         };
         match &node {
             // A bare number would refer to an entry.
-            Node::Constant { value, sql_type } => {
-                self.constant(value.as_deref(), *sql_type, Label::Always);
+            DeparseNode::Constant { value, sql_type } => {
+                self.constant(value.as_deref(), *sql_type, TypeLabel::Always);
             }
-            Node::Word { .. } => self.write(&node, true),
+            DeparseNode::Word { .. } => self.write(&node, true),
             _ => {
-                let is_call = matches!(node, Node::Call(_) | Node::Syntax { .. })
-                    || matches!(node, Node::Cast { by_function: true, .. });
+                let is_call = matches!(node, DeparseNode::Call(_) | DeparseNode::Syntax { .. })
+                    || matches!(node, DeparseNode::Cast { by_function: true, .. });
                 let enclosed = self.layout.pretty || is_call;
                 self.push(if enclosed { "(" } else { "" });
                 self.write(&node, true);
@@ -228,7 +233,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn group_by(&mut self, items: &'a [GroupItem], targets: &[Target<'a>]) {
+    fn group_by(&mut self, items: &'a [GroupItem], targets: &[SelectTarget<'a>]) {
         let has_sets = items.iter().any(|item| {
             !matches!(item, GroupItem::Expr(_))
                 && !matches!(item, GroupItem::List(list) if !list.is_empty())
@@ -240,7 +245,7 @@ impl<'a> Writer<'a> {
         self.list(items, |writer, item| writer.grouping_set(item, targets, true));
     }
 
-    fn grouping_set(&mut self, item: &'a GroupItem, targets: &[Target<'a>], bare: bool) {
+    fn grouping_set(&mut self, item: &'a GroupItem, targets: &[SelectTarget<'a>], bare: bool) {
         match item {
             GroupItem::Expr(_) | GroupItem::List(_) => {
                 let keys = keys_of(item);
@@ -262,7 +267,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn key_list(&mut self, keys: Vec<&'a Expr>, targets: &[Target<'a>], bare: bool) {
+    fn key_list(&mut self, keys: Vec<&'a Expr>, targets: &[SelectTarget<'a>], bare: bool) {
         let enclosed = !bare || keys.len() != 1;
         self.push(if enclosed { "(" } else { "" });
         self.list(keys, |writer, key| writer.sort_key(key, targets, false));

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use types::Batch;
-use types::aggregate::{Aggregate, AggregateKind, Groups, PlentyGroups};
+use types::aggregate::{AdaptiveGroups, Aggregate, AggregateKind, Groups};
 use types::expr::Expr;
 
 use crate::error::Result;
 use crate::exec::spilling_groups::{SpillingGroups, WHOLE_BYTES};
-use crate::exec::stage::{Stage, StageOutput};
+use crate::exec::stage::{PipelineStage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::AggregateNode;
 
@@ -21,32 +21,32 @@ use crate::plan::AggregateNode;
 pub(super) struct HashAggregate {
     /// Input; `None` once all rows were read.
     input: Option<Box<dyn Operator>>,
-    gathered: Arc<Gathered>,
+    gathered: Arc<ThreadGroups>,
     context: Arc<Context>,
 }
 
 /// Groups, with separate partial groups for each thread that produces rows.
-struct Gathered {
+struct ThreadGroups {
     node: Arc<AggregateNode>,
     /// Partial groups of threads; each set is used by at most one thread at a time.
-    own: Mutex<Vec<PlentyGroups>>,
+    own: Mutex<Vec<AdaptiveGroups>>,
     all: Mutex<SpillingGroups>,
 }
 
-impl Gathered {
+impl ThreadGroups {
     /// Merges the partial groups of a thread.
-    fn add(&self, groups: &mut PlentyGroups, context: &Context) -> Result<()> {
+    fn add(&self, groups: &mut AdaptiveGroups, context: &Context) -> Result<()> {
         let part = groups.take(&context.eval)?;
         self.all.lock().merge(part)
     }
 }
 
-impl Stage for Gathered {
+impl PipelineStage for ThreadGroups {
     fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
         let own = self.own.lock().pop();
         let mut own = own.unwrap_or_else(|| {
             let AggregateNode { group_by, aggregates, .. } = &*self.node;
-            PlentyGroups::new(Groups::new(group_by, aggregates, &context.eval))
+            AdaptiveGroups::new(Groups::new(group_by, aggregates, &context.eval))
         });
         own.feed(&batch, &context.eval)?;
         if own.byte_count() > WHOLE_BYTES {
@@ -62,7 +62,7 @@ impl HashAggregate {
     pub(super) fn open(node: &Arc<AggregateNode>, context: &Arc<Context>) -> Result<HashAggregate> {
         Ok(HashAggregate {
             input: Some(build(&node.input, context)?),
-            gathered: Arc::new(Gathered {
+            gathered: Arc::new(ThreadGroups {
                 node: Arc::clone(node),
                 own: Mutex::default(),
                 all: Mutex::new(SpillingGroups::new(&node.group_by, &node.aggregates, context)),
@@ -76,16 +76,17 @@ impl HashAggregate {
     fn may_be_shared(&self) -> bool {
         let node = &self.gathered.node;
         let any_order = |aggregate: &Aggregate| {
-            !aggregate.keeps_rows()
-                && !aggregate.keeps_all()
+            !aggregate.buffers_rows()
+                && !aggregate.is_partial_unreduced()
                 && aggregate.kind != AggregateKind::AnyValue
         };
         let expressions = node.aggregates.iter().flat_map(Aggregate::expressions);
-        node.aggregates.iter().all(any_order) && !expressions.chain(&node.group_by).any(Expr::stays)
+        node.aggregates.iter().all(any_order)
+            && !expressions.chain(&node.group_by).any(Expr::is_session_only)
     }
 
     fn read(&mut self, mut input: Box<dyn Operator>) -> Result<()> {
-        let gathered = Arc::clone(&self.gathered) as Arc<dyn Stage>;
+        let gathered = Arc::clone(&self.gathered) as Arc<dyn PipelineStage>;
         if self.may_be_shared() && input.takes_stages() && input.attach(&gathered)? {
             while input.next()?.is_some() {
                 self.context.check()?;

@@ -22,8 +22,8 @@ use types::{Batch, DataType, Datum, Vector};
 use types::{batchcode, keycode};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::apply_groups::Groups;
-use crate::exec::stage::{Input, Stage, StageOutput};
+use crate::exec::apply_groups::DecorrelatedGroups;
+use crate::exec::stage::{PipelineStage, StageInput, StageOutput};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::ApplyKind;
 use crate::plan::{ApplyNode, Node};
@@ -36,18 +36,18 @@ const MEMO_BYTES: usize = 8 * BATCH_BYTES;
 
 /// Apply operator; see the module.
 pub(super) struct Apply {
-    subquery: Arc<Subquery>,
-    input: Input,
+    subquery: Arc<SubqueryEvaluator>,
+    input: StageInput,
     was_begun: bool,
     /// Input batch and next row, if the subquery is executed row by row.
     rows: Option<(Batch, usize)>,
     /// Current rows.
-    asking: AskingRows,
+    asking: SubqueryRows,
 }
 
 /// Batch of rows for which the subquery is evaluated.
 #[derive(Default)]
-struct AskingRows {
+struct SubqueryRows {
     batch: Batch,
     /// Rows that satisfy the guard; `None`: all.
     asking: Option<Vec<u32>>,
@@ -60,27 +60,27 @@ struct AskingRows {
 }
 
 /// Evaluator of the subquery.
-struct Subquery {
+struct SubqueryEvaluator {
     node: Arc<ApplyNode>,
     context: Arc<Context>,
-    memo: Mutex<Memo>,
+    memo: Mutex<SubqueryCache>,
     /// Outer column and subquery column of `column = ANY (subquery)` with an uncorrelated
     /// subquery.
     equality: Option<(usize, usize)>,
     /// Decorrelated groups, computed at the first row; `None` inside if there is no such plan, or
     /// it fails.
-    groups: OnceLock<Option<Groups>>,
+    groups: OnceLock<Option<DecorrelatedGroups>>,
 }
 
 /// Cached results by the values of the outer columns.
 #[derive(Default)]
-struct Memo {
-    answers: AHashMap<Vec<u8>, Arc<Answer>>,
+struct SubqueryCache {
+    answers: AHashMap<Vec<u8>, Arc<SubqueryResult>>,
     byte_count: usize,
 }
 
-impl Memo {
-    fn insert(&mut self, key: Vec<u8>, answer: Arc<Answer>) {
+impl SubqueryCache {
+    fn insert(&mut self, key: Vec<u8>, answer: Arc<SubqueryResult>) {
         let bytes = key.len() + answer.byte_count();
         if self.answers.len() >= MEMO_ENTRIES || self.byte_count + bytes > MEMO_BYTES {
             self.answers.clear();
@@ -93,10 +93,10 @@ impl Memo {
 
 /// Results of subqueries that are executed once per statement, by the address of their node.
 #[derive(Clone, Default)]
-pub struct OnceAnswers(Arc<Mutex<AHashMap<usize, Arc<Answer>>>>);
+pub struct UncorrelatedResults(Arc<Mutex<AHashMap<usize, Arc<SubqueryResult>>>>);
 
 /// Result of a subquery.
-enum Answer {
+enum SubqueryResult {
     /// Value of a scalar subquery or EXISTS.
     Value(Datum),
     /// Rows, to be compared with each outer row.
@@ -105,16 +105,16 @@ enum Answer {
     Set(ValueSet),
 }
 
-impl Answer {
+impl SubqueryResult {
     /// Returns its approximate size in bytes.
     fn byte_count(&self) -> usize {
         match self {
-            Answer::Value(value) => value.heap_bytes(),
-            Answer::Rows(batches) => {
+            SubqueryResult::Value(value) => value.heap_bytes(),
+            SubqueryResult::Rows(batches) => {
                 let columns = batches.iter().flat_map(|batch| &batch.columns);
                 columns.map(|column| column.byte_count()).sum()
             }
-            Answer::Set(ValueSet { integers, forms, .. }) => {
+            SubqueryResult::Set(ValueSet { integers, forms, .. }) => {
                 size_of::<i64>() * integers.len() + forms.iter().map(Vec::len).sum::<usize>()
             }
         }
@@ -190,12 +190,14 @@ fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
 /// Returns whether a plan only reads tables and computes.
 fn only_reads(plan: &Node) -> bool {
     let own = match plan {
-        Node::Scan(scan) => scan.lock.is_none() && !scan.filter.as_ref().is_some_and(Expr::stays),
-        Node::Filter(filter) => !filter.predicate.stays(),
-        Node::Project(project) => !project.expressions.iter().any(Expr::stays),
+        Node::Scan(scan) => {
+            scan.lock.is_none() && !scan.filter.as_ref().is_some_and(Expr::is_session_only)
+        }
+        Node::Filter(filter) => !filter.predicate.is_session_only(),
+        Node::Project(project) => !project.expressions.iter().any(Expr::is_session_only),
         Node::Aggregate(aggregate) => {
             let mut parts = aggregate.aggregates.iter().flat_map(Aggregate::expressions);
-            aggregate.group_by.is_empty() && !parts.any(Expr::stays)
+            aggregate.group_by.is_empty() && !parts.any(Expr::is_session_only)
         }
         Node::LookupJoin(_) | Node::Limit(_) => true,
         _ => false,
@@ -206,23 +208,23 @@ fn only_reads(plan: &Node) -> bool {
 impl Apply {
     /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<Apply> {
-        let subquery = Subquery {
+        let subquery = SubqueryEvaluator {
             node: Arc::clone(node),
             context: Arc::clone(context),
             memo: Mutex::default(),
             equality: equality(node),
             groups: OnceLock::new(),
         };
-        let input = Input::new(build(&node.input, context)?);
+        let input = StageInput::new(build(&node.input, context)?);
         let subquery = Arc::new(subquery);
-        let asking = AskingRows::default();
+        let asking = SubqueryRows::default();
         Ok(Apply { subquery, input, was_begun: false, rows: None, asking })
     }
 
     /// Returns the next input rows: a single one if the subquery has side effects, so that those
     /// of a row precede those of the next one.
     fn next_rows(&mut self) -> Result<Option<Batch>> {
-        if !self.subquery.node.varies {
+        if !self.subquery.node.is_volatile {
             return self.input.next();
         }
         let (batch, row) = match self.rows.take() {
@@ -249,10 +251,10 @@ impl Apply {
     }
 
     /// Returns the stage for region threads.
-    fn handed_down(&self) -> Arc<dyn Stage> {
-        let Subquery { node, context, equality, .. } = &*self.subquery;
-        let context = Context { side_by_side: false, ..context.as_ref().clone() };
-        Arc::new(Subquery {
+    fn handed_down(&self) -> Arc<dyn PipelineStage> {
+        let SubqueryEvaluator { node, context, equality, .. } = &*self.subquery;
+        let context = Context { parallel: false, ..context.as_ref().clone() };
+        Arc::new(SubqueryEvaluator {
             node: Arc::clone(node),
             context: Arc::new(context),
             memo: Mutex::default(),
@@ -262,7 +264,7 @@ impl Apply {
     }
 }
 
-impl Subquery {
+impl SubqueryEvaluator {
     fn value_type(&self) -> DataType {
         match self.node.kind {
             ApplyKind::Scalar => {
@@ -279,21 +281,21 @@ impl Subquery {
     fn value(&self, batch: &Batch, row: usize) -> Result<Datum> {
         let answer = self.answer(batch, row)?;
         match (answer.as_ref(), &self.node.kind) {
-            (Answer::Value(value), _) => Ok(value.clone()),
-            (Answer::Rows(rows), ApplyKind::Any { comparison }) => {
+            (SubqueryResult::Value(value), _) => Ok(value.clone()),
+            (SubqueryResult::Rows(rows), ApplyKind::Any { comparison }) => {
                 self.compare(comparison, batch, row, rows, true)
             }
-            (Answer::Rows(rows), ApplyKind::All { comparison }) => {
+            (SubqueryResult::Rows(rows), ApplyKind::All { comparison }) => {
                 self.compare(comparison, batch, row, rows, false)
             }
-            (Answer::Set(values), _) => match self.equality {
+            (SubqueryResult::Set(values), _) => match self.equality {
                 Some((outer, _)) => {
                     let value = batch.columns[outer].datum(row);
                     values.any_equals(&value, self.node.input_types[outer])
                 }
                 None => Ok(Datum::Null),
             },
-            (Answer::Rows(_), _) => Ok(Datum::Null),
+            (SubqueryResult::Rows(_), _) => Ok(Datum::Null),
         }
     }
 
@@ -306,7 +308,7 @@ impl Subquery {
             return Ok((batch.row_count == 0).then_some(values));
         }
         if self.groups.get().is_none() {
-            let made = Groups::make(node, &self.context)?;
+            let made = DecorrelatedGroups::make(node, &self.context)?;
             self.groups.get_or_init(|| made);
         }
         let Some(groups) = self.groups.get().and_then(Option::as_ref) else { return Ok(None) };
@@ -329,11 +331,11 @@ impl Subquery {
     }
 
     /// Returns the result of the subquery for a row, from the cache if possible.
-    fn answer(&self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
-        if self.node.varies {
+    fn answer(&self, batch: &Batch, row: usize) -> Result<Arc<SubqueryResult>> {
+        if self.node.is_volatile {
             return self.run(&self.context_of(batch, row)).map(Arc::new);
         }
-        if self.node.once {
+        if self.node.is_uncorrelated {
             return self.answer_of_statement();
         }
         let mut key = Vec::new();
@@ -355,8 +357,8 @@ impl Subquery {
     }
 
     /// Returns the result of the subquery for the statement, from the cache if possible.
-    fn answer_of_statement(&self) -> Result<Arc<Answer>> {
-        let OnceAnswers(answers) = &self.context.once;
+    fn answer_of_statement(&self) -> Result<Arc<SubqueryResult>> {
+        let UncorrelatedResults(answers) = &self.context.uncorrelated_results;
         let address = Arc::as_ptr(&self.node) as usize;
         if let Some(answer) = answers.lock().get(&address) {
             return Ok(Arc::clone(answer));
@@ -378,25 +380,27 @@ impl Subquery {
         Arc::new(context)
     }
 
-    fn run(&self, context: &Arc<Context>) -> Result<Answer> {
+    fn run(&self, context: &Arc<Context>) -> Result<SubqueryResult> {
         context.check()?;
         let mut subquery = build(&self.node.subquery, context)?;
         match self.node.kind {
-            ApplyKind::Exists => Ok(Answer::Value(Datum::Bool(subquery.next()?.is_some()))),
+            ApplyKind::Exists => Ok(SubqueryResult::Value(Datum::Bool(subquery.next()?.is_some()))),
             ApplyKind::Scalar => {
-                let Some(batch) = subquery.next()? else { return Ok(Answer::Value(Datum::Null)) };
+                let Some(batch) = subquery.next()? else {
+                    return Ok(SubqueryResult::Value(Datum::Null));
+                };
                 if batch.row_count > 1 || subquery.next()?.is_some() {
                     return Err(Error::new(
                         sqlstate::CARDINALITY_VIOLATION,
                         "more than one row returned by a subquery used as an expression",
                     ));
                 }
-                Ok(Answer::Value(batch.columns[0].datum(0)))
+                Ok(SubqueryResult::Value(batch.columns[0].datum(0)))
             }
             ApplyKind::Array { data_type } => self.array(subquery.as_mut(), data_type),
             ApplyKind::Any { .. } | ApplyKind::All { .. } | ApplyKind::Rows { .. } => {
                 if let Some((_, inner)) = self.equality {
-                    return self.value_set(subquery.as_mut(), inner).map(Answer::Set);
+                    return self.value_set(subquery.as_mut(), inner).map(SubqueryResult::Set);
                 }
                 let mut batches: Vec<Batch> = Vec::new();
                 let mut bytes = 0;
@@ -405,13 +409,13 @@ impl Subquery {
                     memory::check(bytes, context.work_mem())?;
                     batches.push(batch);
                 }
-                Ok(Answer::Rows(batches))
+                Ok(SubqueryResult::Rows(batches))
             }
         }
     }
 
     /// Collects the values of the only column.
-    fn array(&self, subquery: &mut dyn Operator, data_type: DataType) -> Result<Answer> {
+    fn array(&self, subquery: &mut dyn Operator, data_type: DataType) -> Result<SubqueryResult> {
         let mut values = Vec::new();
         let mut bytes = 0;
         while let Some(batch) = subquery.next()? {
@@ -426,7 +430,7 @@ impl Subquery {
             }
         }
         let of_arrays = self.node.subquery_types.first() == Some(&data_type);
-        Ok(Answer::Value(types::function::gathered(
+        Ok(SubqueryResult::Value(types::function::gathered(
             values,
             of_arrays,
             &self.context.eval.style.interrupt,
@@ -481,15 +485,16 @@ impl Subquery {
     }
 }
 
-impl Subquery {
+impl SubqueryEvaluator {
     /// Starts a batch of rows.
-    fn turn_to(&self, batch: Batch) -> Result<AskingRows> {
-        let mut rows = AskingRows { batch, asking: None, grouped: None, next: 0, failure: None };
+    fn turn_to(&self, batch: Batch) -> Result<SubqueryRows> {
+        let mut rows = SubqueryRows { batch, asking: None, grouped: None, next: 0, failure: None };
         let Err(failure) = self.prepare(&mut rows) else { return Ok(rows) };
         self.context.check()?;
         // The reader may not need the row that fails.
         let fails = |at: &u32| {
-            let mut row = AskingRows { batch: rows.batch.take(&[*at]), ..AskingRows::default() };
+            let mut row =
+                SubqueryRows { batch: rows.batch.take(&[*at]), ..SubqueryRows::default() };
             self.prepare(&mut row).is_err()
         };
         let before = (0..rows.batch.row_count as u32).find(fails).unwrap_or_default();
@@ -503,7 +508,7 @@ impl Subquery {
     }
 
     /// Evaluates the guard, and the values that come from groups.
-    fn prepare(&self, rows: &mut AskingRows) -> Result<()> {
+    fn prepare(&self, rows: &mut SubqueryRows) -> Result<()> {
         if let Some(guard) = &self.node.guard {
             rows.asking = Some(guard.filter_batch(&rows.batch, &self.context.eval)?);
         }
@@ -512,7 +517,7 @@ impl Subquery {
     }
 
     /// Returns the next rows with their values: all that are left, or about a mebibyte of values.
-    fn answered(&self, rows: &mut AskingRows) -> Result<Option<Batch>> {
+    fn answered(&self, rows: &mut SubqueryRows) -> Result<Option<Batch>> {
         let start = rows.next;
         if start == rows.batch.row_count {
             return rows.failure.take().map_or(Ok(None), Err);
@@ -533,7 +538,7 @@ impl Subquery {
     }
 
     /// Returns the values of the next rows.
-    fn values(&self, rows: &mut AskingRows) -> Result<Vector> {
+    fn values(&self, rows: &mut SubqueryRows) -> Result<Vector> {
         let start = rows.next;
         let (mut values, mut bytes) = (Vector::new(self.value_type(), 0), 0);
         while rows.next < rows.batch.row_count && bytes < BATCH_BYTES {
@@ -561,7 +566,7 @@ impl Subquery {
     }
 }
 
-impl AskingRows {
+impl SubqueryRows {
     /// Returns whether the next row satisfies the guard.
     fn asks(&self) -> bool {
         let asking = self.asking.as_ref();
@@ -574,21 +579,21 @@ impl AskingRows {
 }
 
 /// Rows for which the subquery is evaluated by the thread that has produced them.
-struct AnsweredBatch {
-    subquery: Arc<Subquery>,
-    rows: AskingRows,
+struct SubqueryBatch {
+    subquery: Arc<SubqueryEvaluator>,
+    rows: SubqueryRows,
 }
 
-impl Operator for AnsweredBatch {
+impl Operator for SubqueryBatch {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.subquery.answered(&mut self.rows)
     }
 }
 
-impl Stage for Subquery {
+impl PipelineStage for SubqueryEvaluator {
     fn begin(self: Arc<Self>, batch: Batch, _: &Arc<Context>) -> Result<StageOutput> {
         let rows = self.turn_to(batch)?;
-        Ok(StageOutput::Batches(Box::new(AnsweredBatch { subquery: self, rows })))
+        Ok(StageOutput::Batches(Box::new(SubqueryBatch { subquery: self, rows })))
     }
 }
 
@@ -614,7 +619,7 @@ impl Operator for Apply {
         self.input.is_attached() || self.may_be_handed_down()
     }
 
-    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+    fn attach(&mut self, stage: &Arc<dyn PipelineStage>) -> Result<bool> {
         if !self.takes_stages() {
             return Ok(false);
         }

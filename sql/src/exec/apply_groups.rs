@@ -20,21 +20,24 @@ use crate::exec::{Context, Operator, build, memory};
 use crate::plan::ApplyGroupsNode;
 
 /// Groups by their encoded keys.
-pub(super) struct Groups {
+pub(super) struct DecorrelatedGroups {
     batches: Vec<Batch>,
     /// Batch and row of each group.
     places: AHashMap<Vec<u8>, (usize, usize)>,
 }
 
-impl Groups {
+impl DecorrelatedGroups {
     /// Computes the groups; `None` if a value fails or they are too large.
     ///
     /// # Errors
     ///
     /// Errors that do not concern values, for example a cancellation.
-    pub(super) fn make(node: &ApplyGroupsNode, context: &Arc<Context>) -> Result<Option<Groups>> {
+    pub(super) fn make(
+        node: &ApplyGroupsNode,
+        context: &Arc<Context>,
+    ) -> Result<Option<DecorrelatedGroups>> {
         let made = build(&node.plan, context)
-            .and_then(|mut plan| Groups::gather(plan.as_mut(), node, context));
+            .and_then(|mut plan| DecorrelatedGroups::gather(plan.as_mut(), node, context));
         match made {
             Ok(groups) => Ok(Some(groups)),
             Err(error) if is_of_groups(&error) => Ok(None),
@@ -46,8 +49,8 @@ impl Groups {
         plan: &mut dyn Operator,
         node: &ApplyGroupsNode,
         context: &Context,
-    ) -> Result<Groups> {
-        let mut groups = Groups { batches: Vec::new(), places: AHashMap::new() };
+    ) -> Result<DecorrelatedGroups> {
+        let mut groups = DecorrelatedGroups { batches: Vec::new(), places: AHashMap::new() };
         let mut bytes = 0;
         while let Some(batch) = plan.next()? {
             context.check()?;

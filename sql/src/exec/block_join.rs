@@ -16,16 +16,16 @@ use types::Batch;
 
 use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
-use crate::exec::pairs::{Candidates, PairJoin, PieceJoin};
+use crate::exec::join_core::{BlockProbe, JoinCandidates, RunningJoin};
 use crate::exec::{Context, Operator};
 
 /// Block nested-loop join operator; see the module.
-pub(super) struct BlockJoin<C: Candidates> {
+pub(super) struct BlockJoin<C: JoinCandidates> {
     left: LeftBlocks,
     right: BatchBuffer,
     /// Number of the next right block.
     next_piece: usize,
-    pieces: PieceJoin<C>,
+    pieces: BlockProbe<C>,
     /// Match flag of each right row; empty if the join type does not need it.
     right_matched: Vec<bool>,
     /// Row numbers of the current right block.
@@ -63,12 +63,12 @@ impl LeftBlocks {
     }
 }
 
-impl<C: Candidates> BlockJoin<C> {
+impl<C: JoinCandidates> BlockJoin<C> {
     /// Continues a join whose right side does not fit into memory and which has not yielded rows.
     ///
     /// `keeps_order`: its rows must have the order of the left rows.
     pub(super) fn of(
-        join: PairJoin<C>,
+        join: RunningJoin<C>,
         keeps_order: bool,
         context: &Arc<Context>,
     ) -> Result<BlockJoin<C>> {
@@ -91,7 +91,7 @@ impl<C: Candidates> BlockJoin<C> {
             right_matched: vec![false; if yields_right { right.row_count() } else { 0 }],
             right,
             next_piece: 0,
-            pieces: PieceJoin::of(side, Batch::default()),
+            pieces: BlockProbe::of(side, Batch::default()),
             right_rows: 0..0,
             has_left: false,
             left_ended: false,
@@ -138,7 +138,7 @@ impl<C: Candidates> BlockJoin<C> {
     }
 }
 
-impl<C: Candidates> Operator for BlockJoin<C> {
+impl<C: JoinCandidates> Operator for BlockJoin<C> {
     fn next(&mut self) -> Result<Option<Batch>> {
         while !self.left_ended {
             self.context.check()?;

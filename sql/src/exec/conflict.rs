@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::index::{IndexSpec, base_key, index_row_key};
-use store::transaction::{LockMode, Previous};
+use store::transaction::{LockMode, PreviousRow};
 use store::{CellBatch, Get, TableId};
 use types::Datum;
 
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::Context;
-use crate::exec::row::{RowWriter, Written, previous};
-use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::{check_views, lock_and_read, refuse_changed, with_subqueries};
+use crate::exec::hidden_keys::RowIdAllocator;
+use crate::exec::row_writer::{RowWriter, WrittenFamilies, previous};
+use crate::exec::target_rows::{check_views, lock_and_read, refuse_changed, with_subqueries};
 use crate::exec::update;
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
 use crate::plan::InsertPlan;
@@ -28,7 +28,7 @@ pub(super) struct ConflictWriter<'a> {
     plan: &'a InsertPlan,
     table: &'a Arc<Table>,
     writer: RowWriter,
-    numbers: RowNumbers,
+    numbers: RowIdAllocator,
     cells: CellBatch,
     /// Keys of the rows that the statement has inserted or updated.
     touched: AHashSet<Vec<u8>>,
@@ -37,7 +37,7 @@ pub(super) struct ConflictWriter<'a> {
 }
 
 /// A conflicting row, locked: its key and values. Its cells are in [`ConflictWriter::cells`].
-struct Existing {
+struct ConflictingRow {
     key: Vec<u8>,
     row: Vec<Datum>,
 }
@@ -50,7 +50,7 @@ impl<'a> ConflictWriter<'a> {
         let names_all = (0..table.columns.len())
             .filter(|column| table.columns[*column].generated.is_none())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
-        let (writer, numbers) = (RowWriter::new(table), RowNumbers::new(table));
+        let (writer, numbers) = (RowWriter::new(table), RowIdAllocator::new(table));
         let (cells, touched) = (CellBatch::new(), AHashSet::new());
         ConflictWriter { plan, table, writer, numbers, cells, touched, names_all }
     }
@@ -78,7 +78,7 @@ impl<'a> ConflictWriter<'a> {
         mut values: Vec<Datum>,
         context: &Context,
     ) -> Result<Option<Vec<Datum>>> {
-        self.numbers.number(&mut values, context)?;
+        self.numbers.assign(&mut values, context)?;
         self.table.generate(&mut values, &context.eval)?;
         // Constraints apply to the proposed row, even if it conflicts.
         if matches!(self.plan.on_conflict, OnConflict::Ignore { .. } | OnConflict::Update { .. }) {
@@ -116,17 +116,17 @@ impl<'a> ConflictWriter<'a> {
         context.claims_row(self.table.id, &key);
         self.writer.flush_row(&key, context)?;
         if self.names_all && !context.watches(self.table) {
-            let unknown = Previous::Unknown;
-            self.writer.overwrite((key, Written::All), &values, unknown, context)?;
+            let unknown = PreviousRow::Unknown;
+            self.writer.overwrite((key, WrittenFamilies::All), &values, unknown, context)?;
             return Ok(values);
         }
         let mode = LockMode::NoKeyExclusive;
         let old = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
-        let mut written = Written::All;
+        let mut written = WrittenFamilies::All;
         let previous = match old {
             None => {
                 context.row_changed(self.table, None, Some(&values))?;
-                Previous::Absent
+                PreviousRow::Absent
             }
             Some(before) => {
                 let mut old = before.clone();
@@ -135,10 +135,10 @@ impl<'a> ConflictWriter<'a> {
                 }
                 values = old;
                 let named = self.plan.named_columns.iter().copied();
-                written = Written::by_change(self.table, named);
+                written = WrittenFamilies::by_change(self.table, named);
                 self.table.generate(&mut values, &context.eval)?;
                 context.row_changed(self.table, Some(&before), Some(&values))?;
-                update::claim_key((self.table, &key), &before, &values, context)?;
+                update::lock_for_key_update((self.table, &key), &before, &values, context)?;
                 previous(self.table, &mut self.cells)
             }
         };
@@ -148,7 +148,7 @@ impl<'a> ConflictWriter<'a> {
 
     fn update(
         &mut self,
-        existing: Existing,
+        existing: ConflictingRow,
         mut excluded: Vec<Datum>,
         assignments: &[Assignment],
         predicate: &Option<Expr>,
@@ -226,7 +226,7 @@ impl<'a> ConflictWriter<'a> {
         target: &ConflictTarget,
         values: &[Datum],
         context: &Context,
-    ) -> Result<Option<Existing>> {
+    ) -> Result<Option<ConflictingRow>> {
         let (table, transaction) = (self.table, &context.transaction);
         let (key, indexes) = self.arbiters(target);
         if key {
@@ -239,7 +239,7 @@ impl<'a> ConflictWriter<'a> {
             if !is_absent
                 && let Some(row) = lock_and_read((table, &key), mode, &mut self.cells, context)?
             {
-                return Ok(Some(Existing { key, row }));
+                return Ok(Some(ConflictingRow { key, row }));
             }
         }
         for index in indexes {
@@ -262,7 +262,7 @@ impl<'a> ConflictWriter<'a> {
             }
         };
         // A newly assigned hidden key cannot conflict.
-        (by_key && !self.numbers.are_given(), indexes)
+        (by_key && !self.numbers.has_hidden_key(), indexes)
     }
 
     /// Finds a row with the same values in a unique index, and locks it; if there is none, locks
@@ -272,11 +272,11 @@ impl<'a> ConflictWriter<'a> {
         spec: &IndexSpec,
         values: &[Datum],
         context: &Context,
-    ) -> Result<Option<Existing>> {
+    ) -> Result<Option<ConflictingRow>> {
         let Some(entry) = unique_entry(spec, values, context)? else { return Ok(None) };
         let transaction = &context.transaction;
         let (get, mut entries) = (Get::new(entry.as_slice()), CellBatch::new());
-        let mut locked: Option<Existing> = None;
+        let mut locked: Option<ConflictingRow> = None;
         loop {
             context.check()?;
             entries.clear();
@@ -292,7 +292,7 @@ impl<'a> ConflictWriter<'a> {
             }
             let mode = LockMode::NoKeyExclusive;
             let row = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
-            locked = row.map(|row| Existing { key, row });
+            locked = row.map(|row| ConflictingRow { key, row });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! WITH: named queries that are computed at most once, on demand, and materialised.
 //!
-//! The `With` node registers the buffer of a query's rows ([`KeptRows`]) in the [`Context`] of
+//! The `With` node registers the buffer of a query's rows ([`CteRows`]) in the [`Context`] of
 //! its body; [`CteScan`] reads them there. The work table of a recursive query is such a buffer,
 //! too.
 
@@ -17,24 +17,24 @@ use crate::plan::{CteScanNode, Node, WithNode};
 
 /// Named queries that are visible to an operator, by number.
 #[derive(Clone, Default)]
-pub struct NamedRows {
-    rows: Arc<AHashMap<usize, Arc<KeptRows>>>,
+pub struct CteScope {
+    rows: Arc<AHashMap<usize, Arc<CteRows>>>,
     /// The query that changes with each iteration of a recursive query.
     work_table: Option<usize>,
 }
 
 /// Rows of a named query, computed on demand.
-pub(super) struct KeptRows {
-    state: Mutex<State>,
+pub(super) struct CteRows {
+    state: Mutex<CteState>,
 }
 
-struct State {
+struct CteState {
     batches: BatchBuffer,
-    source: Source,
+    source: CteSource,
 }
 
 /// Source of further rows.
-enum Source {
+enum CteSource {
     /// Not opened yet.
     Closed {
         node: Node,
@@ -49,23 +49,23 @@ enum Source {
 
 impl Context {
     /// Returns the context of operators that may read a named query.
-    pub(super) fn with_rows(&self, id: usize, rows: Arc<KeptRows>) -> Arc<Context> {
+    pub(super) fn with_rows(&self, id: usize, rows: Arc<CteRows>) -> Arc<Context> {
         let mut context = self.clone();
-        Arc::make_mut(&mut context.named.rows).insert(id, rows);
+        Arc::make_mut(&mut context.cte_scope.rows).insert(id, rows);
         Arc::new(context)
     }
 
     /// Returns the context of the recursive term, which reads a work table.
-    pub(super) fn with_work_table(&self, id: usize, rows: Arc<KeptRows>) -> Arc<Context> {
+    pub(super) fn with_work_table(&self, id: usize, rows: Arc<CteRows>) -> Arc<Context> {
         let mut context = self.with_rows(id, rows);
-        Arc::make_mut(&mut context).named.work_table = Some(id);
+        Arc::make_mut(&mut context).cte_scope.work_table = Some(id);
         context
     }
 
     /// Returns whether the rows of a node are the same in each iteration and may be retained for
     /// the next.
-    pub(super) fn keeps(&self, node: &Node) -> bool {
-        self.named.work_table.is_some_and(|id| !reads(node, id))
+    pub(super) fn is_iteration_invariant(&self, node: &Node) -> bool {
+        self.cte_scope.work_table.is_some_and(|id| !reads(node, id))
     }
 }
 
@@ -75,11 +75,11 @@ fn reads(node: &Node, id: usize) -> bool {
         || node.inputs().into_iter().any(|input| reads(input, id))
 }
 
-impl KeptRows {
+impl CteRows {
     /// Returns completely computed rows.
-    pub(super) fn ready(batches: BatchBuffer) -> KeptRows {
-        let state = State { batches, source: Source::Finished };
-        KeptRows { state: Mutex::new(state) }
+    pub(super) fn ready(batches: BatchBuffer) -> CteRows {
+        let state = CteState { batches, source: CteSource::Finished };
+        CteRows { state: Mutex::new(state) }
     }
 
     /// Replaces completely computed rows, and returns the previous ones.
@@ -88,15 +88,15 @@ impl KeptRows {
     }
 
     /// Returns the rows of a query that is not opened yet.
-    pub(super) fn closed(node: &Node, context: &Arc<Context>) -> KeptRows {
-        let source = Source::Closed { node: node.clone(), context: Arc::clone(context) };
-        KeptRows { state: Mutex::new(State { batches: BatchBuffer::default(), source }) }
+    pub(super) fn closed(node: &Node, context: &Arc<Context>) -> CteRows {
+        let source = CteSource::Closed { node: node.clone(), context: Arc::clone(context) };
+        CteRows { state: Mutex::new(CteState { batches: BatchBuffer::default(), source }) }
     }
 
     /// Returns a batch by number, with columns of these types; computes it if necessary.
     fn batch(&self, number: usize, types: &Arc<[DataType]>) -> Result<Option<Batch>> {
         let mut state = self.state.lock();
-        if state.batches.is_empty() && matches!(state.source, Source::Closed { .. }) {
+        if state.batches.is_empty() && matches!(state.source, CteSource::Closed { .. }) {
             state.batches = BatchBuffer::new(Arc::clone(types));
         }
         while state.batches.len() <= number {
@@ -108,17 +108,17 @@ impl KeptRows {
     }
 }
 
-impl State {
+impl CteState {
     /// Computes one more batch; returns whether there was one.
     fn read(&mut self) -> Result<bool> {
-        if let Source::Closed { node, context } = &self.source {
+        if let CteSource::Closed { node, context } = &self.source {
             let operator = build(node, context)?;
-            self.source = Source::Open { operator, context: Arc::clone(context) };
+            self.source = CteSource::Open { operator, context: Arc::clone(context) };
         }
-        let Source::Open { operator, context } = &mut self.source else { return Ok(false) };
+        let CteSource::Open { operator, context } = &mut self.source else { return Ok(false) };
         match operator.next()? {
             None => {
-                self.source = Source::Finished;
+                self.source = CteSource::Finished;
                 Ok(false)
             }
             Some(batch) => {
@@ -131,7 +131,7 @@ impl State {
 
 /// Opens the body of a WITH.
 pub(super) fn open_with(node: &WithNode, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
-    let rows = KeptRows::closed(&node.query, context);
+    let rows = CteRows::closed(&node.query, context);
     build(&node.body, &context.with_rows(node.id, Arc::new(rows)))
 }
 
@@ -139,7 +139,7 @@ pub(super) fn open_with(node: &WithNode, context: &Arc<Context>) -> Result<Box<d
 pub(super) struct CteScan {
     context: Arc<Context>,
     /// Rows of the query; `None` only by a bug of the binder: every scan is below its WITH.
-    rows: Option<Arc<KeptRows>>,
+    rows: Option<Arc<CteRows>>,
     types: Arc<[DataType]>,
     next: usize,
 }
@@ -147,7 +147,7 @@ pub(super) struct CteScan {
 impl CteScan {
     /// Opens the scan.
     pub(super) fn open(node: &CteScanNode, context: &Arc<Context>) -> CteScan {
-        let rows = context.named.rows.get(&node.id).cloned();
+        let rows = context.cte_scope.rows.get(&node.id).cloned();
         debug_assert!(rows.is_some(), "scan of {} outside of its WITH", node.name);
         CteScan { context: Arc::clone(context), rows, types: Arc::from(&*node.types), next: 0 }
     }

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use store::CellBatch;
 
 use crate::error::Result;
-use crate::exec::row::{RowWriter, previous};
-use crate::exec::target::{Recheck, Returned, TargetChange, Targets, refuse_changed, take_target};
+use crate::exec::row_writer::{RowWriter, previous};
+use crate::exec::target_rows::{
+    ConditionRecheck, ReturningCollector, TargetChange, TargetSource, refuse_changed, take_target,
+};
 use crate::exec::{Context, ModifyOutcome};
 use crate::plan::DeletePlan;
 
 /// Executes a DELETE.
 pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let table = &plan.table;
-    let mut targets = Targets::open(table, &plan.source, context)?;
-    let mut returned = Returned::new(&plan.returning);
+    let mut targets = TargetSource::open(table, &plan.source, context)?;
+    let mut returned = ReturningCollector::new(&plan.returning);
     let mut writer = RowWriter::new(table);
-    let recheck = Recheck::new(&plan.recheck, plan.reads_timestamp);
+    let recheck = ConditionRecheck::new(&plan.recheck, plan.reads_timestamp);
     let mut cells = CellBatch::new();
     let change = TargetChange::Delete;
     let mut row_count = 0;

@@ -17,7 +17,7 @@ use types::expr::Expr;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
-use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
+use crate::exec::partitions::{LEVEL_MAX, SpillPartitions, SpillScan};
 use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::DistinctNode;
@@ -33,7 +33,7 @@ pub(super) struct HashDistinct {
     level: u32,
     seen: GroupTable,
     /// Partitions of rows that were not seen, once memory is full.
-    aside: Option<Partitions>,
+    aside: Option<SpillPartitions>,
     /// Pending partitions, with their levels.
     pending: Vec<(u32, Arc<SpillFile>)>,
     /// Buffer reused for each batch.
@@ -100,14 +100,14 @@ impl HashDistinct {
             if self.level == LEVEL_MAX {
                 memory::check(bytes, self.context.work_mem())?;
             } else {
-                self.aside = Some(Partitions::new(&self.types, self.level));
+                self.aside = Some(SpillPartitions::new(&self.types, self.level));
             }
         }
         Ok(first_of_each(&self.groups, before))
     }
 
     /// Writes the rows that were not seen to partitions.
-    fn set_aside(&mut self, batch: &Batch, aside: &mut Partitions) -> Result<()> {
+    fn set_aside(&mut self, batch: &Batch, aside: &mut SpillPartitions) -> Result<()> {
         let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
         self.seen.find(&keys, batch.row_count, &mut self.groups);
         let count = self.seen.group_count() as u32;

@@ -22,9 +22,9 @@ use types::vector::{BATCH_BYTES, BATCH_ROWS};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::exec::key_range::{Keys, RowRange, resolve};
-use crate::exec::part_reader::{PartReader, PartRows, PathRows, RowStage};
+use crate::exec::key_range::{PathKeys, RowRange, resolve};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
+use crate::exec::scan_partition_reader::{PartitionRows, PathRows, RowStage, ScanPartitionReader};
 use crate::exec::stage::Pipeline;
 use crate::plan::scan::AccessPath;
 
@@ -41,15 +41,15 @@ pub(super) struct RowFeed {
     /// Flag that ends all reading.
     stopped: Arc<AtomicBool>,
     options: RowOptions,
-    source: Source,
+    source: FeedSource,
     left: Option<u64>,
     /// Parameters for the switch to region threads; `None` if it does not apply or has happened.
-    joining: Option<Joining>,
+    joining: Option<ParallelStart>,
     rows_read: u64,
 }
 
 /// Parameters for the switch to region threads.
-struct Joining {
+struct ParallelStart {
     parallelism: Parallelism,
     take: Take,
     /// Processing of the rows on the region threads.
@@ -57,7 +57,7 @@ struct Joining {
 }
 
 /// Result of a read from a feed.
-pub(super) enum Fed {
+pub(super) enum FeedOutput {
     /// Stored rows, possibly none yet.
     Rows,
     /// Batches that a [`RowStage`] produced.
@@ -66,24 +66,24 @@ pub(super) enum Fed {
     End,
 }
 
-enum Source {
+enum FeedSource {
     /// Whole row keys, salted.
     Points(std::vec::IntoIter<Vec<u8>>),
     /// Ranges, in sequence.
     Ranges(Box<RangeReader>),
-    Ahead(ReadAhead<PartReader>, Take),
-    Merge(Merge),
+    Ahead(ReadAhead<ScanPartitionReader>, Take),
+    Merge(BucketMerge),
 }
 
 /// Merge of the salt buckets by key.
-struct Merge {
-    buckets: Vec<Bucket>,
+struct BucketMerge {
+    buckets: Vec<SaltBucket>,
     reverse: bool,
     /// Read-ahead of the buckets by region threads, by bucket number, once it is used.
-    ahead: Option<ReadAhead<PartReader>>,
+    ahead: Option<ReadAhead<ScanPartitionReader>>,
 }
 
-struct Bucket {
+struct SaltBucket {
     number: usize,
     /// Reader of the session; `None` once the bucket is read ahead.
     reader: Option<RangeReader>,
@@ -130,8 +130,8 @@ pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRa
 /// Returns the row ranges that a path reads, including salt bytes, ascending.
 fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
     let ranges = match resolve(path, &context.eval)? {
-        Keys::Ranges(ranges) => ranges,
-        Keys::Points(points) => points
+        PathKeys::Ranges(ranges) => ranges,
+        PathKeys::Points(points) => points
             .into_iter()
             .map(|start| RowRange { stop: Some([start.as_slice(), &[0]].concat()), start })
             .collect(),
@@ -162,15 +162,15 @@ impl RowFeed {
         let stopped: Arc<AtomicBool> = Arc::default();
         let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
         let source = match resolve(path, &context.eval)? {
-            Keys::Points(mut points) => {
+            PathKeys::Points(mut points) => {
                 if options.reverse {
                     points.reverse();
                 }
-                Source::Points(with_salt(layout, points).into_iter())
+                FeedSource::Points(with_salt(layout, points).into_iter())
             }
-            Keys::Ranges(ranges) => {
+            PathKeys::Ranges(ranges) => {
                 if buckets > 0 && path.ordered {
-                    let bucket = |number| Bucket {
+                    let bucket = |number| SaltBucket {
                         number: usize::from(number),
                         reader: Some(RangeReader::new(
                             &table,
@@ -182,18 +182,20 @@ impl RowFeed {
                     };
                     let reverse = options.reverse;
                     let buckets = (0..buckets).map(bucket).collect();
-                    Source::Merge(Merge { buckets, reverse, ahead: None })
+                    FeedSource::Merge(BucketMerge { buckets, reverse, ahead: None })
                 } else {
                     let ranges = with_salts(layout, ranges);
-                    Source::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
+                    FeedSource::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
                 }
             }
         };
         // Statements that change rows lock them in one order, to avoid deadlocks.
-        let take = if path.ordered || context.ordered { Take::InOrder } else { Take::Any };
+        let take =
+            if path.ordered || context.requires_key_order { Take::InOrder } else { Take::Any };
         let joining = match (&source, stage) {
-            (Source::Ranges(_) | Source::Merge(_), Some(stage)) => {
-                let joining = |parallelism| Joining { parallelism, take, stage: Arc::clone(stage) };
+            (FeedSource::Ranges(_) | FeedSource::Merge(_), Some(stage)) => {
+                let joining =
+                    |parallelism| ParallelStart { parallelism, take, stage: Arc::clone(stage) };
                 context.parallelism().map(joining)
             }
             _ => None,
@@ -212,51 +214,55 @@ impl RowFeed {
     }
 
     /// Returns whether region threads may take over.
-    pub(super) fn may_join(&self) -> bool {
+    pub(super) fn may_run_in_parallel(&self) -> bool {
         self.joining.is_some() && self.rows_read == 0
     }
 
     /// Replaces the content of `out` by the next rows, at most `row_limit`. Region threads return
     /// batches of their own size, which may exceed the limit of the feed.
-    pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<Fed> {
+    pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<FeedOutput> {
         out.clear();
         let row_limit = match self.left {
-            Some(0) => return Ok(Fed::End),
+            Some(0) => return Ok(FeedOutput::End),
             Some(left) => row_limit.min(usize::try_from(left).unwrap_or(usize::MAX)),
             None => row_limit,
         };
         self.join()?;
         let more = match &mut self.source {
-            Source::Points(keys) => read_points(keys, &self.table, row_limit, &self.options, out)?,
-            Source::Ranges(ranges) => ranges.next(row_limit, out)?,
-            Source::Merge(merge) => {
+            FeedSource::Points(keys) => {
+                read_points(keys, &self.table, row_limit, &self.options, out)?
+            }
+            FeedSource::Ranges(ranges) => ranges.next(row_limit, out)?,
+            FeedSource::Merge(merge) => {
                 let mut more = false;
                 out.add_cells(|cells| merge.next(row_limit, cells).map(|some| more = some))?;
                 more
             }
-            Source::Ahead(ahead, take) => match ahead.next(*take)? {
+            FeedSource::Ahead(ahead, take) => match ahead.next(*take)? {
                 None => false,
-                Some((_, PartRows::Batches(batches))) => return Ok(Fed::Batches(batches)),
-                Some((_, PartRows::Cells(cells))) => {
+                Some((_, PartitionRows::Batches(batches))) => {
+                    return Ok(FeedOutput::Batches(batches));
+                }
+                Some((_, PartitionRows::Cells(cells))) => {
                     out.add_cells(|out| {
                         *out = cells;
                         Ok::<(), Error>(())
                     })?;
                     true
                 }
-                Some((_, PartRows::Nothing)) => true,
+                Some((_, PartitionRows::Nothing)) => true,
             },
         };
         self.rows_read += out.row_count() as u64;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(out.row_count() as u64);
         }
-        Ok(if more { Fed::Rows } else { Fed::End })
+        Ok(if more { FeedOutput::Rows } else { FeedOutput::End })
     }
 
     /// Switches to region threads, once enough rows were read and if enough are left.
     fn join(&mut self) -> Result<()> {
-        let due = |joining: &mut Joining| self.rows_read >= joining.parallelism.after_rows;
+        let due = |joining: &mut ParallelStart| self.rows_read >= joining.parallelism.after_rows;
         let Some(joining) = self.joining.take_if(due) else { return Ok(()) };
         // For a few remaining rows, threads cost more than they save.
         if self.left.is_some_and(|left| left < joining.parallelism.after_rows) {
@@ -264,7 +270,7 @@ impl RowFeed {
         }
         let transaction = &self.context.transaction;
         match &mut self.source {
-            Source::Ranges(ranges) => {
+            FeedSource::Ranges(ranges) => {
                 let rest = ranges.rest()?;
                 let rest: Vec<_> =
                     rest.into_iter().map(|range| (range.start, range.stop)).collect();
@@ -278,7 +284,7 @@ impl RowFeed {
                 let parts = parts.into_iter().map(|part| {
                     let part = part.into_iter().map(|(start, stop)| RowRange { start, stop });
                     let reader = RangeReader::new(&self.table, part, &self.options);
-                    PartReader {
+                    ScanPartitionReader {
                         reader,
                         stage: Some(Arc::clone(&joining.stage)),
                         rows: PathRows::default(),
@@ -291,15 +297,15 @@ impl RowFeed {
                     parts: joining.parallelism.threads + 1,
                 };
                 let ahead = transaction.read_ahead(parts, bounds, &self.stopped);
-                self.source = Source::Ahead(ahead, joining.take);
+                self.source = FeedSource::Ahead(ahead, joining.take);
             }
-            Source::Merge(merge) if merge.buckets.len() > 1 => {
+            FeedSource::Merge(merge) if merge.buckets.len() > 1 => {
                 // Each bucket also has one current batch.
                 let bounds = Bounds { items: 1, bytes: BYTES_AHEAD, parts: usize::MAX };
                 let readers =
                     merge.buckets.iter_mut().enumerate().filter_map(|(number, bucket)| {
                         bucket.number = number;
-                        bucket.reader.take().map(|reader| PartReader {
+                        bucket.reader.take().map(|reader| ScanPartitionReader {
                             reader,
                             stage: None,
                             rows: PathRows::default(),
@@ -333,7 +339,7 @@ pub(super) fn read_points(
     Ok(!gets.is_empty())
 }
 
-impl Merge {
+impl BucketMerge {
     fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         let batch_rows = row_limit.clamp(1, BATCH_ROWS);
         while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
@@ -369,12 +375,12 @@ impl Merge {
     }
 }
 
-impl Bucket {
+impl SaltBucket {
     /// Reads the next rows of the bucket; at its end there are none.
     fn refill(
         &mut self,
         batch_rows: usize,
-        ahead: &mut Option<ReadAhead<PartReader>>,
+        ahead: &mut Option<ReadAhead<ScanPartitionReader>>,
     ) -> Result<()> {
         self.next = 0;
         self.cells.clear();
@@ -383,7 +389,7 @@ impl Bucket {
                 reader.next_cells(batch_rows, &mut self.cells)?;
             }
             (None, Some(ahead)) => {
-                if let Some((_, PartRows::Cells(cells))) = ahead.next(Take::Of(self.number))? {
+                if let Some((_, PartitionRows::Cells(cells))) = ahead.next(Take::Of(self.number))? {
                     self.cells = cells;
                 }
             }
@@ -394,6 +400,6 @@ impl Bucket {
 }
 
 /// Returns a bucket's next key without its salt byte.
-fn key_of(bucket: &Bucket) -> &[u8] {
+fn key_of(bucket: &SaltBucket) -> &[u8] {
     &bucket.cells.row(bucket.next).key()[1..]
 }

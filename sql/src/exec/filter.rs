@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::Batch;
 
 use crate::error::{Error, Result};
-use crate::exec::stage::{Input, RowByRow, Stage, StageOutput};
+use crate::exec::stage::{PipelineStage, SingleRowInput, StageInput, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::FilterNode;
 
@@ -13,8 +13,8 @@ use crate::plan::FilterNode;
 pub(super) struct Filter {
     node: Arc<FilterNode>,
     context: Arc<Context>,
-    input: Input,
-    rows: RowByRow,
+    input: StageInput,
+    rows: SingleRowInput,
     /// Error of the predicate on the row after those that were returned.
     failure: Option<Error>,
 }
@@ -22,14 +22,14 @@ pub(super) struct Filter {
 impl Filter {
     /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<FilterNode>, context: &Arc<Context>) -> Result<Filter> {
-        let input = Input::new(build(&node.input, context)?);
-        let rows = RowByRow::new(context.row_by_row && node.predicate.stays());
+        let input = StageInput::new(build(&node.input, context)?);
+        let rows = SingleRowInput::new(context.row_by_row && node.predicate.is_session_only());
         let (node, context) = (Arc::clone(node), Arc::clone(context));
         Ok(Filter { node, context, input, rows, failure: None })
     }
 }
 
-impl Stage for FilterNode {
+impl PipelineStage for FilterNode {
     fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
         let selection = self.predicate.filter_batch(&batch, &context.eval)?;
         Ok(taken(batch, &selection).into())
@@ -70,11 +70,11 @@ impl Operator for Filter {
     }
 
     fn takes_stages(&self) -> bool {
-        !self.node.predicate.stays() && self.input.takes_stages()
+        !self.node.predicate.is_session_only() && self.input.takes_stages()
     }
 
-    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
-        let own = || Arc::clone(&self.node) as Arc<dyn Stage>;
-        Ok(!self.node.predicate.stays() && self.input.attach(own, stage)?)
+    fn attach(&mut self, stage: &Arc<dyn PipelineStage>) -> Result<bool> {
+        let own = || Arc::clone(&self.node) as Arc<dyn PipelineStage>;
+        Ok(!self.node.predicate.is_session_only() && self.input.attach(own, stage)?)
     }
 }

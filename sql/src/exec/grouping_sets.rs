@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use types::aggregate::GroupPart;
+use types::aggregate::PartialGroupSet;
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
@@ -30,14 +30,14 @@ pub(super) struct GroupingSets {
     node: Arc<GroupingSetsNode>,
     context: Arc<Context>,
     /// Input; `None` once all rows were read.
-    input: Option<Input>,
+    input: Option<GroupingInput>,
     /// Groups of each set.
     groups: Vec<SpillingGroups>,
     /// Next set to return.
     next: usize,
 }
 
-enum Input {
+enum GroupingInput {
     Rows(Box<dyn Operator>),
     Regions,
 }
@@ -56,8 +56,8 @@ impl GroupingSets {
             SpillingGroups::new(&keys, &set.aggregates, &share)
         };
         let input = match node.in_regions {
-            true => Input::Regions,
-            false => Input::Rows(build(&node.input, context)?),
+            true => GroupingInput::Regions,
+            false => GroupingInput::Rows(build(&node.input, context)?),
         };
         Ok(GroupingSets {
             groups: node.sets.iter().map(of_set).collect(),
@@ -68,10 +68,10 @@ impl GroupingSets {
         })
     }
 
-    fn read(&mut self, input: Input) -> Result<()> {
+    fn read(&mut self, input: GroupingInput) -> Result<()> {
         let mut operator = match input {
-            Input::Rows(operator) => operator,
-            Input::Regions => return self.call_regions(),
+            GroupingInput::Rows(operator) => operator,
+            GroupingInput::Regions => return self.call_regions(),
         };
         while let Some(batch) = operator.next()? {
             self.context.check()?;
@@ -88,7 +88,7 @@ impl GroupingSets {
             let keys = std::mem::take(&mut part.keys);
             for (set, groups) in node.sets.iter().zip(&mut self.groups) {
                 part.keys = set.keys.iter().map(|&key| keys[key].clone()).collect();
-                groups.merge(GroupPart::Whole(part.clone()))?;
+                groups.merge(PartialGroupSet::Whole(part.clone()))?;
             }
             Ok(())
         })

@@ -14,11 +14,11 @@ use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
 use crate::exec::block_join::BlockJoin;
-use crate::exec::pairs::{Candidates, HandedDown, JoinParts, PairJoin, RightSide};
-use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
+use crate::exec::join_core::{BuildSide, JoinCandidates, JoinParts, ProbePushdown, RunningJoin};
+use crate::exec::partitions::{LEVEL_MAX, SpillPartitions, SpillScan};
 use crate::exec::project::columns_of;
 use crate::exec::sort::Sort;
-use crate::exec::stage::Stage;
+use crate::exec::stage::PipelineStage;
 use crate::exec::{Context, Operator, build};
 use crate::logical::{JoinKind, SortKey};
 use crate::plan::KeyJoinNode;
@@ -28,7 +28,7 @@ use crate::spill::SpillFile;
 const END: u32 = u32::MAX;
 
 /// Hash table of the right rows.
-pub(super) struct KeyIndex {
+pub(super) struct JoinHashTable {
     left_keys: Arc<[Expr]>,
     right_keys: Arc<[Expr]>,
     table: GroupTable,
@@ -53,13 +53,13 @@ pub(super) struct HashJoin {
     left_types: Arc<[DataType]>,
     right_types: Arc<[DataType]>,
     /// Current join: of all rows, or of a partition.
-    running: Option<PairJoin<KeyIndex>>,
+    running: Option<RunningJoin<JoinHashTable>>,
     /// Current block join, for a partition with one key that exceeds memory.
-    blocks: Option<BlockJoin<KeyIndex>>,
+    blocks: Option<BlockJoin<JoinHashTable>>,
     /// Number of times that the current rows were partitioned.
     level: u32,
     /// Pending partitions.
-    pending: Vec<Partition>,
+    pending: Vec<JoinPartition>,
     /// Left side, if its threads probe.
     piped: Option<Box<dyn Operator>>,
     /// True once that was attempted.
@@ -73,7 +73,7 @@ pub(super) struct HashJoin {
 }
 
 /// Rows of both sides with hashes of one partition.
-struct Partition {
+struct JoinPartition {
     level: u32,
     left: Option<Arc<SpillFile>>,
     right: Option<Arc<SpillFile>>,
@@ -93,7 +93,7 @@ impl HashJoin {
             pending: Vec::new(),
             piped: None,
             was_begun: false,
-            keeps: context.keeps(&node.right),
+            keeps: context.is_iteration_invariant(&node.right),
             order: node.order.clone(),
             sorted: None,
         };
@@ -107,17 +107,19 @@ impl HashJoin {
             kind: node.kind,
             left,
             right,
-            candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
-            on: node.residual.clone(),
+            candidates: JoinHashTable::new(node.left_keys.clone(), node.right_keys.clone()),
+            on: node.join_filter.clone(),
             left_types: node.left_types.clone(),
             right_types: node.right_types.clone(),
         };
-        self.running = Some(PairJoin::new(parts, &self.context));
+        self.running = Some(RunningJoin::new(parts, &self.context));
     }
 
     /// Advances to the next partition; `false` if there is none.
     fn advance(&mut self) -> Result<bool> {
-        let Some(Partition { level, left, right }) = self.pending.pop() else { return Ok(false) };
+        let Some(JoinPartition { level, left, right }) = self.pending.pop() else {
+            return Ok(false);
+        };
         let left = SpillScan::open(left.as_ref(), &self.left_types, &self.context)?;
         let right = SpillScan::open(right.as_ref(), &self.right_types, &self.context)?;
         self.level = level;
@@ -155,12 +157,12 @@ impl HashJoin {
     }
 
     /// Partitions the remaining rows of a join.
-    fn cut(&mut self, join: PairJoin<KeyIndex>) -> Result<()> {
+    fn cut(&mut self, join: RunningJoin<JoinHashTable>) -> Result<()> {
         let (mut left, mut side, mut more) = join.into_parts();
         let right = side.take_rows();
         drop(side);
         let (node, context) = (&self.node, &self.context);
-        let mut of_right = Partitions::new(&self.right_types, self.level);
+        let mut of_right = SpillPartitions::new(&self.right_types, self.level);
         let rows: Vec<u32> = (0..right.row_count as u32).collect();
         for some in right.sizes().batches(&rows) {
             add(&mut of_right, &right.batch(some), &node.right_keys, context)?;
@@ -169,7 +171,7 @@ impl HashJoin {
         while let Some(batch) = more.next()? {
             add(&mut of_right, &batch, &node.right_keys, context)?;
         }
-        let mut of_left = Partitions::new(&self.left_types, self.level);
+        let mut of_left = SpillPartitions::new(&self.left_types, self.level);
         while let Some(batch) = left.next()? {
             add(&mut of_left, &batch, &node.left_keys, context)?;
         }
@@ -181,7 +183,7 @@ impl HashJoin {
         };
         for (left, right) in of_left.finish()?.into_iter().zip(of_right) {
             if left.is_some() || right.is_some() {
-                self.pending.push(Partition { level, left, right });
+                self.pending.push(JoinPartition { level, left, right });
             }
         }
         Ok(())
@@ -189,7 +191,7 @@ impl HashJoin {
 }
 
 /// Adds rows to the partitions of their keys.
-fn add(to: &mut Partitions, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
+fn add(to: &mut SpillPartitions, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
     let types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
     let keys = columns_of(keys, batch, &context.eval)?;
     let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
@@ -200,7 +202,7 @@ impl HashJoin {
     /// Builds the hash table and lets the left side's threads probe it, if it fits and they can.
     fn begin(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.was_begun, true)
-            || !RightSide::<KeyIndex>::is_by_left_rows(self.node.kind)
+            || !BuildSide::<JoinHashTable>::is_by_left_rows(self.node.kind)
         {
             return Ok(());
         }
@@ -211,9 +213,9 @@ impl HashJoin {
             self.running = Some(join);
             return Ok(());
         }
-        match join.hand_down(&self.context)? {
-            HandedDown::Left(left) => self.piped = Some(left),
-            HandedDown::Kept(join) => self.running = Some(*join),
+        match join.push_probe_down(&self.context)? {
+            ProbePushdown::Left(left) => self.piped = Some(left),
+            ProbePushdown::Kept(join) => self.running = Some(*join),
         }
         Ok(())
     }
@@ -225,13 +227,13 @@ impl Operator for HashJoin {
             Some(_) => true,
             None => {
                 !self.was_begun
-                    && RightSide::<KeyIndex>::is_by_left_rows(self.node.kind)
-                    && self.running.as_ref().is_some_and(PairJoin::left_takes_stages)
+                    && BuildSide::<JoinHashTable>::is_by_left_rows(self.node.kind)
+                    && self.running.as_ref().is_some_and(RunningJoin::left_takes_stages)
             }
         }
     }
 
-    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+    fn attach(&mut self, stage: &Arc<dyn PipelineStage>) -> Result<bool> {
         self.begin()?;
         match &mut self.piped {
             Some(left) => left.attach(stage),
@@ -289,15 +291,15 @@ impl Operator for HashJoin {
     }
 }
 
-impl KeyIndex {
+impl JoinHashTable {
     /// Returns an empty hash table for these keys, which have the same types.
-    pub(super) fn new(left_keys: Vec<Expr>, right_keys: Vec<Expr>) -> KeyIndex {
-        KeyIndex::of(left_keys.into(), right_keys.into())
+    pub(super) fn new(left_keys: Vec<Expr>, right_keys: Vec<Expr>) -> JoinHashTable {
+        JoinHashTable::of(left_keys.into(), right_keys.into())
     }
 
-    fn of(left_keys: Arc<[Expr]>, right_keys: Arc<[Expr]>) -> KeyIndex {
+    fn of(left_keys: Arc<[Expr]>, right_keys: Arc<[Expr]>) -> JoinHashTable {
         let key_types: Vec<_> = right_keys.iter().map(Expr::data_type).collect();
-        KeyIndex {
+        JoinHashTable {
             left_keys,
             right_keys,
             table: GroupTable::new(&key_types),
@@ -324,11 +326,11 @@ fn keys_of(
     Ok((keys, has_null))
 }
 
-impl Candidates for KeyIndex {
-    type Probe = ProbedKeys;
+impl JoinCandidates for JoinHashTable {
+    type LeftProbe = ProbedKeys;
 
     fn clear(&mut self) {
-        *self = KeyIndex::of(Arc::clone(&self.left_keys), Arc::clone(&self.right_keys));
+        *self = JoinHashTable::of(Arc::clone(&self.left_keys), Arc::clone(&self.right_keys));
     }
 
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {

@@ -7,17 +7,17 @@ use types::Datum;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::conflict::ConflictWriter;
-use crate::exec::row::RowWriter;
-use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::Returned;
-use crate::exec::watch::Watch;
+use crate::exec::constraint_queue::ConstraintQueue;
+use crate::exec::hidden_keys::RowIdAllocator;
+use crate::exec::row_writer::RowWriter;
+use crate::exec::target_rows::ReturningCollector;
 use crate::exec::{Context, ModifyOutcome, build};
 use crate::plan::InsertPlan;
 
 /// Sink that stages new rows of a table, in batches of about a thousand.
 pub struct RowSink {
     writer: RowWriter,
-    numbers: RowNumbers,
+    numbers: RowIdAllocator,
     context: Context,
     row_count: u64,
 }
@@ -25,7 +25,7 @@ pub struct RowSink {
 impl RowSink {
     /// Returns a sink for a table.
     pub fn new(table: Arc<Table>, context: Context) -> RowSink {
-        let (writer, numbers) = (RowWriter::new(&table), RowNumbers::new(&table));
+        let (writer, numbers) = (RowWriter::new(&table), RowIdAllocator::new(&table));
         RowSink { writer, numbers, context, row_count: 0 }
     }
 
@@ -36,8 +36,8 @@ impl RowSink {
     }
 
     /// Returns the constraint queue of the rows' foreign keys.
-    pub fn watch(&self) -> Option<Arc<Watch>> {
-        self.context.watch.clone()
+    pub fn watch(&self) -> Option<Arc<ConstraintQueue>> {
+        self.context.constraint_queue.clone()
     }
 
     /// Adds a complete row, in table order, of the columns' types. Assigns the hidden key of a
@@ -47,7 +47,7 @@ impl RowSink {
     ///
     /// 23505 if the key of this row, or of one pushed before, exists; errors of observers.
     pub fn push(&mut self, values: &mut [Datum]) -> Result<()> {
-        self.numbers.number(values, &self.context)?;
+        self.numbers.assign(values, &self.context)?;
         self.writer.table().generate(values, &self.context.eval)?;
         self.writer.insert(values, &self.context)?;
         self.context.row_changed(self.writer.table(), None, Some(values))?;
@@ -70,7 +70,7 @@ impl RowSink {
 pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut source = build(&plan.source, context)?;
     let mut writer = ConflictWriter::new(plan);
-    let mut returned = Returned::new(&plan.returning);
+    let mut returned = ReturningCollector::new(&plan.returning);
     let mut row_count = 0;
     while let Some(batch) = source.next()? {
         context.check()?;

@@ -1,8 +1,8 @@
 //! Key ranges of an access path: evaluates key conditions and encodes them as byte ranges.
 //!
-//! A set of values of one column is a set of disjoint byte ranges of its key encoding ([`Span`]),
-//! which includes direction and NULLS FIRST; so intersecting conditions is intersecting byte
-//! ranges, and `a > 3 and a > $1` needs no special case.
+//! A set of values of one column is a set of disjoint byte ranges of its key encoding
+//! ([`KeySpan`]), which includes direction and NULLS FIRST; so intersecting conditions is
+//! intersecting byte ranges, and `a > 3 and a > $1` needs no special case.
 
 use types::datum::Nested;
 use types::expr::EvalContext;
@@ -15,7 +15,7 @@ use crate::planner::key_term::{is_integer, like_prefix};
 
 /// Keys that a path reads, without salt bytes, in key order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum PathKeys {
     /// Whole row keys, each once.
     Points(Vec<Vec<u8>>),
     /// Disjoint ranges.
@@ -33,7 +33,7 @@ pub(super) struct RowRange {
 
 /// Encoded keys of one column from `start` to before `stop`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Span {
+struct KeySpan {
     start: Vec<u8>,
     stop: Option<Vec<u8>>,
     /// True for one value: all keys with the prefix `start`.
@@ -41,7 +41,7 @@ struct Span {
 }
 
 /// Computes the keys of a path.
-pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<Keys> {
+pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<PathKeys> {
     let whole = matches!(path.shape, PathShape::Points(_));
     let (mut keys, mut ranges) = (Vec::new(), Vec::new());
     let alone = std::slice::from_ref(&path.conditions);
@@ -59,13 +59,13 @@ pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<Keys> 
     if branches.len() > 1 {
         keys.sort_unstable();
         keys.dedup();
-        ranges = united(ranges);
+        ranges = merge_overlapping(ranges);
     }
-    Ok(if whole { Keys::Points(keys) } else { Keys::Ranges(ranges) })
+    Ok(if whole { PathKeys::Points(keys) } else { PathKeys::Ranges(ranges) })
 }
 
 /// Returns the ranges in order, with overlapping ones merged.
-pub(super) fn united(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
+pub(super) fn merge_overlapping(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
     ranges.sort_by(|a, b| a.start.cmp(&b.start));
     let mut united: Vec<RowRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -81,7 +81,7 @@ pub(super) fn united(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
     united
 }
 
-fn points(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<Vec<u8>>) {
+fn points(prefix: &mut Vec<u8>, columns: &[Vec<KeySpan>], out: &mut Vec<Vec<u8>>) {
     let Some((first, rest)) = columns.split_first() else {
         out.push(prefix.clone());
         return;
@@ -94,7 +94,7 @@ fn points(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<Vec<u8>>) {
     }
 }
 
-fn string_together(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<RowRange>) {
+fn string_together(prefix: &mut Vec<u8>, columns: &[Vec<KeySpan>], out: &mut Vec<RowRange>) {
     let Some((first, rest)) = columns.split_first() else {
         let stop = prefix_end(prefix);
         out.push(RowRange { start: prefix.clone(), stop });
@@ -119,8 +119,8 @@ fn string_together(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<Ro
 }
 
 /// Returns the values that satisfy all terms of a condition, in key order.
-fn spans(condition: &KeyCondition, context: &EvalContext) -> Result<Vec<Span>> {
-    let mut all: Option<Vec<Span>> = None;
+fn spans(condition: &KeyCondition, context: &EvalContext) -> Result<Vec<KeySpan>> {
+    let mut all: Option<Vec<KeySpan>> = None;
     for term in &condition.terms {
         let spans = term_spans(term, condition, context)?;
         all = Some(match all {
@@ -128,14 +128,14 @@ fn spans(condition: &KeyCondition, context: &EvalContext) -> Result<Vec<Span>> {
             Some(all) => intersect(&all, &spans),
         });
     }
-    Ok(all.unwrap_or_else(|| vec![Span { start: Vec::new(), stop: None, point: false }]))
+    Ok(all.unwrap_or_else(|| vec![KeySpan { start: Vec::new(), stop: None, point: false }]))
 }
 
 fn term_spans(
     term: &KeyTerm,
     condition: &KeyCondition,
     context: &EvalContext,
-) -> Result<Vec<Span>> {
+) -> Result<Vec<KeySpan>> {
     match term {
         KeyTerm::Equal(value) => equal(&value.eval_row(&[], context)?, condition),
         KeyTerm::In(values) => {
@@ -171,7 +171,7 @@ fn term_spans(
 }
 
 /// A value converted to the type of the key column.
-enum Converted {
+enum ConvertedBound {
     /// The same value.
     Value(Datum),
     /// Less than all values of the type.
@@ -181,16 +181,16 @@ enum Converted {
     Null,
 }
 
-fn convert(value: &Datum, to: DataType) -> Converted {
+fn convert(value: &Datum, to: DataType) -> ConvertedBound {
     let integer = match value {
-        Datum::Null => return Converted::Null,
+        Datum::Null => return ConvertedBound::Null,
         Datum::Int2(value) => i64::from(*value),
         Datum::Int4(value) => i64::from(*value),
         Datum::Int8(value) => *value,
-        value => return Converted::Value(value.clone()),
+        value => return ConvertedBound::Value(value.clone()),
     };
     if !is_integer(to) {
-        return Converted::Value(value.clone());
+        return ConvertedBound::Value(value.clone());
     }
     let fitting = match to {
         DataType::Int2 => i16::try_from(integer).ok().map(Datum::Int2),
@@ -198,17 +198,17 @@ fn convert(value: &Datum, to: DataType) -> Converted {
         _ => Some(Datum::Int8(integer)),
     };
     match fitting {
-        Some(value) => Converted::Value(value),
-        None if integer < 0 => Converted::Below,
-        None => Converted::Above,
+        Some(value) => ConvertedBound::Value(value),
+        None if integer < 0 => ConvertedBound::Below,
+        None => ConvertedBound::Above,
     }
 }
 
 /// Returns the value in the type `to` of a key column; `None` if no row can have it.
 pub(super) fn as_key(value: &Datum, to: DataType) -> Option<Datum> {
     match convert(value, to) {
-        Converted::Value(value) => Some(value),
-        Converted::Below | Converted::Above | Converted::Null => None,
+        ConvertedBound::Value(value) => Some(value),
+        ConvertedBound::Below | ConvertedBound::Above | ConvertedBound::Null => None,
     }
 }
 
@@ -219,51 +219,55 @@ fn encode(value: &Datum, condition: &KeyCondition) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn point(start: Vec<u8>) -> Span {
+fn point(start: Vec<u8>) -> KeySpan {
     let stop = prefix_end(&start);
-    Span { start, stop, point: true }
+    KeySpan { start, stop, point: true }
 }
 
-fn not_null(condition: &KeyCondition) -> Result<Span> {
+fn not_null(condition: &KeyCondition) -> Result<KeySpan> {
     let null = encode(&Datum::Null, condition)?;
     Ok(if condition.key.nulls_first {
-        Span { start: prefix_end(&null).unwrap_or_default(), stop: None, point: false }
+        KeySpan { start: prefix_end(&null).unwrap_or_default(), stop: None, point: false }
     } else {
-        Span { start: Vec::new(), stop: Some(null), point: false }
+        KeySpan { start: Vec::new(), stop: Some(null), point: false }
     })
 }
 
-fn equal(value: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
+fn equal(value: &Datum, condition: &KeyCondition) -> Result<Vec<KeySpan>> {
     match as_key(value, condition.data_type) {
         Some(value) => Ok(vec![point(encode(&value, condition)?)]),
         None => Ok(Vec::new()),
     }
 }
 
-fn compare(comparison: Comparison, value: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
+fn compare(
+    comparison: Comparison,
+    value: &Datum,
+    condition: &KeyCondition,
+) -> Result<Vec<KeySpan>> {
     let present = not_null(condition)?;
     let smaller = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
     let value = match convert(value, condition.data_type) {
-        Converted::Null => return Ok(Vec::new()),
-        Converted::Below => return Ok(if smaller { Vec::new() } else { vec![present] }),
-        Converted::Above => return Ok(if smaller { vec![present] } else { Vec::new() }),
-        Converted::Value(value) => encode(&value, condition)?,
+        ConvertedBound::Null => return Ok(Vec::new()),
+        ConvertedBound::Below => return Ok(if smaller { Vec::new() } else { vec![present] }),
+        ConvertedBound::Above => return Ok(if smaller { vec![present] } else { Vec::new() }),
+        ConvertedBound::Value(value) => encode(&value, condition)?,
     };
     let inclusive = matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
     let after = prefix_end(&value);
     // True if the matching values precede the bound in key order.
     let span = if smaller != condition.key.descending {
         let stop = if inclusive { after } else { Some(value) };
-        Span { start: present.start, stop, point: false }
+        KeySpan { start: present.start, stop, point: false }
     } else {
         let start = if inclusive { Some(value) } else { after };
         let Some(start) = start else { return Ok(Vec::new()) };
-        Span { start, stop: present.stop, point: false }
+        KeySpan { start, stop: present.stop, point: false }
     };
     Ok(intersect(&[span], &[not_null(condition)?]))
 }
 
-fn like(pattern: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
+fn like(pattern: &Datum, condition: &KeyCondition) -> Result<Vec<KeySpan>> {
     let Some(pattern) = pattern.as_str() else { return Ok(Vec::new()) };
     let (prefix, rest) = like_prefix(pattern);
     if rest.is_empty() {
@@ -309,9 +313,9 @@ fn ends_before(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
 }
 
 /// Sorts spans and merges overlapping ones.
-fn unite(mut spans: Vec<Span>) -> Vec<Span> {
+fn unite(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
     spans.sort_by(|a, b| a.start.cmp(&b.start));
-    let mut united: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut united: Vec<KeySpan> = Vec::with_capacity(spans.len());
     for span in spans {
         match united.last_mut() {
             Some(last) if last.stop.as_ref().is_none_or(|stop| span.start < *stop) => {
@@ -331,7 +335,7 @@ fn unite(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// Returns the intersection of two sorted lists of disjoint spans.
-fn intersect(a: &[Span], b: &[Span]) -> Vec<Span> {
+fn intersect(a: &[KeySpan], b: &[KeySpan]) -> Vec<KeySpan> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -340,7 +344,7 @@ fn intersect(a: &[Span], b: &[Span]) -> Vec<Span> {
         let stop = if x_first { x.stop.clone() } else { y.stop.clone() };
         if stop.as_ref().is_none_or(|stop| start < *stop) {
             // A value's span lies within a range or outside of it; a range never splits it.
-            out.push(Span { start, stop, point: x.point || y.point });
+            out.push(KeySpan { start, stop, point: x.point || y.point });
         }
         if x_first {
             i += 1;
@@ -370,6 +374,6 @@ mod tests {
             range("y", Some("z")),
         ];
         let wanted = vec![range("a", Some("d")), range("m", Some("n")), range("x", None)];
-        assert_eq!(united(all), wanted);
+        assert_eq!(merge_overlapping(all), wanted);
     }
 }

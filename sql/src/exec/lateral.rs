@@ -10,7 +10,7 @@ use types::expr::Expr;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::widened::{Widened, input_row_bytes};
+use crate::exec::widened_rows::{WidenedRows, input_row_bytes};
 use crate::exec::{Context, Operator, build};
 use crate::logical::ApplyKind;
 use crate::plan::ApplyNode;
@@ -20,11 +20,11 @@ pub(super) struct LateralJoin {
     node: Arc<ApplyNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
-    batch: Option<InputRows>,
+    batch: Option<LateralInput>,
 }
 
 /// Current batch of outer rows.
-struct InputRows {
+struct LateralInput {
     batch: Batch,
     row: usize,
     /// Subquery of the current row; `None`: not opened yet.
@@ -46,7 +46,7 @@ impl LateralJoin {
         })
     }
 
-    fn run(&self, input: &InputRows) -> Result<Box<dyn Operator>> {
+    fn run(&self, input: &LateralInput) -> Result<Box<dyn Operator>> {
         let mut context = self.context.as_ref().clone();
         for &(parameter, column) in &self.node.bindings {
             context.eval.parameters[parameter] = input.batch.columns[column].datum(input.row);
@@ -55,7 +55,7 @@ impl LateralJoin {
     }
 
     /// Adds rows until the batch is full; returns whether all outer rows were processed.
-    fn fill(&self, input: &mut InputRows, output: &mut Widened) -> Result<bool> {
+    fn fill(&self, input: &mut LateralInput, output: &mut WidenedRows) -> Result<bool> {
         let ApplyKind::Rows { on, outer } = &self.node.kind else { return Ok(true) };
         while input.row < input.batch.row_count {
             self.context.check()?;
@@ -93,9 +93,9 @@ impl LateralJoin {
         &self,
         (mut rows, from): (Batch, usize),
         room: usize,
-        input: &mut InputRows,
+        input: &mut LateralInput,
         (on, row_bytes): (&Expr, usize),
-        output: &mut Widened,
+        output: &mut WidenedRows,
     ) -> Result<()> {
         let to = rows.row_count.min(from + room);
         if to - from < rows.row_count {
@@ -129,11 +129,11 @@ impl Operator for LateralJoin {
                 None => match self.input.next()? {
                     None => return Ok(None),
                     Some(batch) => {
-                        InputRows { batch, row: 0, subquery: None, rest: None, matched: false }
+                        LateralInput { batch, row: 0, subquery: None, rest: None, matched: false }
                     }
                 },
             };
-            let mut output = Widened::new(self.node.subquery_types.iter().copied());
+            let mut output = WidenedRows::new(self.node.subquery_types.iter().copied());
             let ended = self.fill(&mut input, &mut output)?;
             let batch = output.into_batch(&input.batch, &[]);
             if !ended {

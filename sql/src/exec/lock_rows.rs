@@ -18,11 +18,11 @@ use store::Get;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::lock::{LockedRow, take_lock};
 use crate::exec::scan::goal_rows;
+use crate::exec::scan_lock::{LockedRow, take_lock};
 use crate::exec::{Context, Operator, build};
 use crate::logical::LockedTable;
-use crate::plan::{HeldNode, LockRowsNode};
+use crate::plan::{LockRowsNode, LockedTablesNode};
 
 /// LockRows operator; see the module.
 pub(super) struct LockRows {
@@ -41,7 +41,7 @@ pub(super) struct LockRows {
 }
 
 /// Outcome of locking a row.
-enum Locked {
+enum LockOutcome {
     /// Unchanged since the snapshot.
     Unchanged,
     /// Does not qualify any more, or is skipped.
@@ -80,12 +80,12 @@ impl LockRows {
             let row = self.next;
             self.next += 1;
             let made = match self.lock_row(batch, row)? {
-                Locked::LeftOut => continue,
-                Locked::Unchanged => {
+                LockOutcome::LeftOut => continue,
+                LockOutcome::Unchanged => {
                     unchanged.push(row as u32);
                     None
                 }
-                Locked::Made(row) => Some(row),
+                LockOutcome::Made(row) => Some(row),
             };
             count += 1;
             if let Some(made) = made {
@@ -107,7 +107,7 @@ impl LockRows {
         }
     }
 
-    fn lock_row(&self, batch: &Batch, row: usize) -> Result<Locked> {
+    fn lock_row(&self, batch: &Batch, row: usize) -> Result<LockOutcome> {
         let context = &*self.context;
         let mut rows = Vec::with_capacity(self.node.held.tables.len());
         let mut has_changed = false;
@@ -116,7 +116,7 @@ impl LockRows {
             let values: Vec<Datum> = locked.key.iter().map(value).collect();
             let key = locked.table.layout.encode_key_values(&values)?;
             let Some(row) = take_lock((&locked.table, key), locked.lock, context)? else {
-                return Ok(Locked::LeftOut);
+                return Ok(LockOutcome::LeftOut);
             };
             let transaction = &context.transaction;
             // A newer version has the same keys, as the lock was granted.
@@ -129,11 +129,11 @@ impl LockRows {
             rows.push(row);
         }
         if !has_changed {
-            return Ok(Locked::Unchanged);
+            return Ok(LockOutcome::Unchanged);
         }
         Ok(match self.again(batch, row, &rows)? {
-            None => Locked::LeftOut,
-            Some(row) => Locked::Made(row),
+            None => LockOutcome::LeftOut,
+            Some(row) => LockOutcome::Made(row),
         })
     }
 
@@ -150,20 +150,20 @@ impl LockRows {
             stored
                 .add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
             if stored.is_empty() {
-                row.give_back(&locked.table, context)?;
+                row.release(&locked.table, context)?;
                 return Ok(None);
             }
             let columns = decoder.decode(&stored, None, &context.eval)?;
             newest.extend(columns.iter().map(|column| column.datum(0)));
         }
-        made_again(held, newest, (batch, row), context)
+        re_evaluate(held, newest, (batch, row), context)
     }
 }
 
 /// Re-evaluates a row with the newest values of the locked tables' columns, table by table;
 /// `None` if it does not qualify any more.
-pub(super) fn made_again(
-    held: &HeldNode,
+pub(super) fn re_evaluate(
+    held: &LockedTablesNode,
     newest: Vec<Datum>,
     (batch, row): (&Batch, usize),
     context: &Context,

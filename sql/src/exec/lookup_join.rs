@@ -1,4 +1,4 @@
-//! Index nested-loop join (`Lookup join` in EXPLAIN): right rows are read by key, for left
+//! Index nested-loop join (`RightLookup join` in EXPLAIN): right rows are read by key, for left
 //! batches.
 //!
 //! ```text
@@ -25,17 +25,17 @@ use types::{Batch, DataType, Vector};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::feed::{read_points, with_salt, with_salts};
-use crate::exec::hash_join::KeyIndex;
-use crate::exec::history;
-use crate::exec::key_range::{Keys, resolve, united};
-use crate::exec::measured::measured;
-use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin, PieceJoin};
-use crate::exec::part_reader::{PathRows, RowStage};
+use crate::exec::hash_join::JoinHashTable;
+use crate::exec::instrumentation::instrument;
+use crate::exec::join_core::{BlockProbe, ColumnRows, JoinCandidates, JoinParts, RunningJoin};
+use crate::exec::key_range::{PathKeys, merge_overlapping, resolve};
 use crate::exec::project::columns_of;
 use crate::exec::range_index::RangeIndex;
 use crate::exec::range_reader::{RangeReader, RowOptions};
 use crate::exec::scan::first_rows;
-use crate::exec::stage::{Input, Stage, StageOutput};
+use crate::exec::scan_partition_reader::{PathRows, RowStage};
+use crate::exec::stage::{PipelineStage, StageInput, StageOutput};
+use crate::exec::time_travel;
 use crate::exec::{Context, Operator, build};
 use crate::logical::JoinKind;
 use crate::plan::scan::ScanNode;
@@ -52,8 +52,8 @@ const RANGE_ROWS: usize = 4096;
 
 /// Index nested-loop join operator; see the module.
 pub(super) struct LookupJoin {
-    left: Input,
-    lookup: Arc<Lookup>,
+    left: StageInput,
+    lookup: Arc<RightLookup>,
     /// Join of the current left rows with their right rows.
     pairs: Option<Box<dyn Operator>>,
     /// Remaining parts of a halved batch.
@@ -64,7 +64,7 @@ pub(super) struct LookupJoin {
 }
 
 /// Look-up of the right rows of left batches.
-struct Lookup {
+struct RightLookup {
     node: Arc<LookupJoinNode>,
     scan: Arc<ScanNode>,
     context: Arc<Context>,
@@ -76,8 +76,8 @@ struct Lookup {
 }
 
 /// A left batch, joined with its right rows part by part.
-struct PairedBatch {
-    lookup: Arc<Lookup>,
+struct LookupBatch {
+    lookup: Arc<RightLookup>,
     left: Batch,
     /// Next row of `left`.
     next: usize,
@@ -85,8 +85,8 @@ struct PairedBatch {
 }
 
 /// One left row with too many right rows for the buffer: it is joined with them block by block.
-struct PairedRow {
-    pieces: PieceJoin<KeyIndex>,
+struct LookupRow {
+    pieces: BlockProbe<JoinHashTable>,
     /// Right rows that were already read.
     first: Option<Batch>,
     right: Box<dyn Operator>,
@@ -104,11 +104,11 @@ impl LookupJoin {
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
-            time_range: history::time_range(scan, context)?,
+            time_range: time_travel::time_range(scan, context)?,
             limit: None,
             reverse: false,
         };
-        let lookup = Lookup {
+        let lookup = RightLookup {
             table: Arc::new(context.reader(scan.path.store_table)?),
             stage,
             options,
@@ -122,7 +122,7 @@ impl LookupJoin {
         Ok(LookupJoin {
             gathered_rows: first.unwrap_or(most).clamp(1, most),
             halves: VecDeque::new(),
-            left: Input::new(build(&node.left, context)?),
+            left: StageInput::new(build(&node.left, context)?),
             lookup: Arc::new(lookup),
             pairs: None,
             was_begun: false,
@@ -137,7 +137,7 @@ impl LookupJoin {
         if first.row_count >= wanted {
             return Ok(Some(first));
         }
-        let mut all = Collected::new(&self.lookup.node.left_types);
+        let mut all = ColumnRows::new(&self.lookup.node.left_types);
         all.add(&first);
         while all.row_count < wanted && all.byte_count() < BATCH_BYTES {
             let Some(batch) = self.left.next()? else { break };
@@ -185,18 +185,18 @@ impl LookupJoin {
         let Some(batch) = next else { return Ok(None) };
         match self.lookup.node.range.clone() {
             Some(range) => self.turn_to_ranges(batch, &range).map(Some),
-            None => Ok(Some(Box::new(PairedBatch::of(batch, &self.lookup)))),
+            None => Ok(Some(Box::new(LookupBatch::of(batch, &self.lookup)))),
         }
     }
 
-    fn own_stage(lookup: &Arc<Lookup>) -> Arc<dyn Stage> {
-        Arc::clone(lookup) as Arc<dyn Stage>
+    fn own_stage(lookup: &Arc<RightLookup>) -> Arc<dyn PipelineStage> {
+        Arc::clone(lookup) as Arc<dyn PipelineStage>
     }
 }
 
-impl Lookup {
+impl RightLookup {
     /// Computes the distinct keys of a batch.
-    fn keys(&self, batch: &Batch) -> Result<Keys> {
+    fn keys(&self, batch: &Batch) -> Result<PathKeys> {
         let expressions: Vec<_> = self.node.bindings.iter().map(|(_, e)| e.clone()).collect();
         let types: Vec<DataType> = expressions.iter().map(|e| e.data_type()).collect();
         let columns = columns_of(&expressions, batch, &self.context.eval)?;
@@ -215,36 +215,36 @@ impl Lookup {
                 eval.parameters[*parameter] = column.datum(row);
             }
             match resolve(&self.scan.path, &eval)? {
-                Keys::Points(more) => points.extend(more),
-                Keys::Ranges(more) => ranges.extend(more),
+                PathKeys::Points(more) => points.extend(more),
+                PathKeys::Ranges(more) => ranges.extend(more),
             }
         }
         let points: BTreeSet<Vec<u8>> = points.into_iter().collect();
         match ranges.is_empty() {
-            true => Ok(Keys::Points(points.into_iter().collect())),
-            false => Ok(Keys::Ranges(united(ranges))),
+            true => Ok(PathKeys::Points(points.into_iter().collect())),
+            false => Ok(PathKeys::Ranges(merge_overlapping(ranges))),
         }
     }
 
     /// Opens the join of a left batch with its right rows.
-    fn turn_to(&self, batch: Batch) -> Result<PairJoin<KeyIndex>> {
+    fn turn_to(&self, batch: Batch) -> Result<RunningJoin<JoinHashTable>> {
         let right = self.right_rows(&batch)?;
         Ok(self.pairs(batch, right, self.key_index()))
     }
 
-    fn key_index(&self) -> KeyIndex {
-        KeyIndex::new(self.node.left_keys.clone(), self.node.right_keys.clone())
+    fn key_index(&self) -> JoinHashTable {
+        JoinHashTable::new(self.node.left_keys.clone(), self.node.right_keys.clone())
     }
 
     /// Joins a left batch with right rows.
-    fn pairs<C: Candidates>(
+    fn pairs<C: JoinCandidates>(
         &self,
         batch: Batch,
         right: Box<dyn Operator>,
         candidates: C,
-    ) -> PairJoin<C> {
+    ) -> RunningJoin<C> {
         let kind = self.node.kind;
-        PairJoin::new(self.parts(kind, batch, right, candidates), &self.context)
+        RunningJoin::new(self.parts(kind, batch, right, candidates), &self.context)
     }
 
     fn parts<C>(
@@ -269,10 +269,14 @@ impl Lookup {
     fn right_rows(&self, batch: &Batch) -> Result<Box<dyn Operator>> {
         let layout = &self.scan.path.layout;
         let source = match self.keys(batch)? {
-            Keys::Points(keys) => Source::Points(with_salt(layout, keys).into_iter()),
-            Keys::Ranges(ranges) => {
+            PathKeys::Points(keys) => RightRowsSource::Points(with_salt(layout, keys).into_iter()),
+            PathKeys::Ranges(ranges) => {
                 let ranges = with_salts(layout, ranges);
-                Source::Ranges(Box::new(RangeReader::new(&self.table, ranges, &self.options)))
+                RightRowsSource::Ranges(Box::new(RangeReader::new(
+                    &self.table,
+                    ranges,
+                    &self.options,
+                )))
             }
         };
         let right = RightRows {
@@ -284,19 +288,19 @@ impl Lookup {
             source,
             rows: PathRows::default(),
         };
-        Ok(measured(self.node.right.address(), Box::new(right), &self.context))
+        Ok(instrument(self.node.right.address(), Box::new(right), &self.context))
     }
 }
 
-impl Stage for Lookup {
+impl PipelineStage for RightLookup {
     fn begin(self: Arc<Self>, batch: Batch, _: &Arc<Context>) -> Result<StageOutput> {
-        Ok(StageOutput::Batches(Box::new(PairedBatch::of(batch, &self))))
+        Ok(StageOutput::Batches(Box::new(LookupBatch::of(batch, &self))))
     }
 }
 
-impl PairedBatch {
-    fn of(left: Batch, lookup: &Arc<Lookup>) -> PairedBatch {
-        PairedBatch { lookup: Arc::clone(lookup), left, next: 0, pairs: None }
+impl LookupBatch {
+    fn of(left: Batch, lookup: &Arc<RightLookup>) -> LookupBatch {
+        LookupBatch { lookup: Arc::clone(lookup), left, next: 0, pairs: None }
     }
 
     /// Advances to the next left rows whose right rows fit into the buffer, or to one row;
@@ -322,7 +326,7 @@ impl PairedBatch {
                 break;
             }
             if count == 1 {
-                let row = PairedRow::of(batch, pairs, &self.lookup.context);
+                let row = LookupRow::of(batch, pairs, &self.lookup.context);
                 self.pairs = Some(Box::new(row));
                 break;
             }
@@ -334,7 +338,7 @@ impl PairedBatch {
     }
 }
 
-impl Operator for PairedBatch {
+impl Operator for LookupBatch {
     fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             if let Some(pairs) = &mut self.pairs {
@@ -350,17 +354,17 @@ impl Operator for PairedBatch {
     }
 }
 
-impl PairedRow {
+impl LookupRow {
     /// Continues a join of one left row whose right rows filled the buffer.
-    fn of(left: Batch, pairs: PairJoin<KeyIndex>, context: &Arc<Context>) -> PairedRow {
+    fn of(left: Batch, pairs: RunningJoin<JoinHashTable>, context: &Arc<Context>) -> LookupRow {
         let (_, mut side, right) = pairs.into_parts();
         let first = Some(side.take_rows().into_batch());
-        let (pieces, context) = (PieceJoin::of(side, left), Arc::clone(context));
-        PairedRow { pieces, first, right, is_done: false, context }
+        let (pieces, context) = (BlockProbe::of(side, left), Arc::clone(context));
+        LookupRow { pieces, first, right, is_done: false, context }
     }
 }
 
-impl Operator for PairedRow {
+impl Operator for LookupRow {
     fn next(&mut self) -> Result<Option<Batch>> {
         while !self.is_done {
             if let Some(batch) = self.pieces.next(&mut [], &self.context)? {
@@ -387,7 +391,7 @@ impl Operator for LookupJoin {
         self.lookup.node.range.is_none() && self.left.takes_stages()
     }
 
-    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+    fn attach(&mut self, stage: &Arc<dyn PipelineStage>) -> Result<bool> {
         if self.lookup.node.range.is_some() {
             return Ok(false);
         }
@@ -425,7 +429,7 @@ impl Operator for LookupJoin {
 
 /// One left row with right rows that are not buffered.
 struct OneLeftRow {
-    lookup: Arc<Lookup>,
+    lookup: Arc<RightLookup>,
     left: Batch,
     right: Box<dyn Operator>,
     state: OneRowState,
@@ -441,13 +445,13 @@ enum OneRowState {
 impl OneLeftRow {
     /// Returns the pairs with some right rows, if there are any.
     fn pairs_with(&self, kind: JoinKind, right: Option<Batch>) -> Result<Option<Batch>> {
-        let Lookup { context, node, .. } = &*self.lookup;
+        let RightLookup { context, node, .. } = &*self.lookup;
         let right = Box::new(OneBatch(right));
         let parts = self.lookup.parts(kind, self.left.clone(), right, self.lookup.key_index());
-        let mut pairs = PairJoin::new(parts, context);
+        let mut pairs = RunningJoin::new(parts, context);
         let types: Vec<DataType> =
             node.left_types.iter().chain(&node.right_types).copied().collect();
-        let mut all = Collected::new(&types);
+        let mut all = ColumnRows::new(&types);
         while let Some(batch) = pairs.next()? {
             all.add(&batch);
         }
@@ -498,7 +502,7 @@ impl Operator for OneBatch {
     }
 }
 
-enum Source {
+enum RightRowsSource {
     Points(std::vec::IntoIter<Vec<u8>>),
     Ranges(Box<RangeReader>),
 }
@@ -510,7 +514,7 @@ struct RightRows {
     table: Arc<TableReader>,
     stage: Arc<RowStage>,
     options: RowOptions,
-    source: Source,
+    source: RightRowsSource,
     rows: PathRows,
 }
 
@@ -520,8 +524,10 @@ impl RightRows {
         let rows = &mut self.rows.stored;
         rows.clear();
         match &mut self.source {
-            Source::Points(keys) => read_points(keys, &self.table, BATCH_ROWS, &self.options, rows),
-            Source::Ranges(ranges) => ranges.next(BATCH_ROWS, rows),
+            RightRowsSource::Points(keys) => {
+                read_points(keys, &self.table, BATCH_ROWS, &self.options, rows)
+            }
+            RightRowsSource::Ranges(ranges) => ranges.next(BATCH_ROWS, rows),
         }
     }
 
@@ -531,7 +537,7 @@ impl RightRows {
             if !self.rows.has_more() && !self.read()? {
                 return Ok(None);
             }
-            if let Some(wanted) = self.stage.wanted(&mut self.rows)? {
+            if let Some(wanted) = self.stage.process(&mut self.rows)? {
                 return Ok(Some(self.stage.output(&wanted.batch)));
             }
         }
@@ -542,6 +548,8 @@ impl Operator for RightRows {
     fn next(&mut self) -> Result<Option<Batch>> {
         let batch = self.next_batch();
         let range = self.options.time_range;
-        batch.map_err(|error| history::named(error, (&self.scan, range), &self.context))
+        batch.map_err(|error| {
+            time_travel::with_history_begin(error, (&self.scan, range), &self.context)
+        })
     }
 }

@@ -9,7 +9,7 @@ use types::Batch;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::block_join::BlockJoin;
-use crate::exec::pairs::{Candidates, JoinParts, PairJoin};
+use crate::exec::join_core::{JoinCandidates, JoinParts, RunningJoin};
 use crate::exec::{Context, Operator, build};
 use crate::plan::LoopJoinNode;
 
@@ -23,7 +23,7 @@ pub(super) struct LoopJoin {
     node: Arc<LoopJoinNode>,
     context: Arc<Context>,
     /// Join in memory; `None` once the right side has turned out too large.
-    pairs: Option<PairJoin<AllRows>>,
+    pairs: Option<RunningJoin<AllRows>>,
     blocks: Option<BlockJoin<AllRows>>,
     /// True if the right side is retained from one iteration of a recursive query to the next.
     keeps: bool,
@@ -41,9 +41,9 @@ impl LoopJoin {
             left_types: node.left_types.clone(),
             right_types: node.right_types.clone(),
         };
-        let keeps = context.keeps(&node.right);
+        let keeps = context.is_iteration_invariant(&node.right);
         Ok(LoopJoin {
-            pairs: Some(PairJoin::new(parts, context)),
+            pairs: Some(RunningJoin::new(parts, context)),
             blocks: None,
             keeps,
             node: Arc::clone(node),
@@ -74,8 +74,8 @@ impl Operator for LoopJoin {
     }
 }
 
-impl Candidates for AllRows {
-    type Probe = ();
+impl JoinCandidates for AllRows {
+    type LeftProbe = ();
 
     fn clear(&mut self) {
         self.row_count = 0;

@@ -24,12 +24,12 @@ const FREE_PART: usize = 4;
 const LEAST_BYTES: usize = 1 << 20;
 
 /// Returns the memory limit in bytes of an operator that spills.
-pub(crate) fn allowance(work_mem: usize) -> usize {
+pub(crate) fn spill_limit(work_mem: usize) -> usize {
     work_mem.min((store::memory::free_bytes() / FREE_PART).max(LEAST_BYTES))
 }
 
 /// Returns the memory limit in bytes of an operator that does not spill.
-pub(super) fn limit(work_mem: usize) -> usize {
+pub(super) fn operator_limit(work_mem: usize) -> usize {
     let (part, of) = LARGEST_PART;
     let unlimited = || work_mem.saturating_mul(FACTOR).max(FLOOR_BYTES);
     store::memory::limit().map_or_else(unlimited, |limit| limit / of * part)
@@ -37,7 +37,7 @@ pub(super) fn limit(work_mem: usize) -> usize {
 
 /// Fails if an operator exceeds its memory limit.
 pub(crate) fn check(bytes: usize, work_mem: usize) -> Result<()> {
-    let limit = limit(work_mem);
+    let limit = operator_limit(work_mem);
     if bytes <= limit {
         return Ok(());
     }

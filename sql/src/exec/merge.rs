@@ -14,10 +14,10 @@ use types::expr::Expr;
 use types::{Batch, Datum};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::lock_rows::made_again;
-use crate::exec::row::{RowWriter, previous};
-use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::{lock_seen, refuse_changed};
+use crate::exec::hidden_keys::RowIdAllocator;
+use crate::exec::lock_rows::re_evaluate;
+use crate::exec::row_writer::{RowWriter, previous};
+use crate::exec::target_rows::{lock_seen, refuse_changed};
 use crate::exec::{Context, ModifyOutcome, build, memory, update};
 use crate::logical::{MergeAction, MergeClause};
 use crate::plan::MergePlan;
@@ -29,7 +29,7 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
         plan,
         context,
         writer: RowWriter::new(&plan.table),
-        numbers: RowNumbers::new(&plan.table),
+        numbers: RowIdAllocator::new(&plan.table),
         cells: CellBatch::new(),
         touched: AHashSet::new(),
         touched_bytes: 0,
@@ -50,7 +50,7 @@ struct Merge<'a> {
     plan: &'a MergePlan,
     context: &'a Context,
     writer: RowWriter,
-    numbers: RowNumbers,
+    numbers: RowIdAllocator,
     cells: CellBatch,
     /// Keys of the rows that were updated or deleted.
     touched: AHashSet<Vec<u8>>,
@@ -78,7 +78,7 @@ impl<'a> Merge<'a> {
             for value in values {
                 new.push(value.eval_row(&row, &self.context.eval)?);
             }
-            self.numbers.number(&mut new, self.context)?;
+            self.numbers.assign(&mut new, self.context)?;
             table.generate(&mut new, &self.context.eval)?;
             self.writer.insert(&new, self.context)?;
             self.context.row_changed(table, None, Some(&new))?;
@@ -181,7 +181,7 @@ impl<'a> Merge<'a> {
         };
         let wanted = held.tables.iter().flat_map(|table| &table.newest);
         let values = wanted.map(|&(_, column)| newest[column].clone()).collect();
-        let made = made_again(held, values, (batch, row), self.context)?;
+        let made = re_evaluate(held, values, (batch, row), self.context)?;
         Ok(made.map(|made| made.row(0)))
     }
 }

@@ -21,9 +21,9 @@ use types::expr::Expr;
 use types::{Batch, DataType, keycode};
 
 use crate::error::Result;
-use crate::exec::hash_join::KeyIndex;
+use crate::exec::hash_join::JoinHashTable;
+use crate::exec::join_core::{ColumnRows, JoinParts, RunningJoin};
 use crate::exec::lookup_join::OneBatch;
-use crate::exec::pairs::{Collected, JoinParts, PairJoin};
 use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::KeyJoinNode;
@@ -35,25 +35,25 @@ pub(super) struct MergeJoin {
     left: Box<dyn Operator>,
     right: Box<dyn Operator>,
     /// Left rows that are not joined yet.
-    waiting: Option<Stretch>,
+    waiting: Option<KeyWindow>,
     /// Window of right rows that may match them.
-    stretch: Stretch,
+    stretch: KeyWindow,
     right_ended: bool,
     /// Join of the current left rows with their right rows.
-    pairs: Option<PairJoin<KeyIndex>>,
+    pairs: Option<RunningJoin<JoinHashTable>>,
 }
 
 /// Rows sorted by their keys.
-struct Stretch {
-    rows: Collected,
-    keys: Collected,
+struct KeyWindow {
+    rows: ColumnRows,
+    keys: ColumnRows,
     key_types: Vec<DataType>,
 }
 
-impl Stretch {
-    fn new(types: &[DataType], keys: &[Expr]) -> Stretch {
+impl KeyWindow {
+    fn new(types: &[DataType], keys: &[Expr]) -> KeyWindow {
         let key_types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
-        Stretch { rows: Collected::new(types), keys: Collected::new(&key_types), key_types }
+        KeyWindow { rows: ColumnRows::new(types), keys: ColumnRows::new(&key_types), key_types }
     }
 
     fn add(&mut self, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
@@ -121,7 +121,7 @@ impl MergeJoin {
             left: build(&node.left, context)?,
             right: build(&node.right, context)?,
             waiting: None,
-            stretch: Stretch::new(&node.right_types, &node.right_keys),
+            stretch: KeyWindow::new(&node.right_types, &node.right_keys),
             right_ended: false,
             pairs: None,
             node: Arc::clone(node),
@@ -137,7 +137,7 @@ impl MergeJoin {
                 Some(waiting) => waiting,
                 None => {
                     let Some(batch) = self.left.next()? else { return Ok(false) };
-                    let mut waiting = Stretch::new(&self.node.left_types, &self.node.left_keys);
+                    let mut waiting = KeyWindow::new(&self.node.left_types, &self.node.left_keys);
                     waiting.add(&batch, &self.node.left_keys, &self.context)?;
                     self.waiting.insert(waiting)
                 }
@@ -179,12 +179,12 @@ impl MergeJoin {
             kind: node.kind,
             left: Box::new(OneBatch(Some(left))),
             right: Box::new(OneBatch(Some(right))),
-            candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
-            on: node.residual.clone(),
+            candidates: JoinHashTable::new(node.left_keys.clone(), node.right_keys.clone()),
+            on: node.join_filter.clone(),
             left_types: node.left_types.clone(),
             right_types: node.right_types.clone(),
         };
-        self.pairs = Some(PairJoin::new(parts, &self.context));
+        self.pairs = Some(RunningJoin::new(parts, &self.context));
         Ok(())
     }
 }

@@ -10,13 +10,13 @@
 
 pub(crate) mod memory;
 mod stage;
-mod measured;
+mod instrumentation;
 mod key_range;
 mod range_reader;
-mod part_reader;
+mod scan_partition_reader;
 mod feed;
-mod history;
-mod lock;
+mod time_travel;
+mod scan_lock;
 mod scan;
 mod lock_rows;
 mod region_aggregate;
@@ -25,11 +25,11 @@ mod system_rows;
 mod values;
 mod filter;
 mod project;
-mod widened;
+mod widened_rows;
 mod project_set;
-mod pairs;
+mod join_core;
 mod partitions;
-mod cut_groups;
+mod partitioned_groups;
 mod spilling_groups;
 mod row_order;
 mod merge_runs;
@@ -54,13 +54,13 @@ mod recursive_union;
 mod window;
 mod set_operation;
 mod append;
-mod point;
-mod violation;
-pub mod moved_rows;
-mod row;
-mod row_numbers;
-mod target;
-pub mod watch;
+mod point_get;
+mod duplicate_key_errors;
+pub mod key_updates;
+mod row_writer;
+mod hidden_keys;
+mod target_rows;
+pub mod constraint_queue;
 mod update;
 mod conflict;
 pub mod insert;
@@ -80,23 +80,23 @@ use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr, Routine};
 use types::{Batch, Datum};
 
-use crate::batch_buffer::{BatchBuffer, Room};
+use crate::batch_buffer::{BatchBuffer, BufferLimit};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::measured::measured;
-use crate::exec::moved_rows::MovedRows;
-use crate::exec::stage::Stage;
-use crate::exec::watch::Watch;
+use crate::exec::constraint_queue::ConstraintQueue;
+use crate::exec::instrumentation::instrument;
+use crate::exec::key_updates::KeyUpdates;
+use crate::exec::stage::PipelineStage;
 use crate::logical::ApplyKind;
-use crate::plan::profile::Profile;
-use crate::plan::{Node, Plan, Root};
-use crate::spill::Spill;
+use crate::plan::profile::ExecutionProfile;
+use crate::plan::{Node, Plan, PlanRoot};
+use crate::spill::StatementSpill;
 
-pub use apply::OnceAnswers;
-pub use cte::NamedRows;
-pub use history::HistoryBegin;
+pub use apply::UncorrelatedResults;
+pub use cte::CteScope;
 pub use modify::modify;
-pub use point::point;
+pub use point_get::point;
+pub use time_travel::HistoryBegin;
 
 /// Execution context of a plan.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ pub struct Context {
     pub system: Arc<dyn SystemSource>,
     /// True if every scan must return rows in key order: statements that change rows lock them in
     /// one order, which avoids deadlocks. Set by the plan.
-    pub ordered: bool,
+    pub requires_key_order: bool,
     /// True if row locks are acquired one at a time, as rows are requested.
     pub locks_one_by_one: bool,
     /// True if operators with side effects must process rows one at a time: their reader may stop
@@ -117,26 +117,26 @@ pub struct Context {
     pub row_by_row: bool,
     /// True if region threads may be used for parallel scans; false where a region thread itself
     /// runs a plan, as it must not wait for another one.
-    pub side_by_side: bool,
+    pub parallel: bool,
     /// Profile for EXPLAIN ANALYZE.
-    pub profile: Option<Arc<Profile>>,
+    pub profile: Option<Arc<ExecutionProfile>>,
     /// Rows of the named queries in scope; empty at first.
-    pub named: NamedRows,
+    pub cte_scope: CteScope,
     /// Results of subqueries that are executed once; empty at first.
-    pub once: OnceAnswers,
+    pub uncorrelated_results: UncorrelatedResults,
     /// Setting `work_mem` in bytes; the limit of an operator is [`Context::work_mem`].
     pub work_mem: usize,
     /// Spill area for the excess.
-    pub spill: Arc<Spill>,
+    pub spill: Arc<StatementSpill>,
     /// Rows changed in tables that several parts of the statement change: each row is changed
     /// once.
-    pub changed: Option<Arc<ChangedRows>>,
+    pub changed_rows: Option<Arc<ChangedRows>>,
     /// Rows whose keys are updated.
-    pub moved: Arc<MovedRows>,
+    pub key_updates: Arc<KeyUpdates>,
     /// Constraint queue of the changed rows.
-    pub watch: Option<Arc<Watch>>,
+    pub constraint_queue: Option<Arc<ConstraintQueue>>,
     /// Number of nested statements in the transaction when this one began.
-    pub inner_before: u64,
+    pub nested_statements_before: u64,
     /// Snapshot of the statement, also for operators that are opened later; set once the plan is
     /// opened.
     pub view: SharedView,
@@ -156,7 +156,7 @@ impl ChangedRows {
     /// Returns an empty set for a plan; `None` if no two parts of it change the same table.
     fn of(plan: &Plan) -> Option<Arc<ChangedRows>> {
         let roots = plan.before.iter().map(|step| &step.root).chain([&plan.root]);
-        let changed: Vec<TableId> = roots.filter_map(Root::changed_table).collect();
+        let changed: Vec<TableId> = roots.filter_map(PlanRoot::changed_table).collect();
         let is_shared = |at: &usize| changed[..*at].contains(&changed[*at]);
         let tables: SmallVec<_> =
             (0..changed.len()).filter(is_shared).map(|at| changed[at]).collect();
@@ -268,7 +268,7 @@ pub trait Operator: Send {
     /// # Errors
     ///
     /// See [`Operator::next`]: an input may have to be read for it.
-    fn attach(&mut self, _stage: &Arc<dyn Stage>) -> Result<bool> {
+    fn attach(&mut self, _stage: &Arc<dyn PipelineStage>) -> Result<bool> {
         Ok(false)
     }
 }
@@ -285,17 +285,17 @@ pub struct ModifyOutcome {
 impl Context {
     /// Returns the parameters of parallel scans; `None` if they must not be used.
     fn parallelism(&self) -> Option<Parallelism> {
-        self.transaction.parallelism().filter(|_| self.side_by_side)
+        self.transaction.parallelism().filter(|_| self.parallel)
     }
 
     /// Returns the present memory limit of an operator in bytes.
     pub(crate) fn work_mem(&self) -> usize {
-        memory::allowance(self.work_mem)
+        memory::spill_limit(self.work_mem)
     }
 
     /// Returns the memory limit and spill area of materialised rows.
-    pub(crate) fn room(&self) -> Room {
-        Room { spill: Arc::clone(&self.spill), bytes: self.work_mem() }
+    pub(crate) fn room(&self) -> BufferLimit {
+        BufferLimit { spill: Arc::clone(&self.spill), bytes: self.work_mem() }
     }
 
     /// Fails if the statement was cancelled.
@@ -308,8 +308,8 @@ impl Context {
         if self.eval.parameters.len() < plan.parameter_count {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
-        self.ordered = !plan.is_query() || plan.locks_rows;
-        self.changed = ChangedRows::of(plan);
+        self.requires_key_order = !plan.is_query() || plan.locks_rows;
+        self.changed_rows = ChangedRows::of(plan);
         self.row_by_row |= plan.row_by_row;
         self.statement_view()?;
         Ok(self)
@@ -327,7 +327,7 @@ impl Context {
     /// Returns whether a function that the statement calls has executed statements, which may
     /// have changed rows.
     fn has_called(&self) -> bool {
-        self.transaction.inner_statements() != self.inner_before
+        self.transaction.inner_statements() != self.nested_statements_before
     }
 
     /// Returns a reader of a table with the statement's snapshot: other statements of the session
@@ -338,7 +338,7 @@ impl Context {
 
     /// Returns the changed rows, if several parts of the statement change the table.
     fn shared_changes(&self, table: TableId) -> Option<&ChangedRows> {
-        self.changed.as_deref().filter(|changed| changed.tables.contains(&table))
+        self.changed_rows.as_deref().filter(|changed| changed.tables.contains(&table))
     }
 
     /// Records that a part of the statement changes a row. Returns whether it is the first one.
@@ -392,7 +392,7 @@ impl Context {
 pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
     let context = Arc::new(context.prepared_for(plan)?);
     match &plan.root {
-        Root::Query(node) if plan.is_query() => build(node, &context),
+        PlanRoot::Query(node) if plan.is_query() => build(node, &context),
         _ => Err(Error::new(
             sqlstate::INTERNAL_ERROR,
             "a statement that changes data was opened as a query",
@@ -404,9 +404,9 @@ pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
 fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     if context.row_by_row && !node.passes_rows() {
         let context = Arc::new(Context { row_by_row: false, ..Context::clone(context) });
-        return Ok(measured(node.address(), open_step(node, &context)?, &context));
+        return Ok(instrument(node.address(), open_step(node, &context)?, &context));
     }
-    Ok(measured(node.address(), open_step(node, context)?, context))
+    Ok(instrument(node.address(), open_step(node, context)?, context))
 }
 
 fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {

@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::exec::cte::KeptRows;
+use crate::exec::cte::CteRows;
 use crate::exec::{Context, ModifyOutcome, build, delete, insert, merge, update};
-use crate::plan::{Node, Plan, PlanStep, Root};
+use crate::plan::{Node, Plan, PlanRoot, WithPart};
 
 /// Executes a data-changing plan. Writes staged before an error remain staged: the caller rolls
 /// back to the savepoint from before the statement.
@@ -24,60 +24,61 @@ pub fn modify(plan: &Arc<Plan>, context: Context) -> Result<ModifyOutcome> {
     if plan.before.is_empty() {
         return run(&plan.root, &context);
     }
-    let mut parts = Parts { parts: &plan.before, context, done: vec![false; plan.before.len()] };
+    let mut parts =
+        WithParts { parts: &plan.before, context, done: vec![false; plan.before.len()] };
     parts.make_ready_for(&plan.root)?;
     let outcome = run(&plan.root, &parts.context)?;
     for at in (0..plan.before.len()).rev() {
-        if !matches!(plan.before[at].root, Root::Query(_)) {
-            parts.make_ready(at)?;
+        if !matches!(plan.before[at].root, PlanRoot::Query(_)) {
+            parts.execute_part(at)?;
         }
     }
     Ok(outcome)
 }
 
 /// Parts of WITH of a running statement.
-struct Parts<'a> {
-    parts: &'a [PlanStep],
+struct WithParts<'a> {
+    parts: &'a [WithPart],
     /// Context with the rows of executed parts.
     context: Arc<Context>,
     done: Vec<bool>,
 }
 
-impl Parts<'_> {
+impl WithParts<'_> {
     /// Executes the parts that a node reads.
-    fn make_ready_for(&mut self, root: &Root) -> Result<()> {
-        let reads = root.named_reads();
+    fn make_ready_for(&mut self, root: &PlanRoot) -> Result<()> {
+        let reads = root.read_with_parts();
         for at in 0..self.parts.len() {
             if reads.contains(&self.parts[at].id) {
-                self.make_ready(at)?;
+                self.execute_part(at)?;
             }
         }
         Ok(())
     }
 
     /// Executes a data-changing part, or registers the rows of a query.
-    fn make_ready(&mut self, at: usize) -> Result<()> {
+    fn execute_part(&mut self, at: usize) -> Result<()> {
         if std::mem::replace(&mut self.done[at], true) {
             return Ok(());
         }
-        let PlanStep { id, root, .. } = &self.parts[at];
+        let WithPart { id, root, .. } = &self.parts[at];
         self.make_ready_for(root)?;
         let rows = match root {
-            Root::Query(node) => KeptRows::closed(node, &self.context),
-            change => KeptRows::ready(run(change, &self.context)?.returning),
+            PlanRoot::Query(node) => CteRows::closed(node, &self.context),
+            change => CteRows::ready(run(change, &self.context)?.returning),
         };
         self.context = self.context.with_rows(*id, Arc::new(rows));
         Ok(())
     }
 }
 
-fn run(root: &Root, context: &Arc<Context>) -> Result<ModifyOutcome> {
+fn run(root: &PlanRoot, context: &Arc<Context>) -> Result<ModifyOutcome> {
     match root {
-        Root::Insert(insert) => insert::run(insert, context),
-        Root::Update(update) => update::run(update, context),
-        Root::Delete(delete) => delete::run(delete, context),
-        Root::Merge(merge) => merge::run(merge, context),
-        Root::Query(node) => read(node, context),
+        PlanRoot::Insert(insert) => insert::run(insert, context),
+        PlanRoot::Update(update) => update::run(update, context),
+        PlanRoot::Delete(delete) => delete::run(delete, context),
+        PlanRoot::Merge(merge) => merge::run(merge, context),
+        PlanRoot::Query(node) => read(node, context),
     }
 }
 

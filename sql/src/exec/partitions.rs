@@ -11,7 +11,7 @@ use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, DataType};
 
 use crate::error::Result;
-use crate::exec::pairs::Collected;
+use crate::exec::join_core::ColumnRows;
 use crate::exec::{Context, Operator};
 use crate::spill::{SpillFile, SpillReader, SpillWriter};
 
@@ -23,7 +23,7 @@ const FAN_OUT_BITS: u32 = FAN_OUT.trailing_zeros();
 pub(super) const LEVEL_MAX: u32 = 6;
 
 /// Writers of the partitions of one level.
-pub(super) struct Partitions {
+pub(super) struct SpillPartitions {
     types: Arc<[DataType]>,
     level: u32,
     writers: Vec<Option<SpillWriter>>,
@@ -36,11 +36,11 @@ pub(super) struct SpillScan {
     context: Arc<Context>,
 }
 
-impl Partitions {
+impl SpillPartitions {
     /// Returns empty partitions of rows with columns of these types.
-    pub(super) fn new(types: &Arc<[DataType]>, level: u32) -> Partitions {
+    pub(super) fn new(types: &Arc<[DataType]>, level: u32) -> SpillPartitions {
         let writers = (0..FAN_OUT).map(|_| None).collect();
-        Partitions { types: Arc::clone(types), level, writers }
+        SpillPartitions { types: Arc::clone(types), level, writers }
     }
 
     /// Appends rows. `hashes`: the hashes of their keys.
@@ -86,7 +86,7 @@ impl Operator for SpillScan {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.context.check()?;
         let Some(reader) = &mut self.reader else { return Ok(None) };
-        let mut rows = Collected::new(&self.types);
+        let mut rows = ColumnRows::new(&self.types);
         while rows.row_count < BATCH_ROWS && rows.byte_count() < BATCH_BYTES {
             let Some(batch) = reader.next_batch()? else { break };
             rows.add(&batch);

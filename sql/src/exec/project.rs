@@ -13,7 +13,7 @@ use types::{Batch, DataType, Vector};
 
 use crate::batch_buffer::byte_count;
 use crate::error::{Error, Result};
-use crate::exec::stage::{Input, RowByRow, Stage, StageOutput};
+use crate::exec::stage::{PipelineStage, SingleRowInput, StageInput, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::ProjectNode;
 
@@ -21,19 +21,19 @@ use crate::plan::ProjectNode;
 pub(super) struct Project {
     node: Arc<ProjectNode>,
     context: Arc<Context>,
-    input: Input,
+    input: StageInput,
     /// True if an expression must be evaluated exactly once per row, in order: it has side
     /// effects.
     stays: bool,
-    rows: RowByRow,
+    rows: SingleRowInput,
     /// Error of an expression on the row after those that were returned.
     failure: Option<Error>,
-    slices: Slices,
+    slices: BatchSlicer,
 }
 
 /// Slicing of batches: number of rows that are computed at a time, fewer where values are long.
 #[derive(Clone)]
-struct Slices {
+struct BatchSlicer {
     /// True if results may be longer than their arguments.
     may_grow: bool,
     /// Average row size of the last result, in bytes.
@@ -65,8 +65,8 @@ fn is_long(data_type: DataType) -> bool {
     )
 }
 
-impl Slices {
-    fn new(expressions: &[Expr]) -> Slices {
+impl BatchSlicer {
+    fn new(expressions: &[Expr]) -> BatchSlicer {
         let grows = |expression: &Expr| match expression {
             Expr::Column { .. } => false,
             Expr::Constant { value, .. } => value.heap_bytes() > BATCH_BYTES / BATCH_ROWS,
@@ -80,7 +80,7 @@ impl Slices {
             })
             .sum();
         let row_bytes = Some(constants).filter(|bytes| *bytes > BATCH_BYTES / FIRST_ROWS);
-        Slices { may_grow: expressions.iter().any(grows), row_bytes, rest: None }
+        BatchSlicer { may_grow: expressions.iter().any(grows), row_bytes, rest: None }
     }
 
     /// Returns the first slice of a batch; the other slices come next.
@@ -168,11 +168,11 @@ fn row_by_row(
 impl Project {
     /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ProjectNode>, context: &Arc<Context>) -> Result<Project> {
-        let input = Input::new(build(&node.input, context)?);
-        let stays = node.expressions.iter().any(Expr::stays);
-        let rows = RowByRow::new(context.row_by_row && stays);
+        let input = StageInput::new(build(&node.input, context)?);
+        let stays = node.expressions.iter().any(Expr::is_session_only);
+        let rows = SingleRowInput::new(context.row_by_row && stays);
         let (node, context) = (Arc::clone(node), Arc::clone(context));
-        let slices = Slices::new(&node.expressions);
+        let slices = BatchSlicer::new(&node.expressions);
         Ok(Project { node, context, input, stays, rows, failure: None, slices })
     }
 
@@ -198,18 +198,18 @@ impl Project {
 struct ProjectStage {
     node: Arc<ProjectNode>,
     /// Slicing state, from the last result of any thread.
-    slices: Mutex<Slices>,
+    slices: Mutex<BatchSlicer>,
 }
 
 /// Batch that is computed slice by slice.
 struct SlicedBatch {
     stage: Arc<ProjectStage>,
-    slices: Slices,
+    slices: BatchSlicer,
     next: Option<Batch>,
     context: Arc<Context>,
 }
 
-impl Stage for ProjectStage {
+impl PipelineStage for ProjectStage {
     fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
         let mut slices = self.slices.lock().clone();
         let first = slices.first(batch);
@@ -240,8 +240,8 @@ impl Operator for SlicedBatch {
 }
 
 impl Project {
-    fn own_stage(&self) -> Arc<dyn Stage> {
-        let slices = Mutex::new(Slices::new(&self.node.expressions));
+    fn own_stage(&self) -> Arc<dyn PipelineStage> {
+        let slices = Mutex::new(BatchSlicer::new(&self.node.expressions));
         Arc::new(ProjectStage { node: Arc::clone(&self.node), slices })
     }
 }
@@ -283,7 +283,7 @@ impl Operator for Project {
         !self.stays && self.input.takes_stages()
     }
 
-    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+    fn attach(&mut self, stage: &Arc<dyn PipelineStage>) -> Result<bool> {
         let own = self.own_stage();
         Ok(!self.stays && self.input.attach(|| own, stage)?)
     }

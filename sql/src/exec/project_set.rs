@@ -13,8 +13,8 @@ use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
 use crate::exec::project::columns_of;
-use crate::exec::stage::{Input, RowByRow};
-use crate::exec::widened::{Widened, input_row_bytes};
+use crate::exec::stage::{SingleRowInput, StageInput};
+use crate::exec::widened_rows::{WidenedRows, input_row_bytes};
 use crate::exec::{Context, Operator, build};
 use crate::logical::{SetCall, SetFunction};
 use crate::plan::ProjectSetNode;
@@ -23,32 +23,32 @@ use crate::plan::ProjectSetNode;
 pub(super) struct ProjectSet {
     node: Arc<ProjectSetNode>,
     context: Arc<Context>,
-    input: Input,
-    rows: RowByRow,
+    input: StageInput,
+    rows: SingleRowInput,
     /// Current batch of input rows.
-    batch: Option<InputRows>,
+    batch: Option<SetInput>,
 }
 
 /// Input rows, with the evaluated arguments of the functions.
-struct InputRows {
+struct SetInput {
     batch: Batch,
     /// Argument columns of each function.
     arguments: Vec<Vec<Arc<Vector>>>,
     /// Current row.
     row: usize,
     /// Calls for the current row; `None`: not called yet.
-    calls: Option<Calls>,
+    calls: Option<SetCalls>,
 }
 
 /// Calls of the functions for one row.
-struct Calls {
-    functions: SmallVec<[Source; 1]>,
+struct SetCalls {
+    functions: SmallVec<[SetSource; 1]>,
     /// Number of rows that they have produced.
     count: i64,
 }
 
 /// Source of the rows of a function.
-enum Source {
+enum SetSource {
     Set(SetRows),
     Value(Datum),
     /// All rows of a user-defined function.
@@ -56,17 +56,17 @@ enum Source {
     Ended,
 }
 
-impl Source {
+impl SetSource {
     /// Appends up to `limit` next rows to the function's columns; returns their number.
     fn append(&mut self, columns: &mut [Vector], limit: usize, context: &Context) -> Result<usize> {
         let count = match self {
-            Source::Set(rows) => rows.append(columns, limit, &context.eval)?,
-            Source::Value(value) => {
+            SetSource::Set(rows) => rows.append(columns, limit, &context.eval)?,
+            SetSource::Value(value) => {
                 columns.iter_mut().for_each(|column| column.push(value));
-                *self = Source::Ended;
+                *self = SetSource::Ended;
                 1
             }
-            Source::Rows(rows) => {
+            SetSource::Rows(rows) => {
                 let mut count = 0;
                 for row in rows.by_ref().take(limit) {
                     for (index, column) in columns.iter_mut().enumerate() {
@@ -76,39 +76,39 @@ impl Source {
                 }
                 count
             }
-            Source::Ended => return Ok(0),
+            SetSource::Ended => return Ok(0),
         };
         if count < limit {
-            *self = Source::Ended;
+            *self = SetSource::Ended;
         }
         Ok(count)
     }
 }
 
-impl InputRows {
-    fn new(node: &ProjectSetNode, batch: Batch, context: &Context) -> Result<InputRows> {
+impl SetInput {
+    fn new(node: &ProjectSetNode, batch: Batch, context: &Context) -> Result<SetInput> {
         let compute =
             |function: &SetFunction| columns_of(function.arguments(), &batch, &context.eval);
         let arguments = node.functions.iter().map(compute).collect::<Result<_>>()?;
-        Ok(InputRows { batch, arguments, row: 0, calls: None })
+        Ok(SetInput { batch, arguments, row: 0, calls: None })
     }
 
-    fn call(&self, node: &ProjectSetNode, context: &Context) -> Result<Calls> {
+    fn call(&self, node: &ProjectSetNode, context: &Context) -> Result<SetCalls> {
         let functions = node.functions.iter().zip(&self.arguments).map(|(function, arguments)| {
             let mut values = arguments.iter().map(|column| column.datum(self.row));
             Ok(match &function.call {
                 SetCall::Set { function, .. } => {
                     let values: SmallVec<[Datum; 3]> = values.collect();
-                    Source::Set(sets::open(*function, &values, &context.eval)?)
+                    SetSource::Set(sets::open(*function, &values, &context.eval)?)
                 }
-                SetCall::Value(_) => Source::Value(values.next().unwrap_or(Datum::Null)),
+                SetCall::Value(_) => SetSource::Value(values.next().unwrap_or(Datum::Null)),
                 SetCall::Routine { routine, is_set, .. } => {
                     let rows = routine_rows(routine, values.collect(), *is_set, context)?;
-                    Source::Rows(rows.into_iter())
+                    SetSource::Rows(rows.into_iter())
                 }
             })
         });
-        Ok(Calls { functions: functions.collect::<Result<_>>()?, count: 0 })
+        Ok(SetCalls { functions: functions.collect::<Result<_>>()?, count: 0 })
     }
 
     /// Adds rows until the batch is full; returns whether all input rows were processed.
@@ -116,7 +116,7 @@ impl InputRows {
         &mut self,
         node: &ProjectSetNode,
         context: &Context,
-        output: &mut Widened,
+        output: &mut WidenedRows,
     ) -> Result<bool> {
         while self.row < self.batch.row_count {
             let mut calls = match self.calls.take() {
@@ -154,14 +154,14 @@ fn routine_rows(
     Ok(rows)
 }
 
-impl Calls {
+impl SetCalls {
     /// Adds rows until the batch is full; returns whether all functions have ended.
     fn append(
         &mut self,
         node: &ProjectSetNode,
         context: &Context,
         (row, row_bytes): (usize, usize),
-        output: &mut Widened,
+        output: &mut WidenedRows,
     ) -> Result<bool> {
         let (before, limit) = (output.rows.len(), output.room(row_bytes));
         if limit == 0 {
@@ -191,18 +191,18 @@ impl Calls {
 impl ProjectSet {
     /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ProjectSetNode>, context: &Arc<Context>) -> Result<ProjectSet> {
-        let input = Input::new(build(&node.input, context)?);
-        let rows = RowByRow::new(context.row_by_row && node.has_effects());
+        let input = StageInput::new(build(&node.input, context)?);
+        let rows = SingleRowInput::new(context.row_by_row && node.has_effects());
         let (node, context) = (Arc::clone(node), Arc::clone(context));
         Ok(ProjectSet { node, context, input, rows, batch: None })
     }
 
     /// Returns empty output columns: those of the functions, then the ordinality.
-    fn output(&self) -> Widened {
+    fn output(&self) -> WidenedRows {
         let types = self.node.functions.iter().flat_map(|function| &function.columns);
         let types = types.map(|column| column.sql_type.base);
         let ordinality = self.node.ordinality.then_some(DataType::Int8);
-        Widened::new(types.chain(ordinality))
+        WidenedRows::new(types.chain(ordinality))
     }
 }
 
@@ -219,7 +219,7 @@ impl Operator for ProjectSet {
             let mut input = match self.batch.take() {
                 Some(input) => input,
                 None => match self.rows.next(&mut self.input)? {
-                    Some(batch) => InputRows::new(&self.node, batch, &self.context)?,
+                    Some(batch) => SetInput::new(&self.node, batch, &self.context)?,
                     None => return Ok(None),
                 },
             };

@@ -9,7 +9,7 @@ use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
 use crate::exec::Context;
-use crate::exec::pairs::Candidates;
+use crate::exec::join_core::JoinCandidates;
 use crate::exec::project::columns_of;
 use crate::plan::{KeyRange, LookupJoinNode, RangeBound};
 use crate::planner::key_term::is_integer;
@@ -98,8 +98,8 @@ fn typed_columns<'e>(
     Ok(columns.into_iter().zip(expressions.iter().map(|one| one.data_type())).collect())
 }
 
-impl Candidates for RangeIndex {
-    type Probe = EntryRanges;
+impl JoinCandidates for RangeIndex {
+    type LeftProbe = EntryRanges;
 
     fn clear(&mut self) {
         self.entries.clear();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use coprocessors::columns::SectionsOfGet;
 use coprocessors::rows::StoredRows;
-use store::admission::Turn;
+use store::admission::StatementTurn;
 use store::transaction::{Scanner, TableReader};
 use store::{CellBatch, Get, Scan, TimeRange};
 
@@ -65,7 +65,7 @@ impl RangeReader {
     }
 
     /// Takes an execution slot for reading, for a thread that has none.
-    pub(super) fn turn(&self) -> Turn {
+    pub(super) fn turn(&self) -> StatementTurn {
         self.table.turn()
     }
 

@@ -7,7 +7,7 @@ use types::Batch;
 
 use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
-use crate::exec::cte::KeptRows;
+use crate::exec::cte::CteRows;
 use crate::exec::seen_rows::SeenRows;
 use crate::exec::{Context, Operator, build};
 use crate::plan::RecursiveUnionNode;
@@ -20,7 +20,7 @@ pub(super) struct RecursiveUnion {
     /// possible.
     round: Option<Box<dyn Operator>>,
     /// Work table and context of the recursive term; `None` in the first iteration.
-    step: Option<(Arc<KeptRows>, Arc<Context>)>,
+    step: Option<(Arc<CteRows>, Arc<Context>)>,
     /// Rows of the current iteration: the work table of the next one.
     given: BatchBuffer,
     /// UNION: all rows returned so far.
@@ -51,7 +51,7 @@ impl RecursiveUnion {
         }
         let given = std::mem::take(&mut self.given);
         let Some((work_table, context)) = &self.step else {
-            let work_table = Arc::new(KeptRows::ready(given));
+            let work_table = Arc::new(CteRows::ready(given));
             let context = self.context.with_work_table(self.node.id, Arc::clone(&work_table));
             self.round = Some(build(&self.node.step, &context)?);
             self.step = Some((work_table, context));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest, PAGE_BYTES};
 use store::TimeRange;
 use types::Batch;
-use types::aggregate::GroupPart;
+use types::aggregate::PartialGroupSet;
 
 use crate::error::Result;
 use crate::exec::feed::endpoint_ranges;
@@ -46,7 +46,7 @@ const PAGE_BYTES_LEAST: usize = 1 << 20;
 pub(super) fn call(
     node: &RegionAggregateNode,
     context: &Arc<Context>,
-    mut add: impl FnMut(GroupPart) -> Result<()>,
+    mut add: impl FnMut(PartialGroupSet) -> Result<()>,
 ) -> Result<()> {
     context.check()?;
     let request = AggregateRequest {

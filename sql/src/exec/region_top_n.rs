@@ -23,39 +23,39 @@ pub(super) struct RegionTopN {
     context: Arc<Context>,
     /// Number of rows of the row goal.
     row_count: Option<usize>,
-    state: State,
+    state: TopNState,
 }
 
-enum State {
+enum TopNState {
     /// Regions not called yet.
     Begun,
     /// Merged rows of the regions.
-    Sorted(Sorted),
+    Sorted(TopNRows),
     /// Fallback for too many or too large rows: a sort in the session.
     Otherwise(Box<dyn Operator>),
 }
 
 /// Reason of an early end of the call.
-enum Stop {
+enum TopNFailure {
     /// The rows exceed `work_mem`.
     TooLarge,
     Failed(Box<Error>),
 }
 
-impl<E: Into<Error>> From<E> for Stop {
-    fn from(error: E) -> Stop {
-        Stop::Failed(Box::new(error.into()))
+impl<E: Into<Error>> From<E> for TopNFailure {
+    fn from(error: E) -> TopNFailure {
+        TopNFailure::Failed(Box::new(error.into()))
     }
 }
 
 /// Rows and their sort order.
-struct Sorted {
+struct TopNRows {
     columns: Vec<Vector>,
     order: Vec<u32>,
     next: usize,
 }
 
-impl Sorted {
+impl TopNRows {
     fn next(&mut self) -> Option<Batch> {
         let rest = &self.order[self.next..];
         let sizes = RowSizes::of(&self.columns);
@@ -82,22 +82,22 @@ impl RegionTopN {
             node: Arc::clone(node),
             context: Arc::clone(context),
             row_count: goal.filter(|goal| *goal <= RegionTopNNode::ROWS_MAX),
-            state: State::Begun,
+            state: TopNState::Begun,
         })
     }
 
-    fn begin(&self) -> Result<State> {
+    fn begin(&self) -> Result<TopNState> {
         if let Some(row_count) = self.row_count {
             match self.call(row_count) {
-                Ok(sorted) => return Ok(State::Sorted(sorted)),
-                Err(Stop::Failed(error)) => return Err(*error),
-                Err(Stop::TooLarge) => {}
+                Ok(sorted) => return Ok(TopNState::Sorted(sorted)),
+                Err(TopNFailure::Failed(error)) => return Err(*error),
+                Err(TopNFailure::TooLarge) => {}
             }
         }
-        Ok(State::Otherwise(build(&self.node.otherwise, &self.context)?))
+        Ok(TopNState::Otherwise(build(&self.node.otherwise, &self.context)?))
     }
 
-    fn call(&self, row_count: usize) -> std::result::Result<Sorted, Stop> {
+    fn call(&self, row_count: usize) -> std::result::Result<TopNRows, TopNFailure> {
         let (node, context) = (&self.node, &self.context);
         context.check()?;
         let request = TopNRequest {
@@ -115,25 +115,29 @@ impl RegionTopN {
         if !ranges.is_empty() {
             let take = |response| {
                 merger.add(response);
-                if merger.byte_count() > context.work_mem() { Err(Stop::TooLarge) } else { Ok(()) }
+                if merger.byte_count() > context.work_mem() {
+                    Err(TopNFailure::TooLarge)
+                } else {
+                    Ok(())
+                }
             };
             let table = context.reader(node.path.store_table)?;
             context.transaction.call_endpoint(&table, &ranges, &TopNEndpoint, &request, take)?;
         }
         let (columns, order) = merger.finish();
-        Ok(Sorted { columns, order, next: 0 })
+        Ok(TopNRows { columns, order, next: 0 })
     }
 }
 
 impl Operator for RegionTopN {
     fn next(&mut self) -> Result<Option<Batch>> {
-        if let State::Begun = self.state {
+        if let TopNState::Begun = self.state {
             self.state = self.begin()?;
         }
         match &mut self.state {
-            State::Begun => Ok(None),
-            State::Sorted(sorted) => Ok(sorted.next()),
-            State::Otherwise(otherwise) => otherwise.next(),
+            TopNState::Begun => Ok(None),
+            TopNState::Sorted(sorted) => Ok(sorted.next()),
+            TopNState::Otherwise(otherwise) => otherwise.next(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Row order: comparison and sorting of rows by sort keys.
 //!
 //! Rows are sorted by an abbreviated key, a 64-bit number that sorts like the first key
-//! ([`KeyOrder::numbers`]): most comparisons compare two adjacent numbers instead of columns. The
-//! other keys, or the rest of a text, decide between equal ones.
+//! ([`KeyOrder::sort_prefixes`]): most comparisons compare two adjacent numbers instead of columns.
+//! The other keys, or the rest of a text, decide between equal ones.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
 use crate::exec::Context;
-use crate::exec::pairs::Collected;
+use crate::exec::join_core::ColumnRows;
 use crate::exec::project::columns_of;
 use crate::logical::SortKey;
 
@@ -78,7 +78,7 @@ impl RowOrder {
     /// 57014 once the statement is cancelled.
     pub(super) fn sort(
         &self,
-        rows: &Collected,
+        rows: &ColumnRows,
         goal: Option<usize>,
         interrupt: &Interrupt,
     ) -> Result<Vec<u32>> {
@@ -88,7 +88,7 @@ impl RowOrder {
         };
         let (nulls, values): (Vec<u32>, Vec<u32>) = (0..rows.row_count as u32)
             .partition(|row| columns[first.column].is_null(*row as usize));
-        let (numbers, are_exact) = first.order.numbers(&columns[first.column], &values);
+        let (numbers, are_exact) = first.order.sort_prefixes(&columns[first.column], &values);
         // For equal numbers, the keys from here on decide.
         let rest = &self.keys[usize::from(are_exact)..];
         let compare_values = |a: &(u64, u32), b: &(u64, u32)| {
@@ -194,7 +194,7 @@ mod tests {
                 .map(|i| vec![values[i * 5 % values.len()].clone(), Datum::Int4((i % 4) as i32)])
                 .collect();
             let types = [data_type, DataType::Int4];
-            let mut collected = Collected::new(&types);
+            let mut collected = ColumnRows::new(&types);
             collected.add(&Batch::from_rows(&types, &rows));
             for flags in 0..4 {
                 let (descending, nulls_first) = (flags & 1 == 1, flags & 2 == 2);

@@ -20,12 +20,12 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
 use crate::error::{Error, Result};
-use crate::exec::feed::{Fed, RowFeed};
-use crate::exec::history;
-use crate::exec::lock::lock_rows;
-use crate::exec::part_reader::{PathRows, RowStage};
+use crate::exec::feed::{FeedOutput, RowFeed};
 use crate::exec::range_reader::RowOptions;
-use crate::exec::stage::{Pipeline, Stage};
+use crate::exec::scan_lock::lock_rows;
+use crate::exec::scan_partition_reader::{PathRows, RowStage};
+use crate::exec::stage::{Pipeline, PipelineStage};
+use crate::exec::time_travel;
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
 use crate::plan::scan::ScanNode;
@@ -67,7 +67,7 @@ pub(super) fn goal_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Opt
 pub(super) fn first_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Option<usize>> {
     let Some(goal) = goal else { return Ok(None) };
     let Some(wanted) = wanted_rows(goal, context)? else { return Ok(None) };
-    Ok(Some((wanted as f64 * goal.rows_for_each.unwrap_or(1.0)).ceil() as usize))
+    Ok(Some((wanted as f64 * goal.rows_per_row.unwrap_or(1.0)).ceil() as usize))
 }
 
 fn wanted_rows(goal: &RowGoal, context: &Context) -> Result<Option<u64>> {
@@ -87,7 +87,7 @@ impl TableScan {
         let left = goal_rows(&node.goal, context)?;
         let first = first_rows(&node.goal, context)?;
         let exact = !node.has_filter();
-        let time_range = history::time_range(node, context)?;
+        let time_range = time_travel::time_range(node, context)?;
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
@@ -155,10 +155,10 @@ impl TableScan {
                 continue;
             }
             match self.feed.next(self.batch_rows, &mut self.rows.stored)? {
-                Fed::End => return Ok(None),
-                Fed::Batches(batches) => self.ready.extend(batches),
-                Fed::Rows if self.rows.stored.is_empty() => {}
-                Fed::Rows => self.process()?,
+                FeedOutput::End => return Ok(None),
+                FeedOutput::Batches(batches) => self.ready.extend(batches),
+                FeedOutput::Rows if self.rows.stored.is_empty() => {}
+                FeedOutput::Rows => self.process()?,
             }
             self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
         }
@@ -179,15 +179,17 @@ impl TableScan {
 impl Operator for TableScan {
     fn next(&mut self) -> Result<Option<Batch>> {
         let batch = self.next_batch();
-        batch.map_err(|error| history::named(error, (&self.node, self.time_range), &self.context))
+        batch.map_err(|error| {
+            time_travel::with_history_begin(error, (&self.node, self.time_range), &self.context)
+        })
     }
 
     /// With an exact row goal few rows are read, and the session ends the scan.
     fn takes_stages(&self) -> bool {
-        self.left.is_none() && self.feed.may_join()
+        self.left.is_none() && self.feed.may_run_in_parallel()
     }
 
-    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+    fn attach(&mut self, stage: &Arc<dyn PipelineStage>) -> Result<bool> {
         if !self.takes_stages() {
             return Ok(false);
         }

@@ -14,7 +14,7 @@ use types::vector::{BATCH_ROWS, VectorData};
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
-use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
+use crate::exec::partitions::{LEVEL_MAX, SpillPartitions, SpillScan};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::SetKind;
 use crate::plan::SetOperationNode;
@@ -32,7 +32,7 @@ pub(super) struct HashSetOp {
     /// Number of times that the current rows were partitioned.
     level: u32,
     /// Pending partitions.
-    pending: Vec<Pair>,
+    pending: Vec<SetOpPartition>,
     groups: GroupTable,
     /// Number of unpaired right rows of each group.
     counts: Vec<u64>,
@@ -41,7 +41,7 @@ pub(super) struct HashSetOp {
 }
 
 /// Both sides of a partition.
-struct Pair {
+struct SetOpPartition {
     level: u32,
     left: Arc<SpillFile>,
     right: Option<Arc<SpillFile>>,
@@ -103,7 +103,7 @@ impl HashSetOp {
 
     /// Writes both sides, as far as they were not processed, to partitions.
     fn set_aside(&mut self, right: &mut dyn Operator) -> Result<()> {
-        let mut of_right = Partitions::new(&self.counted_types(), self.level);
+        let mut of_right = SpillPartitions::new(&self.counted_types(), self.level);
         let groups = std::mem::replace(&mut self.groups, GroupTable::new(&self.types));
         let counts: Vec<i64> =
             std::mem::take(&mut self.counts).into_iter().map(|count| count as i64).collect();
@@ -119,19 +119,19 @@ impl HashSetOp {
         while let Some(batch) = right.next()? {
             self.add(&mut of_right, &self.counted(batch))?;
         }
-        let mut of_left = Partitions::new(&self.types, self.level);
+        let mut of_left = SpillPartitions::new(&self.types, self.level);
         while let Some(batch) = self.left.next()? {
             self.add(&mut of_left, &batch)?;
         }
         for (left, right) in of_left.finish()?.into_iter().zip(of_right.finish()?) {
             if let Some(left) = left {
-                self.pending.push(Pair { level: self.level + 1, left, right });
+                self.pending.push(SetOpPartition { level: self.level + 1, left, right });
             }
         }
         Ok(())
     }
 
-    fn add(&self, to: &mut Partitions, batch: &Batch) -> Result<()> {
+    fn add(&self, to: &mut SpillPartitions, batch: &Batch) -> Result<()> {
         let keys: Vec<&Vector> =
             batch.columns[..self.types.len()].iter().map(Arc::as_ref).collect();
         to.add(batch, &key_hashes(&keys, &self.types, batch.row_count), &self.context)
@@ -139,7 +139,9 @@ impl HashSetOp {
 
     /// Advances to the next partition; returns whether there is one.
     fn turn(&mut self) -> Result<bool> {
-        let Some(Pair { level, left, right }) = self.pending.pop() else { return Ok(false) };
+        let Some(SetOpPartition { level, left, right }) = self.pending.pop() else {
+            return Ok(false);
+        };
         self.level = level;
         self.groups = GroupTable::new(&self.types);
         self.counts.clear();

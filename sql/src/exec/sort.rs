@@ -9,8 +9,8 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, DataType};
 
 use crate::error::Result;
+use crate::exec::join_core::ColumnRows;
 use crate::exec::merge_runs::{MergeRuns, RunWriter, merge_until};
-use crate::exec::pairs::Collected;
 use crate::exec::row_order::RowOrder;
 use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
@@ -29,13 +29,13 @@ pub(super) struct Sort {
     width: usize,
     goal: Option<usize>,
     order: Arc<RowOrder>,
-    sorted: Option<Sorted>,
+    sorted: Option<SortResult>,
 }
 
 /// Sorted result.
-enum Sorted {
+enum SortResult {
     /// All rows and their order.
-    Memory { rows: Collected, order: Vec<u32>, next: usize },
+    Memory { rows: ColumnRows, order: Vec<u32>, next: usize },
     /// Runs on disk.
     Disk(MergeRuns),
 }
@@ -65,9 +65,9 @@ impl Sort {
         }
     }
 
-    fn read_all(&mut self) -> Result<Sorted> {
+    fn read_all(&mut self) -> Result<SortResult> {
         let (order, interrupt) = (Arc::clone(&self.order), &self.context.eval.style.interrupt);
-        let mut rows = Collected::new(&order.types);
+        let mut rows = ColumnRows::new(&order.types);
         let mut runs: Vec<Arc<SpillFile>> = Vec::new();
         while let Some(batch) = self.input.next()? {
             self.context.check()?;
@@ -81,21 +81,21 @@ impl Sort {
             }
             if rows.byte_count() + rows.row_count * RowOrder::ROW_BYTES > self.context.work_mem() {
                 runs.push(self.set_aside(&rows)?);
-                rows = Collected::new(&order.types);
+                rows = ColumnRows::new(&order.types);
             }
         }
         if runs.is_empty() {
             let order = order.sort(&rows, self.goal, interrupt)?;
-            return Ok(Sorted::Memory { rows, order, next: 0 });
+            return Ok(SortResult::Memory { rows, order, next: 0 });
         }
         runs.push(self.set_aside(&rows)?);
         drop(rows);
         let runs = merge_until(runs, &order, &self.context)?;
-        Ok(Sorted::Disk(MergeRuns::open(&runs, &order)?))
+        Ok(SortResult::Disk(MergeRuns::open(&runs, &order)?))
     }
 
     /// Writes rows as a sorted run.
-    fn set_aside(&self, rows: &Collected) -> Result<Arc<SpillFile>> {
+    fn set_aside(&self, rows: &ColumnRows) -> Result<Arc<SpillFile>> {
         let order = self.order.sort(rows, self.goal, &self.context.eval.style.interrupt)?;
         let mut run = RunWriter::create(&self.order.types, &self.context)?;
         for part in rows.sizes().batches(&order) {
@@ -120,8 +120,8 @@ impl Operator for Sort {
         self.context.check()?;
         let batch = match &mut self.sorted {
             None => None,
-            Some(Sorted::Disk(runs)) => runs.next()?,
-            Some(Sorted::Memory { rows, order, next }) => {
+            Some(SortResult::Disk(runs)) => runs.next()?,
+            Some(SortResult::Memory { rows, order, next }) => {
                 let rest = &order[*next..];
                 let count = rows.sizes().batch_len(rest.iter().map(|row| *row as usize));
                 *next += count;

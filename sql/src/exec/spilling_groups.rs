@@ -13,15 +13,15 @@
 use std::sync::Arc;
 
 use types::aggregate::{
-    Aggregate, GroupPart, Groups, PartialGroups, PartialStates, PlentyGroups, key_hashes,
+    AdaptiveGroups, Aggregate, Groups, PartialGroupSet, PartialGroups, PartialStates, key_hashes,
 };
 use types::expr::Expr;
 use types::vector::{BATCH_ROWS, RowSizes, VectorData};
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
-use crate::exec::cut_groups::{CutParts, MergedParts};
-use crate::exec::partitions::{LEVEL_MAX, Partitions};
+use crate::exec::partitioned_groups::{MergePartitions, MergedGroups};
+use crate::exec::partitions::{LEVEL_MAX, SpillPartitions};
 use crate::exec::{Context, memory};
 use crate::spill::SpillFile;
 
@@ -31,53 +31,53 @@ pub(super) const WHOLE_BYTES: usize = 4 << 20;
 
 /// Spilling groups; see the module.
 pub(super) struct SpillingGroups {
-    shape: Shape,
+    shape: GroupShape,
     context: Arc<Context>,
-    groups: PlentyGroups,
+    groups: AdaptiveGroups,
     /// Partitioned groups of the current rows.
-    cut: CutParts,
+    cut: MergePartitions,
     /// Merge of the partitioned groups, once all rows were read.
-    merged: Option<MergedParts>,
+    merged: Option<MergedGroups>,
     /// Number of times that the current rows were partitioned on disk.
     level: u32,
     /// Partitions on disk that are being written.
-    aside: Option<Aside<Partitions>>,
+    aside: Option<SpilledGroups<SpillPartitions>>,
     /// Pending partitions, with their levels.
-    pending: Vec<(u32, Aside<Option<Arc<SpillFile>>>)>,
+    pending: Vec<(u32, SpilledGroups<Option<Arc<SpillFile>>>)>,
     /// Next group to return, once all rows were read.
     next: Option<usize>,
 }
 
 /// Keys and aggregates.
-struct Shape {
+struct GroupShape {
     group_by: Vec<Expr>,
     aggregates: Vec<Aggregate>,
     key_types: Vec<DataType>,
 }
 
 /// Partial groups on disk.
-struct Aside<F> {
+struct SpilledGroups<F> {
     /// Keys, then states of the aggregates that have fixed-size states.
     states: F,
     /// For each aggregate that retains rows, with its number: keys, then the retained values.
     rows: Vec<(usize, F)>,
 }
 
-impl Shape {
+impl GroupShape {
     /// Returns the numbers of the aggregates that retain rows.
     fn keeping_rows(&self) -> impl Iterator<Item = usize> {
         let aggregates = self.aggregates.iter().enumerate();
-        aggregates.filter(|(_, aggregate)| aggregate.keeps_rows()).map(|(number, _)| number)
+        aggregates.filter(|(_, aggregate)| aggregate.buffers_rows()).map(|(number, _)| number)
     }
 
     fn state_types(&self) -> Arc<[DataType]> {
-        let states = self.aggregates.iter().filter(|aggregate| !aggregate.keeps_rows());
+        let states = self.aggregates.iter().filter(|aggregate| !aggregate.buffers_rows());
         let states = states.flat_map(Aggregate::partial_types);
         self.key_types.iter().copied().chain(states).collect()
     }
 
     fn row_types(&self, aggregate: usize) -> Arc<[DataType]> {
-        let kept = self.aggregates[aggregate].kept_types().into_iter().skip(1);
+        let kept = self.aggregates[aggregate].buffered_types().into_iter().skip(1);
         self.key_types.iter().copied().chain(kept).collect()
     }
 }
@@ -90,14 +90,14 @@ impl SpillingGroups {
         context: &Arc<Context>,
     ) -> SpillingGroups {
         SpillingGroups {
-            shape: Shape {
+            shape: GroupShape {
                 group_by: group_by.to_vec(),
                 aggregates: aggregates.to_vec(),
                 key_types: group_by.iter().map(Expr::data_type).collect(),
             },
             context: Arc::clone(context),
-            groups: PlentyGroups::new(Groups::new(group_by, aggregates, &context.eval)),
-            cut: CutParts::new(group_by, aggregates, context),
+            groups: AdaptiveGroups::new(Groups::new(group_by, aggregates, &context.eval)),
+            cut: MergePartitions::new(group_by, aggregates, context),
             merged: None,
             level: 0,
             aside: None,
@@ -113,10 +113,10 @@ impl SpillingGroups {
     }
 
     /// Adds partial groups.
-    pub(super) fn merge(&mut self, part: GroupPart) -> Result<()> {
+    pub(super) fn merge(&mut self, part: PartialGroupSet) -> Result<()> {
         match part {
-            GroupPart::Whole(part) => self.groups.merge(&part)?,
-            GroupPart::Cut(part) => self.cut.push(part),
+            PartialGroupSet::Whole(part) => self.groups.merge(&part)?,
+            PartialGroupSet::Cut(part) => self.cut.push(part),
         }
         self.keep_small()
     }
@@ -124,7 +124,7 @@ impl SpillingGroups {
     /// Partitions the groups if there are many, and spills them if they exceed memory.
     fn keep_small(&mut self) -> Result<()> {
         let bytes = self.groups.byte_count();
-        if bytes > WHOLE_BYTES && self.groups.may_be_cut() {
+        if bytes > WHOLE_BYTES && self.groups.may_partition() {
             self.cut_groups()?;
         }
         let bytes = self.groups.byte_count() + self.cut.byte_count();
@@ -144,8 +144,8 @@ impl SpillingGroups {
 
     fn cut_groups(&mut self) -> Result<()> {
         match self.groups.take(&self.context.eval)? {
-            GroupPart::Cut(part) => self.cut.push(part),
-            GroupPart::Whole(part) => self.groups.merge(&part)?,
+            PartialGroupSet::Cut(part) => self.cut.push(part),
+            PartialGroupSet::Whole(part) => self.groups.merge(&part)?,
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl SpillingGroups {
     fn set_aside(&mut self) -> Result<()> {
         let part = self.groups.take(&self.context.eval)?.into_groups();
         self.set_part_aside(&part)?;
-        let parts = self.cut.take();
+        let parts = self.cut.take_groups();
         parts.into_iter().try_for_each(|part| self.set_part_aside(&part))
     }
 
@@ -162,11 +162,11 @@ impl SpillingGroups {
         let keys: Vec<&Vector> = part.keys.iter().collect();
         let hashes = key_hashes(&keys, &self.shape.key_types, part.group_count);
         let (shape, level) = (&self.shape, self.level);
-        let aside = self.aside.get_or_insert_with(|| Aside {
-            states: Partitions::new(&shape.state_types(), level),
+        let aside = self.aside.get_or_insert_with(|| SpilledGroups {
+            states: SpillPartitions::new(&shape.state_types(), level),
             rows: shape
                 .keeping_rows()
-                .map(|number| (number, Partitions::new(&shape.row_types(number), level)))
+                .map(|number| (number, SpillPartitions::new(&shape.row_types(number), level)))
                 .collect(),
         });
         let groups: Vec<u32> = (0..part.group_count as u32).collect();
@@ -227,7 +227,7 @@ impl SpillingGroups {
             let Some((level, partition)) = self.pending.pop() else { return Ok(None) };
             let eval = &self.context.eval;
             let groups = Groups::new(&self.shape.group_by, &self.shape.aggregates, eval);
-            self.groups = PlentyGroups::new(groups);
+            self.groups = AdaptiveGroups::new(groups);
             (self.level, self.next) = (level, None);
             self.read(&partition)?;
         }
@@ -236,21 +236,21 @@ impl SpillingGroups {
     /// Ends the input: if groups were spilled or partitioned, so are the remaining ones.
     fn end_rows(&mut self) -> Result<()> {
         if self.aside.is_none() {
-            if !self.groups.tells_all() || !self.cut.is_empty() {
+            if !self.groups.is_fully_grouped() || !self.cut.is_empty() {
                 let rest = self.groups.take(&self.context.eval)?;
                 self.merged = Some(self.cut.finish(rest));
             }
             return Ok(());
         }
         self.set_aside()?;
-        let Some(Aside { states, rows }) = self.aside.take() else { return Ok(()) };
-        let finish = |(number, partitions): (usize, Partitions)| {
+        let Some(SpilledGroups { states, rows }) = self.aside.take() else { return Ok(()) };
+        let finish = |(number, partitions): (usize, SpillPartitions)| {
             Ok((number, partitions.finish()?.into_iter()))
         };
         let mut rows = rows.into_iter().map(finish).collect::<Result<Vec<_>>>()?;
         for states in states.finish()? {
             let rows = rows.iter_mut().map(|(number, files)| (*number, files.next().flatten()));
-            let partition = Aside { states, rows: rows.collect() };
+            let partition = SpilledGroups { states, rows: rows.collect() };
             if partition.states.is_some() {
                 self.pending.push((self.level + 1, partition));
             }
@@ -259,8 +259,8 @@ impl SpillingGroups {
     }
 
     /// Reads a partition.
-    fn read(&mut self, partition: &Aside<Option<Arc<SpillFile>>>) -> Result<()> {
-        let none = |aggregate: &Aggregate| match aggregate.keeps_rows() {
+    fn read(&mut self, partition: &SpilledGroups<Option<Arc<SpillFile>>>) -> Result<()> {
+        let none = |aggregate: &Aggregate| match aggregate.buffers_rows() {
             true => PartialStates::Rows(no_rows(aggregate)),
             false => PartialStates::States(Vec::new()),
         };
@@ -269,7 +269,7 @@ impl SpillingGroups {
             let mut reader = file.reader()?;
             while let Some(batch) = reader.next_batch()? {
                 let part = part_of_states(&self.shape, batch);
-                self.merge(GroupPart::Whole(part))?;
+                self.merge(PartialGroupSet::Whole(part))?;
             }
         }
         for (number, file) in &partition.rows {
@@ -285,7 +285,7 @@ impl SpillingGroups {
                     self.shape.aggregates.iter().map(none).collect();
                 let rows = std::iter::once(numbers).chain(columns).collect();
                 partials[*number] = PartialStates::Rows(rows);
-                self.merge(GroupPart::Whole(PartialGroups { keys, partials, group_count }))?;
+                self.merge(PartialGroupSet::Whole(PartialGroups { keys, partials, group_count }))?;
             }
         }
         Ok(())
@@ -293,11 +293,11 @@ impl SpillingGroups {
 }
 
 /// Returns the keys and states of some groups.
-fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32]) -> Batch {
+fn states_batch(shape: &GroupShape, part: &PartialGroups, groups: &[u32]) -> Batch {
     let mut columns: Vec<Arc<Vector>> =
         part.keys.iter().map(|key| Arc::new(key.take(groups))).collect();
     for (aggregate, partial) in shape.aggregates.iter().zip(&part.partials) {
-        if let (false, PartialStates::States(states)) = (aggregate.keeps_rows(), partial) {
+        if let (false, PartialStates::States(states)) = (aggregate.buffers_rows(), partial) {
             columns.extend(states.iter().map(|column| Arc::new(column.take(groups))));
         }
     }
@@ -305,11 +305,11 @@ fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32]) -> Batch {
 }
 
 /// Returns the partial groups of a batch from [`states_batch`].
-fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
+fn part_of_states(shape: &GroupShape, batch: Batch) -> PartialGroups {
     let group_count = batch.row_count;
     let mut columns = batch.columns.into_iter().map(Arc::unwrap_or_clone);
     let keys = columns.by_ref().take(shape.key_types.len()).collect();
-    let partial = |aggregate: &Aggregate| match aggregate.keeps_rows() {
+    let partial = |aggregate: &Aggregate| match aggregate.buffers_rows() {
         true => PartialStates::Rows(no_rows(aggregate)),
         false => {
             let width = aggregate.partial_types().len();
@@ -322,5 +322,5 @@ fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
 
 /// Returns empty columns of an aggregate that retains rows.
 fn no_rows(aggregate: &Aggregate) -> Vec<Vector> {
-    aggregate.kept_types().into_iter().map(|data_type| Vector::new(data_type, 0)).collect()
+    aggregate.buffered_types().into_iter().map(|data_type| Vector::new(data_type, 0)).collect()
 }

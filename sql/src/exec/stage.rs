@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::exec::{Context, Operator};
 
 /// Pipeline stage; see the module.
-pub trait Stage: Send + Sync {
+pub trait PipelineStage: Send + Sync {
     /// Processes a batch; returns its output.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Pipeline {
     /// Returns the next batch after all stages, which must be the same in each call.
     pub(super) fn next(
         &mut self,
-        stages: &[Arc<dyn Stage>],
+        stages: &[Arc<dyn PipelineStage>],
         context: &Arc<Context>,
     ) -> Result<Option<Batch>> {
         while let Some((batch, from)) = self.take(context)? {
@@ -91,7 +91,7 @@ impl Pipeline {
     fn put(
         &mut self,
         mut batch: Batch,
-        stages: &[Arc<dyn Stage>],
+        stages: &[Arc<dyn PipelineStage>],
         first: usize,
         context: &Arc<Context>,
     ) -> Result<Option<Batch>> {
@@ -110,14 +110,14 @@ impl Pipeline {
 }
 
 /// Input of a node: read batch by batch, or with the node's stage attached.
-pub(super) struct Input {
+pub(super) struct StageInput {
     operator: Box<dyn Operator>,
     is_attached: bool,
 }
 
-impl Input {
-    pub(super) fn new(operator: Box<dyn Operator>) -> Input {
-        Input { operator, is_attached: false }
+impl StageInput {
+    pub(super) fn new(operator: Box<dyn Operator>) -> StageInput {
+        StageInput { operator, is_attached: false }
     }
 
     pub(super) fn takes_stages(&self) -> bool {
@@ -126,7 +126,10 @@ impl Input {
 
     /// Attaches `own`, the stage of the node that reads this input, unless it is attached.
     /// Returns whether it is.
-    pub(super) fn attach_own(&mut self, own: impl FnOnce() -> Arc<dyn Stage>) -> Result<bool> {
+    pub(super) fn attach_own(
+        &mut self,
+        own: impl FnOnce() -> Arc<dyn PipelineStage>,
+    ) -> Result<bool> {
         if !self.is_attached && self.operator.takes_stages() {
             self.is_attached = self.operator.attach(&own())?;
         }
@@ -136,8 +139,8 @@ impl Input {
     /// Attaches `own`, then `stage`, which is the stage of a parent node.
     pub(super) fn attach(
         &mut self,
-        own: impl FnOnce() -> Arc<dyn Stage>,
-        stage: &Arc<dyn Stage>,
+        own: impl FnOnce() -> Arc<dyn PipelineStage>,
+        stage: &Arc<dyn PipelineStage>,
     ) -> Result<bool> {
         Ok(self.attach_own(own)? && self.operator.attach(stage)?)
     }
@@ -159,19 +162,19 @@ impl Input {
 
 /// Batches of an input, split into single rows if the node has side effects that must not occur
 /// for unread rows.
-pub(super) struct RowByRow {
+pub(super) struct SingleRowInput {
     is_wanted: bool,
     batch: Option<Batch>,
     next: u32,
 }
 
-impl RowByRow {
-    pub(super) fn new(is_wanted: bool) -> RowByRow {
-        RowByRow { is_wanted, batch: None, next: 0 }
+impl SingleRowInput {
+    pub(super) fn new(is_wanted: bool) -> SingleRowInput {
+        SingleRowInput { is_wanted, batch: None, next: 0 }
     }
 
     /// Returns the next batch of `input`, or its next row.
-    pub(super) fn next(&mut self, input: &mut Input) -> Result<Option<Batch>> {
+    pub(super) fn next(&mut self, input: &mut StageInput) -> Result<Option<Batch>> {
         if !self.is_wanted {
             return input.next();
         }

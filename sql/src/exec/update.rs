@@ -9,9 +9,10 @@ use types::Datum;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
-use crate::exec::row::{RowWriter, Written, previous};
-use crate::exec::target::{
-    Recheck, Returned, TargetChange, Targets, check_views, refuse_changed, take_target,
+use crate::exec::row_writer::{RowWriter, WrittenFamilies, previous};
+use crate::exec::target_rows::{
+    ConditionRecheck, ReturningCollector, TargetChange, TargetSource, check_views, refuse_changed,
+    take_target,
 };
 use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
@@ -20,10 +21,10 @@ use crate::plan::UpdatePlan;
 /// Executes an UPDATE.
 pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let table = &plan.table;
-    let mut targets = Targets::open(table, &plan.source, context)?;
-    let mut returned = Returned::new(&plan.returning);
+    let mut targets = TargetSource::open(table, &plan.source, context)?;
+    let mut returned = ReturningCollector::new(&plan.returning);
     let mut writer = RowWriter::new(table);
-    let recheck = Recheck::new(&plan.recheck, plan.reads_timestamp);
+    let recheck = ConditionRecheck::new(&plan.recheck, plan.reads_timestamp);
     let mut cells = CellBatch::new();
     let change = TargetChange::Update;
     let mut row_count = 0;
@@ -75,7 +76,7 @@ pub(super) fn assign(
 
 /// Strengthens the lock of a row to exclusive, if the update changes columns that foreign keys
 /// can reference.
-pub(super) fn claim_key(
+pub(super) fn lock_for_key_update(
     (table, key): (&Table, &[u8]),
     old: &[Datum],
     new: &[Datum],
@@ -106,22 +107,22 @@ pub(super) fn write(
     context: &Context,
 ) -> Result<()> {
     let RowUpdate { old, new, assignments } = change;
-    claim_key((table, &key), old, new, context)?;
+    lock_for_key_update((table, &key), old, new, context)?;
     let previous = previous(table, cells);
     let same = |column: usize| old[column] == new[column];
     if table.key_columns().all(same) || table.layout.encode_key(new)? == key {
         let written = assignments.iter().map(|assignment| assignment.column);
-        let written = Written::by_change(table, written);
+        let written = WrittenFamilies::by_change(table, written);
         return writer.overwrite((key, written), new, previous, context);
     }
     writer.flush(context)?;
     let (to, from) = (table.layout.encode_key(new)?, key.clone());
     let before = context.transaction.savepoint();
     // One after the other: the new key may be that of a row updated before.
-    writer.take_up(key, previous, context)?;
+    writer.delete_for_key_update(key, previous, context)?;
     writer.flush(context)?;
     writer.insert(new, context)?;
     writer.flush(context)?;
     context.transaction.note_move(before, table.id, (from.clone(), to.clone()));
-    context.moved.note(&context.transaction, before, (table.id, from), to, context.work_mem())
+    context.key_updates.note(&context.transaction, before, (table.id, from), to, context.work_mem())
 }

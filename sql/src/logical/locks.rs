@@ -2,8 +2,8 @@
 //!
 //! The output of joins, filters and sorts contains the keys of the tables to be locked as
 //! additional columns up to [`LockRows`]. If a table's row has changed since the statement's
-//! snapshot, it is re-read, and the whole row is re-evaluated by [`LockRows::again`], in which
-//! each table is replaced by the current row.
+//! snapshot, it is re-read, and the whole row is re-evaluated by [`LockRows::re_evaluation`], in
+//! which each table is replaced by the current row.
 //!
 //! Source: PostgreSQL's `ExecLockRows` (nodeLockRows.c) and `EvalPlanQual` (execMain.c).
 
@@ -45,15 +45,15 @@ pub struct LockRows {
     /// Input.
     pub input: Box<Logical>,
     /// Re-evaluates a row with the newest table rows, if it still qualifies: as many columns as
-    /// the input, over the parameters of `held`.
-    pub again: Box<Logical>,
+    /// the input, over the parameters of `locked_tables`.
+    pub re_evaluation: Box<Logical>,
     /// Locked tables and copied columns.
-    pub held: HeldRows,
+    pub locked_tables: LockedTables,
 }
 
 /// Locked tables of a row, and the parameters of its re-evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct HeldRows {
+pub struct LockedTables {
     /// Locked tables, in locking order.
     pub tables: Vec<LockedTable>,
     /// Parameters and their columns: values of the row from tables and queries that are not
@@ -61,7 +61,7 @@ pub struct HeldRows {
     pub copies: Vec<(usize, usize)>,
 }
 
-/// Locked table of [`HeldRows`].
+/// Locked table of [`LockedTables`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockedTable {
     /// The table.
@@ -76,7 +76,7 @@ pub struct LockedTable {
     pub newest: Vec<(usize, usize)>,
 }
 
-impl HeldRows {
+impl LockedTables {
     /// Returns the columns that it needs.
     pub fn needed(&self) -> impl Iterator<Item = usize> {
         let copied = self.copies.iter().map(|(_, column)| *column);
@@ -94,7 +94,7 @@ impl HeldRows {
     }
 
     /// Adds the locks of other rows, whose columns follow `first` columns.
-    pub fn extend(&mut self, mut other: HeldRows, first: usize) {
+    pub fn extend(&mut self, mut other: LockedTables, first: usize) {
         other.renumber(&|column| first + column);
         self.tables.extend(other.tables);
         self.copies.extend(other.copies);

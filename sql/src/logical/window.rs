@@ -93,13 +93,13 @@ pub enum FrameBound {
         /// True for FOLLOWING.
         following: bool,
         /// Bound of RANGE with an offset.
-        reach: Option<Reach>,
+        reach: Option<RangeFrameBound>,
     },
 }
 
 /// RANGE with an offset, over the input's columns.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reach {
+pub struct RangeFrameBound {
     /// Sort key of a row, in a type for comparison.
     pub key: Expr,
     /// Limit of the frame for the current row, of the same type.
@@ -145,7 +145,7 @@ impl WindowFunction {
         for bound in [&self.frame.start, &self.frame.end] {
             if let FrameBound::Offset { offset, reach, .. } = bound {
                 visit(offset);
-                if let Some(Reach { key, limit }) = reach {
+                if let Some(RangeFrameBound { key, limit }) = reach {
                     visit(key);
                     visit(limit);
                 }
@@ -162,7 +162,7 @@ impl WindowFunction {
         for bound in [&mut self.frame.start, &mut self.frame.end] {
             if let FrameBound::Offset { offset, reach, .. } = bound {
                 visit(offset);
-                if let Some(Reach { key, limit }) = reach {
+                if let Some(RangeFrameBound { key, limit }) = reach {
                     visit(key);
                     visit(limit);
                 }

@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use super::expr::Placed;
+use super::expr::PlacedExpr;
 use crate::ast::{Expr, Subscript};
 
 /// Moves the names before the first subscript into the operand: in `t.a[1]` the operand of the
@@ -32,7 +32,7 @@ pub(super) fn with_leading_names(node: &mut Parsed, root: Parsed) -> Parsed {
 
 impl Cursor<'_> {
     /// Lowers `ARRAY[…]`, including nested brackets.
-    pub(super) fn array(&mut self, array: parsed::Array) -> Result<Placed> {
+    pub(super) fn array(&mut self, array: parsed::Array) -> Result<PlacedExpr> {
         let mut elements = Vec::with_capacity(array.elem.len());
         let mut first = None;
         for element in array.elem {
@@ -44,11 +44,11 @@ impl Cursor<'_> {
             elements.push(element.expr);
         }
         let Some(first) = first else {
-            return Ok(Placed { expr: Expr::Array { elements, position: 1 }, start: 1 });
+            return Ok(PlacedExpr { expr: Expr::Array { elements, position: 1 }, start: 1 });
         };
         let bracket = self.start_before(first, |token| *token == Token::LBracket);
         let position = if array.named { self.word_before(bracket, "array") } else { bracket };
-        Ok(Placed { expr: Expr::Array { elements, position }, start: position })
+        Ok(PlacedExpr { expr: Expr::Array { elements, position }, start: position })
     }
 
     /// Lowers `[1][2:3].name`.

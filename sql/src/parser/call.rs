@@ -8,7 +8,7 @@ use types::key_words;
 use super::cursor::Cursor;
 use super::dialect::{PREFIX, VARIADIC};
 use super::error::{ParseError, Result};
-use super::expr::Placed;
+use super::expr::PlacedExpr;
 use super::tokens::sql_value_function;
 use crate::ast::{
     DATABASE, Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
@@ -43,7 +43,7 @@ impl Cursor<'_> {
         name: &str,
         args: parsed::FunctionArguments,
         position: usize,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedExpr> {
         let parsed::FunctionArguments::List(list) = args else { return Err(self.unexpected()) };
         let Some(parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(operand))) =
             list.args.into_iter().next()
@@ -56,7 +56,7 @@ impl Cursor<'_> {
             Some(operator) => Expr::Unary { operator, operand: Box::new(operand), position },
             None => self.unknown_operator(name, position, vec![operand]),
         };
-        Ok(Placed { expr, start: position })
+        Ok(PlacedExpr { expr, start: position })
     }
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
@@ -85,7 +85,7 @@ impl Cursor<'_> {
     /// Returns the parts of the name of a relation or column.
     pub(super) fn object_name(&self, parsed: &parsed::ObjectName) -> Result<Vec<Ident>> {
         if let Some(parsed::ObjectNamePart::Identifier(first)) = parsed.0.first() {
-            self.declared(first)?;
+            self.checked_alias(first)?;
         }
         self.parts(parsed)
     }
@@ -102,7 +102,7 @@ impl Cursor<'_> {
             .collect()
     }
 
-    pub(super) fn function(&mut self, function: parsed::Function) -> Result<Placed> {
+    pub(super) fn function(&mut self, function: parsed::Function) -> Result<PlacedExpr> {
         let name = self.function_name(&function.name)?;
         let start = name.position();
         if name.name.value == VARIADIC {
@@ -144,7 +144,10 @@ impl Cursor<'_> {
             }
             parsed::FunctionArguments::Subquery(query) => {
                 let query = Box::new(self.lower_query(*query)?);
-                return Ok(Placed { expr: Expr::ArraySubquery { query, position: start }, start });
+                return Ok(PlacedExpr {
+                    expr: Expr::ArraySubquery { query, position: start },
+                    start,
+                });
             }
             parsed::FunctionArguments::List(list) => list,
         };
@@ -172,13 +175,13 @@ impl Cursor<'_> {
         } else {
             call(name, arguments, filter, over)
         };
-        Ok(Placed { expr, start })
+        Ok(PlacedExpr { expr, start })
     }
 
     /// Returns a keyword that is a call without parentheses.
-    fn bare_function(&self, name: &FunctionName, start: usize) -> Result<Placed> {
+    fn bare_function(&self, name: &FunctionName, start: usize) -> Result<PlacedExpr> {
         match sql_value_function(&name.name.value) {
-            Some(function) => Ok(Placed {
+            Some(function) => Ok(PlacedExpr {
                 expr: Expr::SqlValue { function, precision: None, position: start },
                 start,
             }),
@@ -314,7 +317,7 @@ impl Cursor<'_> {
 
     /// Lowers `EXTRACT`, `SUBSTRING`, `TRIM`, `POSITION`, `OVERLAY`, and rejects unsupported
     /// syntax.
-    pub(super) fn special_call(&mut self, node: Parsed) -> Result<Placed> {
+    pub(super) fn special_call(&mut self, node: Parsed) -> Result<PlacedExpr> {
         match node {
             Parsed::Extract { field, syntax: _, expr } => {
                 let value = self.lower_placed(*expr)?;
@@ -371,7 +374,7 @@ impl Cursor<'_> {
     }
 
     /// Returns `(a, b) OVERLAPS (c, d)`.
-    pub(super) fn overlaps(&self, left: Expr, right: Placed) -> Result<Expr> {
+    pub(super) fn overlaps(&self, left: Expr, right: PlacedExpr) -> Result<Expr> {
         let position = self.word_before(right.start, "overlaps");
         let mut arguments = Vec::with_capacity(4);
         for (side, operand) in [("left", left), ("right", right.expr)] {
@@ -388,15 +391,15 @@ impl Cursor<'_> {
     }
 
     /// Lowers `rollup(…)` and `cube(…)` outside of GROUP BY, where they are function calls.
-    fn group_call(&mut self, name: &str, items: Vec<Vec<Parsed>>) -> Result<Placed> {
+    fn group_call(&mut self, name: &str, items: Vec<Vec<Parsed>>) -> Result<PlacedExpr> {
         let items = items.into_iter().flatten().map(|item| self.lower_placed(item));
-        let items = items.collect::<Result<Vec<Placed>>>()?;
+        let items = items.collect::<Result<Vec<PlacedExpr>>>()?;
         let start = self.word_before(items.first().map_or(1, |first| first.start), name);
         Ok(self.placed_call(name, start, items.into_iter().map(|one| one.expr).collect()))
     }
 
-    fn placed_call(&self, name: &str, start: usize, arguments: Vec<Expr>) -> Placed {
-        Placed { expr: self.call_of(name, start, arguments), start }
+    fn placed_call(&self, name: &str, start: usize, arguments: Vec<Expr>) -> PlacedExpr {
+        PlacedExpr { expr: self.call_of(name, start, arguments), start }
     }
 
     fn substring(
@@ -405,7 +408,7 @@ impl Cursor<'_> {
         from: Option<Box<Parsed>>,
         length: Option<Box<Parsed>>,
         word: &str,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedExpr> {
         let text = self.lower_placed(expr)?;
         let start = self.word_before(text.start, word);
         let mut arguments = vec![text.expr];
@@ -431,7 +434,7 @@ impl Cursor<'_> {
         what: Option<Box<Parsed>>,
         expr: Parsed,
         characters: Option<Vec<Parsed>>,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedExpr> {
         let what = what.map(|what| self.lower_placed(*what)).transpose()?;
         let text = self.lower_placed(expr)?;
         let first = what.as_ref().map_or(text.start, |what| what.start.min(text.start));

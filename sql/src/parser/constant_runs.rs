@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::lexical_span::{comment_length, dollar_quote_length, length_through};
-use crate::ast::constant_run::{Behind, ConstantReader, ConstantRun};
+use crate::ast::constant_run::{ConstantReader, ConstantRun, ConstantSeparator};
 
 /// The minimum size of a script with runs.
 const TEXT_BYTES_MIN: usize = 64 << 10;
@@ -136,9 +136,9 @@ fn read(text: &str, start: usize, is_list: bool) -> Option<FoundRun> {
         constant_count += 1;
         let end = text.len() - reader.rest().len();
         match reader.behind()? {
-            Behind::Constant => continue,
-            Behind::Row => {}
-            Behind::End => return None,
+            ConstantSeparator::Constant => continue,
+            ConstantSeparator::Row => {}
+            ConstantSeparator::End => return None,
         }
         row_count += 1;
         if row_count == 1 {

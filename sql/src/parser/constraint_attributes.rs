@@ -34,7 +34,7 @@ impl Attributes {
 
 /// A clause about the deferral mode of a constraint.
 #[derive(Debug, Clone, Copy)]
-enum When {
+enum DeferralClause {
     Deferrable(bool),
     Deferred(bool),
 }
@@ -57,10 +57,10 @@ impl Cursor<'_> {
                 return Err(ParseError::syntax(message, position));
             }
             let (given, what, value) = match when {
-                When::Deferrable(value) => {
+                DeferralClause::Deferrable(value) => {
                     (&mut read.deferrable, "DEFERRABLE/NOT DEFERRABLE", value)
                 }
-                When::Deferred(value) => {
+                DeferralClause::Deferred(value) => {
                     (&mut read.deferred, "INITIALLY IMMEDIATE/DEFERRED", value)
                 }
             };
@@ -96,8 +96,8 @@ impl Cursor<'_> {
             } else {
                 let Some((when, _)) = self.when() else { break };
                 let (given, value) = match when {
-                    When::Deferrable(value) => (&mut read.deferrable, value),
-                    When::Deferred(value) => (&mut read.deferred, value),
+                    DeferralClause::Deferrable(value) => (&mut read.deferrable, value),
+                    DeferralClause::Deferred(value) => (&mut read.deferred, value),
                 };
                 given.replace(value).is_some_and(|before| before != value)
             };
@@ -127,15 +127,15 @@ impl Cursor<'_> {
     }
 
     /// Reads a clause about the deferral mode; returns it with its words.
-    fn when(&mut self) -> Option<(When, &'static str)> {
+    fn when(&mut self) -> Option<(DeferralClause, &'static str)> {
         Some(if self.take_word("deferrable") {
-            (When::Deferrable(true), "DEFERRABLE")
+            (DeferralClause::Deferrable(true), "DEFERRABLE")
         } else if self.take_words(&["not", "deferrable"]) {
-            (When::Deferrable(false), "NOT DEFERRABLE")
+            (DeferralClause::Deferrable(false), "NOT DEFERRABLE")
         } else if self.take_words(&["initially", "deferred"]) {
-            (When::Deferred(true), "INITIALLY DEFERRED")
+            (DeferralClause::Deferred(true), "INITIALLY DEFERRED")
         } else if self.take_words(&["initially", "immediate"]) {
-            (When::Deferred(false), "INITIALLY IMMEDIATE")
+            (DeferralClause::Deferred(false), "INITIALLY IMMEDIATE")
         } else {
             return None;
         })

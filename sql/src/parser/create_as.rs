@@ -7,11 +7,11 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::ddl::temporary as temporary_name;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateTableAs, Made, Query, Refresh, Statement, TableName};
+use crate::ast::{CreateAsKind, CreateTableAs, Query, Refresh, Statement, TableName};
 
 /// The INTO clause of a SELECT: only the first SELECT of a statement may have one.
 #[derive(Debug, Clone)]
-pub(super) enum Into {
+pub(super) enum SelectIntoClause {
     /// It is not allowed.
     Refused,
     /// The SELECT at this position may have it.
@@ -64,7 +64,7 @@ impl Cursor<'_> {
             options,
             query,
             with_data,
-            made: Made::Table,
+            made: CreateAsKind::Table,
             on_commit,
             unlogged: false,
         })))
@@ -92,7 +92,7 @@ impl Cursor<'_> {
             options,
             query: Box::new(Statement::Query(Box::new(source.query.clone()))),
             with_data,
-            made: Made::MaterializedView(Box::new(source)),
+            made: CreateAsKind::MaterializedView(Box::new(source)),
             on_commit: None,
             unlogged: false,
         })))
@@ -126,7 +126,8 @@ impl Cursor<'_> {
         self.into = self.first_select();
         let query = read(self)?;
         let query = Statement::Query(Box::new(query));
-        let Into::Found { name, unlogged } = std::mem::replace(&mut self.into, Into::Refused)
+        let SelectIntoClause::Found { name, unlogged } =
+            std::mem::replace(&mut self.into, SelectIntoClause::Refused)
         else {
             return Ok(query);
         };
@@ -137,14 +138,14 @@ impl Cursor<'_> {
             options: Vec::new(),
             query: Box::new(query),
             with_data: true,
-            made: Made::Into,
+            made: CreateAsKind::Into,
             on_commit: None,
             unlogged,
         })))
     }
 
     /// Returns the position of the next SELECT, after opening parentheses.
-    fn first_select(&self) -> Into {
+    fn first_select(&self) -> SelectIntoClause {
         let mut ahead = 0;
         while self.parser.peek_nth_token_ref(ahead).token == Token::LParen {
             ahead += 1;
@@ -152,9 +153,9 @@ impl Cursor<'_> {
         let token = self.parser.peek_nth_token_ref(ahead);
         match &token.token {
             Token::Word(word) if word.value.eq_ignore_ascii_case("select") => {
-                Into::AllowedAt(self.position_of(token))
+                SelectIntoClause::AllowedAt(self.position_of(token))
             }
-            _ => Into::Refused,
+            _ => SelectIntoClause::Refused,
         }
     }
 
@@ -166,14 +167,15 @@ impl Cursor<'_> {
             [parsed::Expr::CompoundIdentifier(parts)] => parts,
             _ => return Err(self.syntax_error_near(select)),
         };
-        let parts = parts.iter().map(|part| self.declared(part)).collect::<Result<Vec<_>>>()?;
+        let parts =
+            parts.iter().map(|part| self.checked_alias(part)).collect::<Result<Vec<_>>>()?;
         let position = parts.first().map_or(select, |part| part.position);
-        if !matches!(self.into, Into::AllowedAt(at) if at == select) {
+        if !matches!(self.into, SelectIntoClause::AllowedAt(at) if at == select) {
             return Err(ParseError::syntax("SELECT ... INTO is not allowed here", position));
         }
         let name = self.without_database(parts)?;
         let name = if *temporary { temporary_name(name)? } else { name };
-        self.into = Into::Found { name, unlogged: *unlogged };
+        self.into = SelectIntoClause::Found { name, unlogged: *unlogged };
         Ok(())
     }
 }

@@ -7,19 +7,19 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use types::key_words;
 
-use super::create_as::Into;
+use super::create_as::SelectIntoClause;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
 use super::rewrite_from::JoinAliases;
-use super::source::Source;
+use super::source::ScriptText;
 use super::window::Exclusions;
 use crate::ast::{ColumnName, Ident, TableName};
 
 /// A token cursor.
 pub(crate) struct Cursor<'a> {
     pub(super) parser: Parser<'a>,
-    pub(super) source: &'a Source<'a>,
+    pub(super) source: &'a ScriptText<'a>,
     pub(super) token_count: usize,
     /// Unqualified names of tables in FROM read so far, without those of completed WITH clauses.
     pub(super) table_names: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Cursor<'a> {
     /// The aliases of JOIN … USING, which were removed from the tokens.
     pub(super) join_aliases: JoinAliases,
     /// The INTO clause of a SELECT.
-    pub(super) into: Into,
+    pub(super) into: SelectIntoClause,
 }
 
 impl Cursor<'_> {

@@ -9,7 +9,7 @@ use super::operator;
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexClauses, IndexKey,
-    KeyColumn, NullsOrder, OnCommit, OptionValue, RoutineWord, SortOrder, SourceExpr, Statement,
+    KeyColumn, NullsOrder, OnCommit, OptionValue, RoutineKeyword, SortOrder, SourceExpr, Statement,
     TEMP, TableConstraint, TableName, TableOption, UniqueKey,
 };
 
@@ -25,14 +25,14 @@ impl Cursor<'_> {
             "type" => return self.create_type(),
             "domain" => return self.create_domain(),
             "function" | "procedure" => {
-                let word = self.routine_word().unwrap_or(RoutineWord::Function);
+                let word = self.routine_word().unwrap_or(RoutineKeyword::Function);
                 return self.create_function(false, word);
             }
             "or" if self.is_words(&["or", "replace", "function"])
                 || self.is_words(&["or", "replace", "procedure"]) =>
             {
                 self.expect_words(&["or", "replace"])?;
-                let word = self.routine_word().unwrap_or(RoutineWord::Function);
+                let word = self.routine_word().unwrap_or(RoutineKeyword::Function);
                 return self.create_function(true, word);
             }
             "schema" => return self.create_schema(),

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Drop, DropNothing, Ident, ObjectKind, Statement, TableName, Truncate};
+use crate::ast::{Drop, DropUnsupported, Ident, ObjectKind, Statement, TableName, Truncate};
 
 impl Cursor<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
@@ -70,7 +70,12 @@ impl Cursor<'_> {
         if kind != "database" {
             self.cascade();
         }
-        Ok(Some(Statement::DropNothing(Box::new(DropNothing { kind, if_exists, names, table }))))
+        Ok(Some(Statement::DropNothing(Box::new(DropUnsupported {
+            kind,
+            if_exists,
+            names,
+            table,
+        }))))
     }
 
     /// Reads the name of a database with its options.

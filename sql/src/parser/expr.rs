@@ -27,13 +27,13 @@ use crate::ast::{
 };
 
 /// An expression with the position of its first character, parentheses included.
-pub(super) struct Placed {
+pub(super) struct PlacedExpr {
     pub(super) expr: Expr,
     pub(super) start: usize,
 }
 
-fn placed(expr: Expr, start: usize) -> Result<Placed> {
-    Ok(Placed { expr, start })
+fn placed(expr: Expr, start: usize) -> Result<PlacedExpr> {
+    Ok(PlacedExpr { expr, start })
 }
 
 impl Cursor<'_> {
@@ -63,11 +63,11 @@ impl Cursor<'_> {
     }
 
     /// Lowers the leaf of the left spine, then the nodes above it.
-    pub(super) fn lower_placed(&mut self, parsed: Parsed) -> Result<Placed> {
+    pub(super) fn lower_placed(&mut self, parsed: Parsed) -> Result<PlacedExpr> {
         limits::with_stack(|| self.lower_spine(parsed))
     }
 
-    fn lower_spine(&mut self, mut parsed: Parsed) -> Result<Placed> {
+    fn lower_spine(&mut self, mut parsed: Parsed) -> Result<PlacedExpr> {
         let mut spine = Vec::new();
         while let Some(left) = left_operand(&mut parsed) {
             let leaf = std::mem::replace(left, Parsed::Tuple(Vec::new()));
@@ -80,7 +80,7 @@ impl Cursor<'_> {
         let mut left = self.lower_leaf(parsed)?;
         for node in spine.into_iter().rev() {
             let start = left.start;
-            left = Placed { expr: self.lower_onto(node, left)?, start };
+            left = PlacedExpr { expr: self.lower_onto(node, left)?, start };
         }
         Ok(left)
     }
@@ -112,7 +112,7 @@ impl Cursor<'_> {
     }
 
     /// Lowers a node whose left operand is already lowered.
-    fn lower_onto(&mut self, node: Parsed, left: Placed) -> Result<Expr> {
+    fn lower_onto(&mut self, node: Parsed, left: PlacedExpr) -> Result<Expr> {
         let start = left.start;
         let operand = Box::new(left.expr);
         let truth = |test, negated, operand| Ok(Expr::IsTruth { operand, test, negated });
@@ -378,7 +378,7 @@ impl Cursor<'_> {
     }
 
     /// Lowers a node without a left operand.
-    fn lower_leaf(&mut self, node: Parsed) -> Result<Placed> {
+    fn lower_leaf(&mut self, node: Parsed) -> Result<PlacedExpr> {
         match node {
             Parsed::Identifier(ident) => self.identifier_value(&ident),
             Parsed::CompoundIdentifier(parts) => {
@@ -428,7 +428,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn row(&mut self, fields: Vec<Parsed>) -> Result<Placed> {
+    fn row(&mut self, fields: Vec<Parsed>) -> Result<PlacedExpr> {
         let mut lowered = Vec::with_capacity(fields.len());
         let mut start = None;
         for field in fields {
@@ -447,7 +447,7 @@ impl Cursor<'_> {
         operand: Parsed,
         data_type: &parsed::DataType,
         format: bool,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedExpr> {
         let operand = self.lower_placed(operand)?;
         let position = self.word_before(operand.start, "cast");
         if *kind != CastKind::Cast || format {
@@ -478,7 +478,7 @@ impl Cursor<'_> {
         operand: Option<Box<Parsed>>,
         conditions: Vec<parsed::CaseWhen>,
         otherwise: Option<Box<Parsed>>,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedExpr> {
         let operand = operand.map(|operand| self.lower_boxed(operand)).transpose()?;
         let mut branches = Vec::with_capacity(conditions.len());
         for parsed::CaseWhen { condition, result } in conditions {
@@ -488,7 +488,7 @@ impl Cursor<'_> {
         placed(Expr::Case { operand, branches, otherwise, position }, position)
     }
 
-    fn unary(&mut self, op: &parsed::UnaryOperator, operand: Parsed) -> Result<Placed> {
+    fn unary(&mut self, op: &parsed::UnaryOperator, operand: Parsed) -> Result<PlacedExpr> {
         let operand = self.lower_placed(operand)?;
         if *op == parsed::UnaryOperator::Not {
             let start = self.word_before(operand.start, "not");
@@ -515,7 +515,7 @@ impl Cursor<'_> {
     /// Folds the parts of a name; the first one must be allowed as a column name.
     pub(super) fn qualified(&self, parts: &[parsed::Ident]) -> Result<Vec<Ident>> {
         if let Some(first) = parts.first() {
-            self.declared(first)?;
+            self.checked_alias(first)?;
         }
         let mut parts: Vec<Ident> = parts.iter().map(|part| self.ident(part)).collect();
         if parts.len() == 4 {
@@ -528,7 +528,7 @@ impl Cursor<'_> {
         Ok(parts)
     }
 
-    fn identifier_value(&self, parsed: &parsed::Ident) -> Result<Placed> {
+    fn identifier_value(&self, parsed: &parsed::Ident) -> Result<PlacedExpr> {
         let ident = self.ident(parsed);
         let position = ident.position;
         if parsed.quote_style.is_some() {
@@ -546,7 +546,7 @@ impl Cursor<'_> {
         placed(Expr::Column(vec![ident]), position)
     }
 
-    fn value(&self, parsed: ValueWithSpan) -> Result<Placed> {
+    fn value(&self, parsed: ValueWithSpan) -> Result<PlacedExpr> {
         let position = self.source.position(parsed.span.start);
         let expr = match parsed.value {
             Value::Null => Expr::Null { position },
@@ -582,7 +582,7 @@ impl Cursor<'_> {
         self.syntax_error_near(position).with_hint("Parameters are written $1, $2 and so on.")
     }
 
-    fn typed_string(&mut self, typed: parsed::TypedString) -> Result<Placed> {
+    fn typed_string(&mut self, typed: parsed::TypedString) -> Result<PlacedExpr> {
         let parsed::TypedString { data_type, value, uses_odbc_syntax } = typed;
         let value = self.value(value)?;
         let position = value.start;
@@ -597,7 +597,7 @@ impl Cursor<'_> {
         placed(Expr::TypedString { type_name, value, position }, start)
     }
 
-    fn interval(&mut self, interval: parsed::Interval) -> Result<Placed> {
+    fn interval(&mut self, interval: parsed::Interval) -> Result<PlacedExpr> {
         let parsed::Interval {
             value,
             leading_field,

@@ -7,9 +7,9 @@ use types::{DataType, key_words};
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DATABASE, DoBlock, DropFunction,
-    Expr, FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference,
-    FunctionStatement, Language, NamedType, Parallel, ParameterMode, Returns, RoutineWord,
+    AlterFunction, AlterFunctionAction, BodyPosition, CreateFunction, DATABASE, DoBlock,
+    DropFunction, Expr, FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference,
+    FunctionStatement, Language, NamedType, Parallel, ParameterMode, Returns, RoutineKeyword,
     Statement, TableName, TypeName, Volatility,
 };
 
@@ -26,11 +26,11 @@ struct Clauses {
 
 impl Cursor<'_> {
     /// Reads FUNCTION, PROCEDURE or ROUTINE.
-    pub(super) fn routine_word(&mut self) -> Option<RoutineWord> {
+    pub(super) fn routine_word(&mut self) -> Option<RoutineKeyword> {
         let word = match self.peek_word().as_str() {
-            "function" => RoutineWord::Function,
-            "procedure" => RoutineWord::Procedure,
-            "routine" => RoutineWord::Routine,
+            "function" => RoutineKeyword::Function,
+            "procedure" => RoutineKeyword::Procedure,
+            "routine" => RoutineKeyword::Routine,
             _ => return None,
         };
         self.advance();
@@ -41,12 +41,12 @@ impl Cursor<'_> {
     pub(super) fn create_function(
         &mut self,
         or_replace: bool,
-        word: RoutineWord,
+        word: RoutineKeyword,
     ) -> Result<Statement> {
         let start = self.position();
         let name = self.routine_name()?;
         let arguments = self.function_parameters()?;
-        let may_return = word == RoutineWord::Function && !self.is_words(&["returns", "null"]);
+        let may_return = word == RoutineKeyword::Function && !self.is_words(&["returns", "null"]);
         let returns = match may_return && self.take_word("returns") {
             true => Some(self.returns()?),
             false => None,
@@ -215,12 +215,14 @@ impl Cursor<'_> {
             let place = literal_place(&text, rest, position);
             again = clauses.body.replace(FunctionBody::Text { text, place }).is_some();
         } else if self.take_word("return") {
-            let place = BodyPlace { start: self.position(), put_in: 7, is_quoted: false };
+            let place =
+                BodyPosition { start: self.position(), inserted_chars: 7, is_quoted: false };
             let value = self.source_expr()?;
             let body = FunctionBody::Expression(format!("SELECT {}", value.text), place);
             again = clauses.body.replace(body).is_some();
         } else if self.take_words(&["begin", "atomic"]) {
-            let place = BodyPlace { start: self.position(), put_in: 0, is_quoted: false };
+            let place =
+                BodyPosition { start: self.position(), inserted_chars: 0, is_quoted: false };
             let body = FunctionBody::Statements(self.atomic_statements()?, place);
             again = clauses.body.replace(body).is_some();
         } else {
@@ -366,7 +368,7 @@ impl Cursor<'_> {
     }
 
     /// Reads the rest of ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE.
-    pub(super) fn alter_function(&mut self, word: RoutineWord) -> Result<Statement> {
+    pub(super) fn alter_function(&mut self, word: RoutineKeyword) -> Result<Statement> {
         let function = self.function_reference()?;
         let position = self.position();
         let action = if self.take_words(&["rename", "to"]) {
@@ -390,7 +392,7 @@ impl Cursor<'_> {
     }
 
     /// Reads the rest of DROP FUNCTION, DROP PROCEDURE or DROP ROUTINE.
-    pub(super) fn drop_function(&mut self, word: RoutineWord) -> Result<Statement> {
+    pub(super) fn drop_function(&mut self, word: RoutineKeyword) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let functions = self.list(Self::function_reference)?;
         let cascade = self.cascade();
@@ -401,7 +403,7 @@ impl Cursor<'_> {
 
 /// Returns the position of the text in a literal that begins at `position`; `None` if it is not
 /// written character by character.
-fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace> {
+fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPosition> {
     let is_quoted = literal.starts_with('\'');
     let (opening, written) = match is_quoted {
         true => ("'", text.replace('\'', "''")),
@@ -411,7 +413,7 @@ fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace
         }
     };
     literal.strip_prefix(opening)?.strip_prefix(&written)?.strip_prefix(opening)?;
-    Some(BodyPlace { start: position + opening.chars().count(), put_in: 0, is_quoted })
+    Some(BodyPosition { start: position + opening.chars().count(), inserted_chars: 0, is_quoted })
 }
 
 fn other_language(language: &str, position: usize) -> ParseError {

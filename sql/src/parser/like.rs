@@ -2,13 +2,13 @@
 
 use super::cursor::Cursor;
 use super::error::Result;
-use crate::ast::{CreateTable, LikeParts, LikeTable};
+use crate::ast::{CreateTable, LikeOptions, LikeTable};
 
 impl Cursor<'_> {
     /// Reads the rest of a LIKE clause.
     pub(super) fn like_table(&mut self, into: &mut CreateTable) -> Result<()> {
         let table = self.table_name()?;
-        let mut including = LikeParts::default();
+        let mut including = LikeOptions::default();
         loop {
             let on = match self.peek_word().as_str() {
                 "including" => true,
@@ -23,7 +23,7 @@ impl Cursor<'_> {
                 "identity" => including.identity = on,
                 "generated" => including.generated = on,
                 "all" => {
-                    including = LikeParts {
+                    including = LikeOptions {
                         defaults: on,
                         constraints: on,
                         indexes: on,

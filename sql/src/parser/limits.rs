@@ -11,7 +11,7 @@
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::error::{ParseError, Result, sqlstate};
-use super::source::Source;
+use super::source::ScriptText;
 
 /// The maximum bytes of a script. A statement of this size needs some hundred MiB to parse.
 pub const SCRIPT_BYTES: usize = 16 << 20;
@@ -43,7 +43,7 @@ pub(crate) fn with_stack<T>(step: impl FnOnce() -> T) -> T {
 
 /// The counts at one level of nesting.
 #[derive(Default)]
-struct Level {
+struct NestingLevel {
     /// True if it is opened by CASE and closed by END.
     case: bool,
     /// True if the next AND belongs to a BETWEEN.
@@ -58,7 +58,7 @@ struct Level {
     depth: usize,
 }
 
-impl Level {
+impl NestingLevel {
     /// Ends a chain: what follows is its sibling in the tree.
     fn restart(&mut self) {
         self.operators = 0;
@@ -67,7 +67,7 @@ impl Level {
 }
 
 /// The effect of a token on the counts.
-enum Effect {
+enum TokenEffect {
     Open {
         case: bool,
     },
@@ -96,14 +96,16 @@ pub(crate) fn check_size(text: &str) -> Result<()> {
 }
 
 /// Checks nesting and chains.
-pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result<()> {
-    let mut levels = vec![Level::default()];
+pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &ScriptText<'_>) -> Result<()> {
+    let mut levels = vec![NestingLevel::default()];
     for token in tokens {
         let top = levels.len() - 1;
         let level = &mut levels[top];
         match effect(&token.token) {
-            Effect::Open { case } => levels.push(Level { case, ..Level::default() }),
-            Effect::Close { case } => {
+            TokenEffect::Open { case } => {
+                levels.push(NestingLevel { case, ..NestingLevel::default() })
+            }
+            TokenEffect::Close { case } => {
                 if top > 0 && level.case == case {
                     let depth = level.depth + 1;
                     levels.pop();
@@ -111,32 +113,32 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
                     around.inner = around.inner.max(depth);
                 }
             }
-            Effect::Operator => level.operators += 1,
-            Effect::Between => {
+            TokenEffect::Operator => level.operators += 1,
+            TokenEffect::Between => {
                 level.operators += 1;
                 level.between = true;
             }
-            Effect::Condition if level.between => level.between = false,
-            Effect::Condition => {
+            TokenEffect::Condition if level.between => level.between = false,
+            TokenEffect::Condition => {
                 level.conditions += 1;
                 level.restart();
             }
-            effect @ (Effect::QueryOperator | Effect::Union) => {
+            effect @ (TokenEffect::QueryOperator | TokenEffect::Union) => {
                 match effect {
-                    Effect::Union => level.unions += 1,
+                    TokenEffect::Union => level.unions += 1,
                     _ => level.queries += 1,
                 }
                 // A preceding expression in parentheses may be its left operand.
                 level.operators = 0;
                 level.conditions = 0;
             }
-            Effect::Restart => {
+            TokenEffect::Restart => {
                 level.restart();
                 level.conditions = 0;
                 level.between = false;
             }
-            Effect::Statement => levels = vec![Level::default()],
-            Effect::Nothing => continue,
+            TokenEffect::Statement => levels = vec![NestingLevel::default()],
+            TokenEffect::Nothing => continue,
         }
         let nesting = levels.len();
         let level = &mut levels[nesting - 1];
@@ -167,7 +169,7 @@ pub(crate) fn too_complex(position: impl Into<Option<usize>>) -> ParseError {
         ))
 }
 
-fn effect(token: &Token) -> Effect {
+fn effect(token: &Token) -> TokenEffect {
     match token {
         Token::Whitespace(_)
         | Token::Number(..)
@@ -178,18 +180,18 @@ fn effect(token: &Token) -> Effect {
         | Token::NationalStringLiteral(_)
         | Token::Placeholder(_)
         | Token::Period
-        | Token::EOF => Effect::Nothing,
-        Token::Comma => Effect::Restart,
-        Token::LParen | Token::LBracket | Token::LBrace => Effect::Open { case: false },
-        Token::RParen | Token::RBracket | Token::RBrace => Effect::Close { case: false },
-        Token::SemiColon => Effect::Statement,
-        Token::Word(word) if word.quote_style.is_some() => Effect::Nothing,
+        | Token::EOF => TokenEffect::Nothing,
+        Token::Comma => TokenEffect::Restart,
+        Token::LParen | Token::LBracket | Token::LBrace => TokenEffect::Open { case: false },
+        Token::RParen | Token::RBracket | Token::RBrace => TokenEffect::Close { case: false },
+        Token::SemiColon => TokenEffect::Statement,
+        Token::Word(word) if word.quote_style.is_some() => TokenEffect::Nothing,
         Token::Word(word) => word_effect(&word.value),
-        _ => Effect::Operator,
+        _ => TokenEffect::Operator,
     }
 }
 
-fn word_effect(word: &str) -> Effect {
+fn word_effect(word: &str) -> TokenEffect {
     const OPERATORS: &[&str] = &[
         "is", "in", "like", "ilike", "similar", "not", "collate", "at", "operator", "overlaps",
         "isnull", "notnull", "regexp", "rlike", "member", "xor", "escape", "interval", "prior",
@@ -200,27 +202,27 @@ fn word_effect(word: &str) -> Effect {
     ];
     const QUERIES: &[&str] = &["intersect", "except", "minus", "join", "apply"];
     if word.len() > 9 {
-        return Effect::Nothing;
+        return TokenEffect::Nothing;
     }
     let is = |candidate: &&str| candidate.eq_ignore_ascii_case(word);
     if is(&"and") || is(&"or") {
-        Effect::Condition
+        TokenEffect::Condition
     } else if is(&"between") {
-        Effect::Between
+        TokenEffect::Between
     } else if is(&"case") {
-        Effect::Open { case: true }
+        TokenEffect::Open { case: true }
     } else if is(&"end") {
-        Effect::Close { case: true }
+        TokenEffect::Close { case: true }
     } else if OPERATORS.iter().any(is) {
-        Effect::Operator
+        TokenEffect::Operator
     } else if is(&"union") {
-        Effect::Union
+        TokenEffect::Union
     } else if QUERIES.iter().any(is) {
-        Effect::QueryOperator
+        TokenEffect::QueryOperator
     } else if RESTARTS.iter().any(is) {
-        Effect::Restart
+        TokenEffect::Restart
     } else {
-        Effect::Nothing
+        TokenEffect::Nothing
     }
 }
 
@@ -235,7 +237,7 @@ mod tests {
         let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
             .tokenize_with_location()
             .expect("the text has tokens");
-        check_tokens(&tokens, &Source::new(sql))
+        check_tokens(&tokens, &ScriptText::new(sql))
     }
 
     #[test]

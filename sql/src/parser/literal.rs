@@ -9,11 +9,14 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 use super::constant_runs;
 use super::dialect::BennuDialect;
 use super::error::{ParseError, Result, sqlstate};
-use super::source::Source;
+use super::source::ScriptText;
 use super::token_error;
 
 /// Returns the tokens of a text.
-pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
+pub(super) fn tokens(
+    dialect: &BennuDialect,
+    source: &ScriptText<'_>,
+) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = Vec::with_capacity(source.text().len() / 4);
     // The start of the text that the tokenizer reads next.
     let mut from = Location::new(1, 1);
@@ -32,7 +35,7 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
         if let Some(at) = continued(&tokens[first..], source) {
             tokens.truncate(first + at + 1);
             let Some(start) = tokens.pop().map(|token| token.span.start) else { break };
-            let token = Escaped::read(source, start, &|| {
+            let token = EscapedStringReader::read(source, start, &|| {
                 let message = "unterminated quoted string";
                 ParseError::syntax(message, source.position(start))
             })?;
@@ -55,7 +58,7 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
         if !begins || !error.message.contains("encoded string") {
             return Err(token_error(&error, source));
         }
-        let token = Escaped::read(source, start, &|| token_error(&error, source))?;
+        let token = EscapedStringReader::read(source, start, &|| token_error(&error, source))?;
         from = token.span.end;
         tokens.push(token);
     }
@@ -64,7 +67,7 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
 }
 
 /// Returns the index of the first `E'…'` token that continues on another line.
-fn continued(tokens: &[TokenWithSpan], source: &Source<'_>) -> Option<usize> {
+fn continued(tokens: &[TokenWithSpan], source: &ScriptText<'_>) -> Option<usize> {
     let goes_on = |token: &TokenWithSpan| {
         matches!(token.token, Token::EscapedStringLiteral(_))
             && continuation(&source.text()[source.byte(token.span.end)..]).is_some()
@@ -102,49 +105,54 @@ const X4: &str = concat!("XX", "XX");
 
 /// The pending first half of a surrogate pair, if any.
 #[derive(Default)]
-struct Pair(Option<u32>);
+struct SurrogatePair(Option<u32>);
 
 /// The error of an escaped character.
-enum Wrong {
+enum EscapeError {
     Pair,
     Value,
 }
 
-impl Pair {
+impl SurrogatePair {
     /// Adds an escaped character; returns `None` for the first half of a pair.
-    fn take(&mut self, code: u32) -> std::result::Result<Option<char>, Wrong> {
+    fn take(&mut self, code: u32) -> std::result::Result<Option<char>, EscapeError> {
         let code = match (self.0.take(), code) {
             (None, 0xD800..=0xDBFF) => {
                 self.0 = Some(code);
                 return Ok(None);
             }
             (Some(first), 0xDC00..=0xDFFF) => 0x10000 + ((first - 0xD800) << 10) + code - 0xDC00,
-            (Some(_), _) | (None, 0xDC00..=0xDFFF) => return Err(Wrong::Pair),
+            (Some(_), _) | (None, 0xDC00..=0xDFFF) => return Err(EscapeError::Pair),
             (None, code) => code,
         };
-        char::from_u32(code).filter(|c| *c != '\0').map(Some).ok_or(Wrong::Value)
+        char::from_u32(code).filter(|c| *c != '\0').map(Some).ok_or(EscapeError::Value)
     }
 }
 
 /// Reader of a string `E'…'`.
-struct Escaped<'a> {
-    source: &'a Source<'a>,
+struct EscapedStringReader<'a> {
+    source: &'a ScriptText<'a>,
     rest: &'a str,
     at: Location,
     value: Vec<u8>,
-    pair: Pair,
+    pair: SurrogatePair,
 }
 
-impl<'a> Escaped<'a> {
+impl<'a> EscapedStringReader<'a> {
     /// Reads the string at a location, with its continuations on other lines.
     fn read(
-        source: &'a Source<'a>,
+        source: &'a ScriptText<'a>,
         start: Location,
         unterminated: &dyn Fn() -> ParseError,
     ) -> Result<TokenWithSpan> {
         let rest = &source.text()[source.byte(start)..];
-        let mut string =
-            Escaped { source, rest, at: start, value: Vec::new(), pair: Pair::default() };
+        let mut string = EscapedStringReader {
+            source,
+            rest,
+            at: start,
+            value: Vec::new(),
+            pair: SurrogatePair::default(),
+        };
         string.next();
         string.next();
         loop {
@@ -261,8 +269,8 @@ impl<'a> Escaped<'a> {
             }
             Err(wrong) => {
                 let what = match wrong {
-                    Wrong::Pair => "surrogate pair",
-                    Wrong::Value => "escape value",
+                    EscapeError::Pair => "surrogate pair",
+                    EscapeError::Value => "escape value",
                 };
                 let near = before.0.get(..length + 2).unwrap_or_default();
                 let message = format!("invalid Unicode {what} at or near \"{near}\"");
@@ -297,7 +305,7 @@ fn no_text(bytes: &[u8]) -> ParseError {
 }
 
 /// Combines each `U&'…'` and `U&"…"` with its UESCAPE into one token.
-fn unicode(tokens: &mut Vec<TokenWithSpan>, source: &Source<'_>) -> Result<()> {
+fn unicode(tokens: &mut Vec<TokenWithSpan>, source: &ScriptText<'_>) -> Result<()> {
     let is_start = |tokens: &[TokenWithSpan]| match tokens {
         [word, ampersand, text, ..] => {
             matches!(&word.token, Token::Word(word)
@@ -336,7 +344,7 @@ fn is_piece(token: &Token) -> bool {
 }
 
 /// Reads the string or name at the start of these tokens; also returns the number of its tokens.
-fn one(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result<(TokenWithSpan, usize)> {
+fn one(tokens: &[TokenWithSpan], source: &ScriptText<'_>) -> Result<(TokenWithSpan, usize)> {
     let mut used = 3;
     let (mut text, is_name) = match &tokens[2].token {
         Token::Word(word) => (word.value.clone(), true),
@@ -379,7 +387,7 @@ fn one(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result<(TokenWithSpan, 
     Ok((TokenWithSpan { token, span: start.span_to(tokens[used - 1].span.end) }, used))
 }
 
-fn escape_character(token: Option<&TokenWithSpan>, source: &Source<'_>) -> Result<char> {
+fn escape_character(token: Option<&TokenWithSpan>, source: &ScriptText<'_>) -> Result<char> {
     let text = token.map_or("", |token| {
         let bytes = source.byte(token.span.start)..source.byte(token.span.end);
         source.text().get(bytes).unwrap_or_default()
@@ -406,7 +414,7 @@ fn escape_character(token: Option<&TokenWithSpan>, source: &Source<'_>) -> Resul
 /// Returns a text with its escapes decoded; its first character is at `position`.
 fn decoded(text: &str, escape: char, position: usize) -> Result<String> {
     let mut out = String::with_capacity(text.len());
-    let mut pair = Pair::default();
+    let mut pair = SurrogatePair::default();
     let chars: Vec<char> = text.chars().collect();
     let wrong_pair =
         |at: usize| ParseError::syntax("invalid Unicode surrogate pair", position + at);
@@ -430,8 +438,8 @@ fn decoded(text: &str, escape: char, position: usize) -> Result<String> {
         };
         match pair.take(code) {
             Ok(c) => out.extend(c),
-            Err(Wrong::Pair) => return Err(wrong_pair(at)),
-            Err(Wrong::Value) => {
+            Err(EscapeError::Pair) => return Err(wrong_pair(at)),
+            Err(EscapeError::Value) => {
                 let message = "invalid Unicode escape value";
                 return Err(ParseError::syntax(message, position + at));
             }
@@ -449,14 +457,14 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Token>> {
-        let tokens = tokens(&BennuDialect::default(), &Source::new(text))?;
+        let tokens = tokens(&BennuDialect::default(), &ScriptText::new(text))?;
         Ok(tokens.into_iter().map(|token| token.token).collect())
     }
 
     #[test]
     fn what_follows_a_string_keeps_its_place() {
         let text = "E'\\uD83D\\uDE00\né' x U&'\\0061'\n'b' y";
-        let tokens = tokens(&BennuDialect::default(), &Source::new(text)).unwrap();
+        let tokens = tokens(&BennuDialect::default(), &ScriptText::new(text)).unwrap();
         assert_eq!(tokens[0].token, Token::EscapedStringLiteral("😀\né".to_owned()));
         assert_eq!(tokens[2].span.start, Location::new(2, 4));
         assert_eq!(tokens[4].token, Token::SingleQuotedString("ab".to_owned()));

@@ -22,7 +22,7 @@ pub mod plain_strings;
 pub mod limits;
 mod name;
 mod tokens;
-mod settle;
+mod context_keywords;
 mod rewrite_from;
 mod operator_tokens;
 mod rewrite;
@@ -52,12 +52,12 @@ mod drop;
 mod view;
 mod schema;
 mod sequence;
-mod enumeration;
+mod type_statement;
 mod extension;
 mod domain;
 mod function;
-mod references;
-pub mod stored;
+mod text_references;
+pub mod stored_text_migration;
 mod alter;
 mod alter_columns;
 mod session;
@@ -67,8 +67,8 @@ mod explain;
 
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;
-pub use references::{
-    Reference, call_references, replace, string_places, strings, type_references,
+pub use text_references::{
+    NameReference, call_references, replace, string_places, strings, type_references,
 };
 pub use types::function::quote_ident as quoted;
 
@@ -85,7 +85,7 @@ use crate::ast::{Expr, Ident, Query, Statement, TableName};
 use cursor::Cursor;
 use dialect::BennuDialect;
 use error::Result;
-use source::Source;
+use source::ScriptText;
 
 /// One statement of a script.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,7 +129,7 @@ impl fmt::Display for StatementText {
 ///
 /// The first error in any of the statements; none is returned then.
 pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, ParseError> {
-    with_cursor(Source::new(sql).with_runs(), |cursor| {
+    with_cursor(ScriptText::new(sql).with_runs(), |cursor| {
         let mut statements = Vec::new();
         let input: Arc<str> = sql.into();
         loop {
@@ -155,7 +155,7 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
 ///
 /// Its first syntax error.
 pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
-    with_cursor(Source::new(sql), |cursor| {
+    with_cursor(ScriptText::new(sql), |cursor| {
         let expression = cursor.expr()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
@@ -170,7 +170,7 @@ pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
 ///
 /// Its first syntax error.
 pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
-    with_cursor(Source::new(sql), |cursor| {
+    with_cursor(ScriptText::new(sql), |cursor| {
         let query = cursor.query()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
@@ -204,7 +204,7 @@ pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, Parse
     if text.trim().is_empty() {
         return Err(ParseError::syntax(format!("invalid type name \"{text}\""), None));
     }
-    with_cursor(Source::new(text), |cursor| {
+    with_cursor(ScriptText::new(text), |cursor| {
         let parsed = cursor.type_name()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
@@ -224,7 +224,7 @@ pub fn rename_identifier(
     old: &str,
     new: &str,
 ) -> std::result::Result<String, ParseError> {
-    let source = Source::new(text);
+    let source = ScriptText::new(text);
     let tokens = tokenize(&BennuDialect::default(), &source)?;
     let is_blank = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
     let tokens: Vec<&TokenWithSpan> = tokens.iter().filter(is_blank).collect();
@@ -290,7 +290,7 @@ pub fn parse_name_list(text: &str) -> Option<Vec<String>> {
 
 /// Checks the limits of a text and runs `parse` over its tokens.
 fn with_cursor<T>(
-    source: Source<'_>,
+    source: ScriptText<'_>,
     parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>,
 ) -> Result<T> {
     limits::check_size(source.text())?;
@@ -299,7 +299,7 @@ fn with_cursor<T>(
     limits::check_tokens(&tokens, &source)?;
     operator_tokens::cut(&dialect, &mut tokens);
     check_time()?;
-    settle::settle(&mut tokens);
+    context_keywords::classify_keywords(&mut tokens);
     schema::part_elements(&mut tokens);
     check_time()?;
     rewrite::rewrite(&mut tokens);
@@ -311,7 +311,7 @@ fn with_cursor<T>(
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
     let table_names = Vec::new();
-    let into = create_as::Into::Refused;
+    let into = create_as::SelectIntoClause::Refused;
     let source = &source;
     let cursor =
         Cursor { parser, source, token_count, table_names, exclusions, join_aliases, into };
@@ -324,7 +324,7 @@ fn check_time() -> Result<()> {
         .map_err(|error| ParseError::new(error::sqlstate::QUERY_CANCELED, error.message, None))
 }
 
-fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
+fn tokenize(dialect: &BennuDialect, source: &ScriptText<'_>) -> Result<Vec<TokenWithSpan>> {
     let tokens = literal::tokens(dialect, source)?;
     check_time()?;
     if let Some((what, text, position)) = junk(&tokens, source) {
@@ -373,7 +373,7 @@ fn broken_continuation(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
 /// Returns the first number or parameter directly followed by letters, with its position.
 fn junk<'a>(
     tokens: &[TokenWithSpan],
-    source: &Source<'a>,
+    source: &ScriptText<'a>,
 ) -> Option<(&'static str, &'a str, usize)> {
     let text_of = |from: &TokenWithSpan, to: &TokenWithSpan| {
         source.text().get(source.byte(from.span.start)..source.byte(to.span.end))
@@ -403,7 +403,7 @@ fn junk<'a>(
 }
 
 /// Translates an error of the tokenizer into PostgreSQL's wording.
-fn token_error(error: &TokenizerError, source: &Source<'_>) -> ParseError {
+fn token_error(error: &TokenizerError, source: &ScriptText<'_>) -> ParseError {
     let position = source.position(error.location).max(1);
     let rest = &source.text()[source.byte(error.location)..];
     let message = error.message.to_ascii_lowercase();

@@ -29,7 +29,7 @@ pub enum EscapeInString {
 /// # Errors
 ///
 /// 0A000 for `U&'…'`, in which a backslash would be ambiguous.
-pub fn conforming(sql: &str) -> Result<(String, Vec<(EscapeInString, usize)>)> {
+pub fn to_standard_strings(sql: &str) -> Result<(String, Vec<(EscapeInString, usize)>)> {
     let mut reader = Reader { sql, at: 0, copied: 0, out: String::new(), escapes: Vec::new() };
     while reader.at < sql.len() {
         reader.token()?;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn rewritten(sql: &str) -> String {
-        conforming(sql).unwrap().0
+        to_standard_strings(sql).unwrap().0
     }
 
     #[test]
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn the_first_escape_of_a_string_is_found() {
-        let (_, escapes) = conforming(r"'a\'\\' '\\' '\n\'' 'x'").unwrap();
+        let (_, escapes) = to_standard_strings(r"'a\'\\' '\\' '\n\'' 'x'").unwrap();
         let expected = [
             (EscapeInString::Quote, 1),
             (EscapeInString::Backslash, 9),
             (EscapeInString::Other, 14),
         ];
         assert_eq!(escapes, expected);
-        assert!(conforming(r"SELECT U&'\0061'").is_err());
+        assert!(to_standard_strings(r"SELECT U&'\0061'").is_err());
     }
 }

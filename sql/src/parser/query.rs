@@ -9,7 +9,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
-use super::rewrite::{ALL_FIELDS, KEY, NO_KEY, NOTHING, WITH_TIES, is_own};
+use super::rewrite::{ALL_FIELDS, EMPTY_LIST, KEY, NO_KEY, WITH_TIES, is_own};
 use crate::ast::{
     Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
     QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, With,
@@ -504,7 +504,7 @@ impl Cursor<'_> {
     }
 
     /// Rejects an unquoted alias that PostgreSQL's grammar does not allow.
-    pub(super) fn declared(&self, parsed: &parsed::Ident) -> Result<Ident> {
+    pub(super) fn checked_alias(&self, parsed: &parsed::Ident) -> Result<Ident> {
         let ident = self.named(parsed)?;
         if parsed.quote_style.is_none() && !key_words::is_column_name(&ident.value) {
             return Err(self.syntax_error_near(ident.position));
@@ -531,7 +531,7 @@ impl Cursor<'_> {
 /// Returns whether an item is the marker of an empty list.
 fn is_nothing(item: &parsed::SelectItem) -> bool {
     matches!(item, parsed::SelectItem::UnnamedExpr(parsed::Expr::Identifier(ident))
-        if ident.value == NOTHING)
+        if ident.value == EMPTY_LIST)
 }
 
 /// Adds a WITH clause to a query; a query in parentheses may already have one.

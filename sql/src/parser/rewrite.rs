@@ -18,7 +18,7 @@ use super::tokens::{ends_operand, is_blank, is_word, next, parenthesis_of, previ
 pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
 
 /// The marker of an empty select list.
-pub(super) const NOTHING: &str = "\0nothing";
+pub(super) const EMPTY_LIST: &str = "\0nothing";
 
 /// The marker function of FETCH … WITH TIES; its argument is the row count.
 pub(super) const WITH_TIES: &str = "\0with ties";
@@ -266,7 +266,7 @@ fn empty_list(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     };
     if is_empty {
         let own = tokens[index].token.clone();
-        put(tokens, index, vec![own, Token::make_word(NOTHING, Some('"'))]);
+        put(tokens, index, vec![own, Token::make_word(EMPTY_LIST, Some('"'))]);
     }
 }
 

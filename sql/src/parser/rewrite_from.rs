@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-use super::source::Source;
+use super::source::ScriptText;
 use super::tokens::{is_word, next, parenthesis_of, previous};
 
 /// The marker function of ROWS FROM.
@@ -88,7 +88,10 @@ fn definitions(tokens: &mut Vec<TokenWithSpan>, begin: usize, index: usize) -> O
 }
 
 /// Removes the alias from each `JOIN … USING (a, b) AS alias`.
-pub(super) fn take_join_aliases(tokens: &mut [TokenWithSpan], source: &Source<'_>) -> JoinAliases {
+pub(super) fn take_join_aliases(
+    tokens: &mut [TokenWithSpan],
+    source: &ScriptText<'_>,
+) -> JoinAliases {
     let mut aliases = JoinAliases::new();
     for index in 0..tokens.len() {
         if !is_word(&tokens[index], "using") {

@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::tokens::{is_blank, is_word, next};
 use crate::ast::{
-    CreateSchema, NewName, ObjectKind, Rename, RenameSchema, Role, Statement, TableName,
+    CreateSchema, ObjectKind, Rename, RenameSchema, RenameTarget, Role, Statement, TableName,
 };
 
 impl Cursor<'_> {
@@ -94,7 +94,7 @@ impl Cursor<'_> {
     pub(super) fn alter_schema(&mut self) -> Result<Statement> {
         let name = self.name()?;
         if self.take_words(&["owner", "to"]) {
-            let to = NewName::Owner(self.role()?);
+            let to = RenameTarget::Owner(self.role()?);
             let name = TableName { schema: None, name };
             let kind = ObjectKind::Schema;
             return Ok(Statement::Rename(Rename { kind, if_exists: false, name, to }));
@@ -119,11 +119,11 @@ impl Cursor<'_> {
         name: &TableName,
     ) -> Result<Option<Statement>> {
         let to = if self.take_words(&["rename", "to"]) {
-            NewName::Name(self.name()?)
+            RenameTarget::Name(self.name()?)
         } else if self.take_words(&["set", "schema"]) {
-            NewName::Schema(self.name()?)
+            RenameTarget::Schema(self.name()?)
         } else if self.take_words(&["owner", "to"]) {
-            NewName::Owner(self.role()?)
+            RenameTarget::Owner(self.role()?)
         } else {
             return Ok(None);
         };

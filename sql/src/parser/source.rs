@@ -9,7 +9,7 @@ use super::constant_runs::{self, FoundRun};
 
 /// A script with its line starts.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct ScriptText<'a> {
     text: &'a str,
     /// 0-based byte and character offset of the first character of each line.
     lines: Vec<(usize, usize)>,
@@ -22,8 +22,8 @@ pub(crate) struct Source<'a> {
 /// The number of characters between two marks.
 const STRIDE: usize = 64;
 
-impl<'a> Source<'a> {
-    pub(crate) fn new(text: &'a str) -> Source<'a> {
+impl<'a> ScriptText<'a> {
+    pub(crate) fn new(text: &'a str) -> ScriptText<'a> {
         let mut lines = vec![(0, 0)];
         let mut marks = Vec::new();
         let is_ascii = text.is_ascii();
@@ -37,12 +37,12 @@ impl<'a> Source<'a> {
                 lines.push((byte + 1, character));
             }
         }
-        Source { text, lines, marks, runs: Vec::new() }
+        ScriptText { text, lines, marks, runs: Vec::new() }
     }
 
     /// Finds long lists of constants, so that each becomes one token.
-    pub(crate) fn with_runs(self) -> Source<'a> {
-        Source { runs: constant_runs::find(self.text), ..self }
+    pub(crate) fn with_runs(self) -> ScriptText<'a> {
+        ScriptText { runs: constant_runs::find(self.text), ..self }
     }
 
     pub(crate) fn runs(&self) -> &[FoundRun] {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn locations_become_offsets() {
-        let source = Source::new("aé\nbü c");
+        let source = ScriptText::new("aé\nbü c");
         let location = |line, column| Location { line, column };
         assert_eq!(source.position(location(1, 1)), 1);
         assert_eq!(source.position(location(2, 4)), 7);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn marks_lead_to_every_character() {
         let text = "aé\n漢x".repeat(100);
-        let source = Source::new(&text);
+        let source = ScriptText::new(&text);
         let mut at = Location { line: 1, column: 1 };
         for (byte, c) in text.char_indices() {
             assert_eq!((source.byte(at), source.location(byte)), (byte, at));

@@ -7,7 +7,7 @@ use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use super::expr::Placed;
+use super::expr::PlacedExpr;
 use super::limits;
 use super::name;
 use super::rewrite::{NO_ALIAS, SAMPLE, is_own};
@@ -351,7 +351,7 @@ impl Cursor<'_> {
             else {
                 return Err(self.unexpected());
             };
-            let name = self.declared(&name)?;
+            let name = self.checked_alias(&name)?;
             let type_name = lower_type(&data_type, self.type_position(&data_type, name.position))?;
             definitions.push((name, type_name));
         }
@@ -386,13 +386,13 @@ impl Cursor<'_> {
         let Some(parsed::TableAlias { explicit: _, name, columns, at }) = alias else {
             return Ok(None);
         };
-        let name = self.declared(&name)?;
+        let name = self.checked_alias(&name)?;
         if at.is_some() {
             return Err(ParseError::unsupported("AT behind an alias", name.position));
         }
         let mut lowered = Vec::with_capacity(columns.len());
         for parsed::TableAliasColumnDef { name, data_type } in columns {
-            let column = self.declared(&name)?;
+            let column = self.checked_alias(&name)?;
             if data_type.is_some() {
                 let message = "a column definition list is only allowed for functions returning \
                                \"record\"";
@@ -414,7 +414,7 @@ impl Cursor<'_> {
         }
         let mut definitions = Vec::with_capacity(alias.columns.len());
         for column in std::mem::take(&mut alias.columns) {
-            let name = self.declared(&column.name)?;
+            let name = self.checked_alias(&column.name)?;
             let Some(data_type) = column.data_type else {
                 return Err(self.syntax_error_near(name.position));
             };
@@ -426,7 +426,7 @@ impl Cursor<'_> {
 }
 
 /// Returns a function in FROM as a call.
-fn from_call(placed: Placed) -> Result<FunctionCall> {
+fn from_call(placed: PlacedExpr) -> Result<FunctionCall> {
     match placed.expr {
         Expr::Call(call) if call.star => {
             Err(ParseError::syntax("a function in FROM takes no *", placed.start))

@@ -9,7 +9,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use super::source::Source;
+use super::source::ScriptText;
 use super::tokens::{is_word, next, previous};
 use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 
@@ -17,7 +17,7 @@ use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Wi
 pub(super) type Exclusions = Vec<(usize, Exclusion)>;
 
 /// Removes EXCLUDE from the frames.
-pub(super) fn take_exclusions(tokens: &mut [TokenWithSpan], source: &Source<'_>) -> Exclusions {
+pub(super) fn take_exclusions(tokens: &mut [TokenWithSpan], source: &ScriptText<'_>) -> Exclusions {
     let mut exclusions = Exclusions::new();
     for index in 0..tokens.len() {
         if !is_word(&tokens[index], "exclude") {
@@ -92,7 +92,7 @@ impl Cursor<'_> {
     /// Lowers the window of OVER, for the call at `position`.
     pub(super) fn over(&mut self, over: parsed::WindowType, position: usize) -> Result<Over> {
         match over {
-            parsed::WindowType::NamedWindow(name) => Ok(Over::Name(self.declared(&name)?)),
+            parsed::WindowType::NamedWindow(name) => Ok(Over::Name(self.checked_alias(&name)?)),
             parsed::WindowType::WindowSpec(window) => {
                 Ok(Over::Window(self.window(window, position)?))
             }
@@ -106,7 +106,7 @@ impl Cursor<'_> {
     ) -> Result<Vec<NamedWindow>> {
         let mut lowered = Vec::with_capacity(windows.len());
         for parsed::NamedWindowDefinition(name, window) in windows {
-            let name = self.declared(&name)?;
+            let name = self.checked_alias(&name)?;
             let window = match window {
                 parsed::NamedWindowExpr::WindowSpec(window) => {
                     self.window(window, name.position)?
@@ -122,7 +122,7 @@ impl Cursor<'_> {
 
     fn window(&mut self, window: parsed::WindowSpec, position: usize) -> Result<Window> {
         let parsed::WindowSpec { window_name, partition_by, order_by, window_frame } = window;
-        let mut base = window_name.map(|name| self.declared(&name)).transpose()?;
+        let mut base = window_name.map(|name| self.checked_alias(&name)).transpose()?;
         if let Some(base) = &mut base {
             // As in PostgreSQL, errors of it have the position of the parenthesis.
             base.position = self.start_before(base.position, |token| *token == Token::LParen);

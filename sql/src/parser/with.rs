@@ -13,7 +13,7 @@ use crate::ast::{Cycle, Ident, NamedQuery, NamedQueryBody, Search, Statement, Wi
 
 /// The names that a WITH clause has declared so far.
 #[derive(Default)]
-struct Declared {
+struct DeclaredNames {
     /// Each name with the number of tables that were recorded before it became visible.
     names: Vec<(String, usize)>,
 }
@@ -30,14 +30,14 @@ impl Cursor<'_> {
         let names = matches!(self.parser.peek_nth_token_ref(1).token, Token::LParen)
             || self.is_words(&["recursive", "as"]);
         let recursive = !names && self.take_word("recursive");
-        let mut declared = Declared::default();
+        let mut declared = DeclaredNames::default();
         let queries = self.list(|cursor| cursor.named_query(recursive, &mut declared))?;
         let body = body(self)?;
         self.forget(&declared);
         Ok((With { queries, recursive, position }, body))
     }
 
-    fn named_query(&mut self, recursive: bool, declared: &mut Declared) -> Result<NamedQuery> {
+    fn named_query(&mut self, recursive: bool, declared: &mut DeclaredNames) -> Result<NamedQuery> {
         let name = self.name()?;
         let columns = match self.peek() {
             Token::LParen => self.parenthesized(Self::name)?,
@@ -123,7 +123,7 @@ impl Cursor<'_> {
     ) -> Result<(With, T)> {
         let parsed::With { with_token, recursive, cte_tables } = with;
         let position = self.position_of(&with_token.0);
-        let mut declared = Declared::default();
+        let mut declared = DeclaredNames::default();
         let mut queries = Vec::with_capacity(cte_tables.len());
         for cte in cte_tables {
             queries.push(self.lower_named_query(cte, recursive, &mut declared)?);
@@ -137,17 +137,17 @@ impl Cursor<'_> {
         &mut self,
         cte: parsed::Cte,
         recursive: bool,
-        declared: &mut Declared,
+        declared: &mut DeclaredNames,
     ) -> Result<NamedQuery> {
         let parsed::Cte { alias, query, from, materialized, closing_paren_token: _ } = cte;
         let parsed::TableAlias { explicit: _, name, columns, at } = alias;
-        let name = self.declared(&name)?;
+        let name = self.checked_alias(&name)?;
         if from.is_some() || at.is_some() {
             return Err(self.syntax_error_near(name.position));
         }
         let mut names = Vec::with_capacity(columns.len());
         for parsed::TableAliasColumnDef { name, data_type } in columns {
-            let column = self.declared(&name)?;
+            let column = self.checked_alias(&name)?;
             if data_type.is_some() {
                 return Err(self.syntax_error_near(column.position));
             }
@@ -173,7 +173,7 @@ impl Cursor<'_> {
         recursive: bool,
         name: &Ident,
         before: usize,
-        declared: &mut Declared,
+        declared: &mut DeclaredNames,
     ) -> bool {
         let from = if recursive { before } else { self.table_names.len() };
         let reads_itself = self.table_names[from..].contains(&name.value);
@@ -182,7 +182,7 @@ impl Cursor<'_> {
     }
 
     /// Removes the tables that are queries of a completed WITH clause.
-    fn forget(&mut self, declared: &Declared) {
+    fn forget(&mut self, declared: &DeclaredNames) {
         for (name, from) in declared.names.iter().rev() {
             let later = self.table_names.split_off(*from);
             self.table_names.extend(later.into_iter().filter(|table| table != name));

@@ -18,51 +18,51 @@ pub enum Format {
 
 /// Value of a member.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum DocumentValue {
     Text(String),
     /// Number in its final form.
     Number(String),
     /// List of texts.
     Items(Vec<String>),
     /// Nested group.
-    Group(Group),
+    Group(DocumentGroup),
     /// List of groups, with the element name that XML uses.
-    List(&'static str, Vec<Group>),
+    List(&'static str, Vec<DocumentGroup>),
 }
 
 /// A summary value that does not belong to a plan node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum SummaryValue {
     /// Count.
     Count(u64),
     /// Duration, shown in milliseconds.
     Time(Duration),
 }
 
-impl Figure {
-    pub(super) fn value(self) -> Value {
+impl SummaryValue {
+    pub(super) fn value(self) -> DocumentValue {
         match self {
-            Figure::Count(figure) => count(figure),
-            Figure::Time(time) => number(time.as_secs_f64() * 1e3, 3),
+            SummaryValue::Count(figure) => count(figure),
+            SummaryValue::Time(time) => number(time.as_secs_f64() * 1e3, 3),
         }
     }
 }
 
 /// Named values in order.
-pub(super) type Group = Vec<(String, Value)>;
+pub(super) type DocumentGroup = Vec<(String, DocumentValue)>;
 
 /// Returns a number with `places` decimal places.
-pub(super) fn number(value: f64, places: usize) -> Value {
-    Value::Number(format!("{value:.places$}"))
+pub(super) fn number(value: f64, places: usize) -> DocumentValue {
+    DocumentValue::Number(format!("{value:.places$}"))
 }
 
 /// Returns an integer.
-pub(super) fn count(value: u64) -> Value {
-    Value::Number(value.to_string())
+pub(super) fn count(value: u64) -> DocumentValue {
+    DocumentValue::Number(value.to_string())
 }
 
 /// Returns the document of a statement with a plan.
-pub(super) fn written(query: &Group, format: Format) -> String {
+pub(super) fn written(query: &DocumentGroup, format: Format) -> String {
     let mut out = String::new();
     match format {
         Format::Json => {
@@ -92,21 +92,21 @@ pub fn without_plan(name: &str, format: Format) -> String {
     }
 }
 
-fn json_group(group: &Group, indent: usize, out: &mut String) {
+fn json_group(group: &DocumentGroup, indent: usize, out: &mut String) {
     let pad = " ".repeat(indent + 2);
     out.push('{');
     for (at, (name, value)) in group.iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };
         let _ = write!(out, "{comma}\n{pad}{}: ", quoted(name));
         match value {
-            Value::Text(text) => out.push_str(&quoted(text)),
-            Value::Number(number) => out.push_str(number),
-            Value::Items(items) => {
+            DocumentValue::Text(text) => out.push_str(&quoted(text)),
+            DocumentValue::Number(number) => out.push_str(number),
+            DocumentValue::Items(items) => {
                 let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
                 let _ = write!(out, "[{}]", items.join(", "));
             }
-            Value::Group(group) => json_group(group, indent + 2, out),
-            Value::List(_, groups) => {
+            DocumentValue::Group(group) => json_group(group, indent + 2, out),
+            DocumentValue::List(_, groups) => {
                 out.push('[');
                 for (at, group) in groups.iter().enumerate() {
                     let comma = if at > 0 { "," } else { "" };
@@ -120,30 +120,30 @@ fn json_group(group: &Group, indent: usize, out: &mut String) {
     let _ = write!(out, "\n{}}}", " ".repeat(indent));
 }
 
-fn xml_group(group: &Group, indent: usize, out: &mut String) {
+fn xml_group(group: &DocumentGroup, indent: usize, out: &mut String) {
     let pad = " ".repeat(indent);
     for (name, value) in group {
         let tag = tag(name);
         match value {
-            Value::Text(text) => {
+            DocumentValue::Text(text) => {
                 let _ = writeln!(out, "{pad}<{tag}>{}</{tag}>", escaped(text));
             }
-            Value::Number(number) => {
+            DocumentValue::Number(number) => {
                 let _ = writeln!(out, "{pad}<{tag}>{number}</{tag}>");
             }
-            Value::Items(items) => {
+            DocumentValue::Items(items) => {
                 let _ = writeln!(out, "{pad}<{tag}>");
                 for item in items {
                     let _ = writeln!(out, "{pad}  <Item>{}</Item>", escaped(item));
                 }
                 let _ = writeln!(out, "{pad}</{tag}>");
             }
-            Value::Group(group) => {
+            DocumentValue::Group(group) => {
                 let _ = writeln!(out, "{pad}<{tag}>");
                 xml_group(group, indent + 2, out);
                 let _ = writeln!(out, "{pad}</{tag}>");
             }
-            Value::List(each, groups) => {
+            DocumentValue::List(each, groups) => {
                 let _ = writeln!(out, "{pad}<{tag}>");
                 for group in groups {
                     let _ = writeln!(out, "{pad}  <{each}>");
@@ -157,30 +157,30 @@ fn xml_group(group: &Group, indent: usize, out: &mut String) {
 }
 
 /// Writes a group as a list item, whose dash is at column `indent`.
-fn yaml_item(group: &Group, indent: usize, out: &mut String) {
+fn yaml_item(group: &DocumentGroup, indent: usize, out: &mut String) {
     let mut lines = String::new();
     yaml_group(group, indent + 2, &mut lines);
     let _ = write!(out, "{}- {}", " ".repeat(indent), lines.trim_start());
 }
 
-fn yaml_group(group: &Group, indent: usize, out: &mut String) {
+fn yaml_group(group: &DocumentGroup, indent: usize, out: &mut String) {
     let pad = " ".repeat(indent);
     for (at, (name, value)) in group.iter().enumerate() {
         let line = if at > 0 { "\n" } else { "" };
         let _ = write!(out, "{line}{pad}{name}: ");
         match value {
-            Value::Text(text) => out.push_str(&quoted(text)),
-            Value::Number(number) => out.push_str(number),
-            Value::Items(items) => {
+            DocumentValue::Text(text) => out.push_str(&quoted(text)),
+            DocumentValue::Number(number) => out.push_str(number),
+            DocumentValue::Items(items) => {
                 for item in items {
                     let _ = write!(out, "\n{pad}  - {}", quoted(item));
                 }
             }
-            Value::Group(group) => {
+            DocumentValue::Group(group) => {
                 out.push('\n');
                 yaml_group(group, indent + 2, out);
             }
-            Value::List(_, groups) => {
+            DocumentValue::List(_, groups) => {
                 for group in groups {
                     out.push('\n');
                     yaml_item(group, indent + 2, out);
@@ -231,24 +231,24 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn named(name: &str, value: Value) -> (String, Value) {
+    fn named(name: &str, value: DocumentValue) -> (String, DocumentValue) {
         (name.to_owned(), value)
     }
 
-    fn query() -> Group {
+    fn query() -> DocumentGroup {
         let scan = vec![
-            named("Node Type", Value::Text("Scan".to_owned())),
-            named("Output", Value::Items(vec!["a".to_owned(), "'<' || \"B\"".to_owned()])),
+            named("Node Type", DocumentValue::Text("Scan".to_owned())),
+            named("Output", DocumentValue::Items(vec!["a".to_owned(), "'<' || \"B\"".to_owned()])),
         ];
         let plan = vec![
-            named("Node Type", Value::Text("Limit".to_owned())),
+            named("Node Type", DocumentValue::Text("Limit".to_owned())),
             named("Total Cost", number(1.5, 2)),
-            named("Plans", Value::List("Plan", vec![scan.clone(), scan])),
+            named("Plans", DocumentValue::List("Plan", vec![scan.clone(), scan])),
         ];
-        let settings = vec![named("work_mem", Value::Text("1MB".to_owned()))];
+        let settings = vec![named("work_mem", DocumentValue::Text("1MB".to_owned()))];
         vec![
-            named("Plan", Value::Group(plan)),
-            named("Settings", Value::Group(settings)),
+            named("Plan", DocumentValue::Group(plan)),
+            named("Settings", DocumentValue::Group(settings)),
             named("Cells Read", count(3)),
         ]
     }

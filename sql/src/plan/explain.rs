@@ -20,27 +20,27 @@ use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::window::window_call;
 use crate::plan::{
-    Node, Plan, ProjectSetNode, RegionAggregateNode, RegionTopNNode, Root, SystemRowsNode,
+    Node, Plan, PlanRoot, ProjectSetNode, RegionAggregateNode, RegionTopNNode, SystemRowsNode,
     ViewCheckPlan,
 };
 
 /// Callback that returns the present number of regions of a store table, if it is known.
-pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
+pub(super) type RegionCounts<'a> = &'a dyn Fn(TableId) -> Option<usize>;
 
 /// Description of a node, with the names of its columns and the descriptions of its inputs.
-pub(super) struct Step {
+pub(super) struct NodeDescription {
     pub line: String,
     pub names: Vec<String>,
-    pub inputs: Vec<Step>,
+    pub inputs: Vec<NodeDescription>,
     /// Address of its [`Node`], if it is one.
     pub address: Option<usize>,
     /// Relation that it reads or changes.
-    pub relation: Option<StepRelation>,
+    pub relation: Option<NodeRelation>,
 }
 
 /// Relation that a node reads or changes, for document formats.
 #[derive(Default)]
-pub(super) struct StepRelation {
+pub(super) struct NodeRelation {
     /// `Insert`, `Update`, `Delete` or `Merge`.
     pub operation: Option<&'static str>,
     /// Index that is read.
@@ -51,9 +51,9 @@ pub(super) struct StepRelation {
     pub alias: String,
 }
 
-impl StepRelation {
-    fn changed(operation: &'static str, table: &Table) -> Option<StepRelation> {
-        Some(StepRelation {
+impl NodeRelation {
+    fn changed(operation: &'static str, table: &Table) -> Option<NodeRelation> {
+        Some(NodeRelation {
             operation: Some(operation),
             index: None,
             name: table.name.clone(),
@@ -62,8 +62,8 @@ impl StepRelation {
         })
     }
 
-    fn read(table: &Table, alias: &str, path: &AccessPath) -> Option<StepRelation> {
-        Some(StepRelation {
+    fn read(table: &Table, alias: &str, path: &AccessPath) -> Option<NodeRelation> {
+        Some(NodeRelation {
             operation: None,
             index: path.index.as_ref().map(|index| index.name.clone()),
             name: table.name.clone(),
@@ -73,9 +73,9 @@ impl StepRelation {
     }
 
     /// Returns the relation of system rows; `None` for a function.
-    fn of_system(rows: &SystemRowsNode) -> Option<StepRelation> {
+    fn of_system(rows: &SystemRowsNode) -> Option<NodeRelation> {
         let is_view = rows.arguments.is_empty() && rows.endpoint.is_none();
-        is_view.then(|| StepRelation {
+        is_view.then(|| NodeRelation {
             operation: None,
             index: None,
             name: rows.name.clone(),
@@ -86,13 +86,13 @@ impl StepRelation {
 }
 
 /// Returns the descriptions of the plan's nodes, with the topmost node at the root.
-pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
+pub(super) fn tree(plan: &Plan, regions: RegionCounts<'_>) -> NodeDescription {
     let last = match &plan.root {
-        Root::Query(node) => named(node, plan, regions),
+        PlanRoot::Query(node) => named(node, plan, regions),
         root => root_step(root, regions),
     };
     // As WITH of a query: each part is a sibling of everything after it.
-    plan.before.iter().rev().fold(last, |after, part| Step {
+    plan.before.iter().rev().fold(last, |after, part| NodeDescription {
         line: format!("CTE: {}", part.name),
         names: after.names.clone(),
         inputs: vec![root_step(&part.root, regions), after],
@@ -101,10 +101,10 @@ pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
     })
 }
 
-fn root_step(root: &Root, regions: Regions<'_>) -> Step {
+fn root_step(root: &PlanRoot, regions: RegionCounts<'_>) -> NodeDescription {
     match root {
-        Root::Query(node) => step(node, regions),
-        Root::Insert(insert) => {
+        PlanRoot::Query(node) => step(node, regions),
+        PlanRoot::Insert(insert) => {
             let conflict = match &insert.on_conflict {
                 OnConflict::Error => "",
                 OnConflict::Overwrite => ", overwrite existing rows",
@@ -117,7 +117,7 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                 "Insert"
             };
             let line = format!("{verb}: {}{conflict}{}", insert.table.name, upkeep(&insert.table));
-            Step {
+            NodeDescription {
                 line,
                 names: Vec::new(),
                 inputs: [&insert.source]
@@ -127,16 +127,16 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                     .map(|node| step(node, regions))
                     .collect(),
                 address: None,
-                relation: StepRelation::changed("Insert", &insert.table),
+                relation: NodeRelation::changed("Insert", &insert.table),
             }
         }
-        Root::Update(update) => {
+        PlanRoot::Update(update) => {
             let name = |one: &Assignment| update.table.columns[one.column].name.as_str();
             let columns: Vec<&str> = update.assignments.iter().map(name).collect();
             let columns = columns.join(", ");
             let line =
                 format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
-            Step {
+            NodeDescription {
                 line,
                 names: Vec::new(),
                 inputs: [&update.source.node]
@@ -145,28 +145,28 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                     .map(|node| step(node, regions))
                     .collect(),
                 address: None,
-                relation: StepRelation::changed("Update", &update.table),
+                relation: NodeRelation::changed("Update", &update.table),
             }
         }
-        Root::Merge(merge) => {
+        PlanRoot::Merge(merge) => {
             let line = format!("Merge: {}{}", merge_text(merge), upkeep(&merge.table));
             let inputs = vec![step(&merge.source, regions)];
-            Step {
+            NodeDescription {
                 line,
                 names: Vec::new(),
                 inputs,
                 address: None,
-                relation: StepRelation::changed("Merge", &merge.table),
+                relation: NodeRelation::changed("Merge", &merge.table),
             }
         }
-        Root::Delete(delete) => {
+        PlanRoot::Delete(delete) => {
             let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
-            Step {
+            NodeDescription {
                 line,
                 names: Vec::new(),
                 inputs: vec![step(&delete.source.node, regions)],
                 address: None,
-                relation: StepRelation::changed("Delete", &delete.table),
+                relation: NodeRelation::changed("Delete", &delete.table),
             }
         }
     }
@@ -180,19 +180,19 @@ pub(super) fn summary(plan: &Plan) -> String {
     parts.join(" <- ")
 }
 
-fn collect_root(root: &Root, parts: &mut Vec<String>) {
+fn collect_root(root: &PlanRoot, parts: &mut Vec<String>) {
     match root {
-        Root::Query(node) => collect(node, parts),
-        Root::Insert(insert) => parts.push(format!("Insert: {}", insert.table.name)),
-        Root::Update(update) => {
+        PlanRoot::Query(node) => collect(node, parts),
+        PlanRoot::Insert(insert) => parts.push(format!("Insert: {}", insert.table.name)),
+        PlanRoot::Update(update) => {
             parts.push(format!("Update: {}", update.table.name));
             collect(&update.source.node, parts);
         }
-        Root::Merge(merge) => {
+        PlanRoot::Merge(merge) => {
             parts.push(format!("Merge: {}", merge.table.name));
             collect(&merge.source, parts);
         }
-        Root::Delete(delete) => {
+        PlanRoot::Delete(delete) => {
             parts.push(format!("Delete: {}", delete.table.name));
             collect(&delete.source.node, parts);
         }
@@ -247,7 +247,7 @@ fn upkeep(table: &Table) -> String {
 }
 
 /// Returns the root description: a projection has the names of the result columns.
-fn named(node: &Node, plan: &Plan, regions: Regions<'_>) -> Step {
+fn named(node: &Node, plan: &Plan, regions: RegionCounts<'_>) -> NodeDescription {
     let mut step = step(node, regions);
     if let Node::Project(_) = node {
         step.names = plan.columns.iter().map(|column| column.name.clone()).collect();
@@ -255,13 +255,14 @@ fn named(node: &Node, plan: &Plan, regions: Regions<'_>) -> Step {
     step
 }
 
-fn step(node: &Node, regions: Regions<'_>) -> Step {
-    Step { address: Some(node.address()), ..described(node, regions) }
+fn step(node: &Node, regions: RegionCounts<'_>) -> NodeDescription {
+    NodeDescription { address: Some(node.address()), ..described(node, regions) }
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
-fn described(node: &Node, regions: Regions<'_>) -> Step {
-    let inputs: Vec<Step> = node.inputs().into_iter().map(|input| step(input, regions)).collect();
+fn described(node: &Node, regions: RegionCounts<'_>) -> NodeDescription {
+    let inputs: Vec<NodeDescription> =
+        node.inputs().into_iter().map(|input| step(input, regions)).collect();
     let names: Vec<String> = inputs.iter().flat_map(|input| input.names.iter().cloned()).collect();
     match node {
         Node::Scan(scan) => scan_step(scan, regions),
@@ -269,12 +270,12 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         Node::RegionTopN(top) => region_top_n_step(top, regions),
         Node::SystemRows(rows) => {
             let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
-            Step {
+            NodeDescription {
                 line: system_rows_line(rows, regions),
                 names,
                 inputs,
                 address: None,
-                relation: StepRelation::of_system(rows),
+                relation: NodeRelation::of_system(rows),
             }
         }
         Node::Values(values) => {
@@ -283,16 +284,16 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let line = format!("Values: {count} row{}", plural(count));
             let names =
                 (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::Filter(filter) => {
             let line = format!("Filter: {}, in the session", text(&filter.predicate, &names));
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::Project(project) => {
             let names: Vec<String> =
                 project.expressions.iter().map(|expression| text(expression, &names)).collect();
-            Step {
+            NodeDescription {
                 line: format!("Project: {}", names.join(", ")),
                 names,
                 inputs,
@@ -303,11 +304,11 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         Node::ProjectSet(sets) => project_set_step(sets, inputs, names),
         Node::HashJoin(join) => {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
-            join_step("Hash join", (join.kind, keys), &join.residual, inputs)
+            join_step("Hash join", (join.kind, keys), &join.join_filter, inputs)
         }
         Node::MergeJoin(join) => {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
-            join_step("Merge join", (join.kind, keys), &join.residual, inputs)
+            join_step("Merge join", (join.kind, keys), &join.join_filter, inputs)
         }
         Node::LookupJoin(join) => {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
@@ -317,7 +318,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let on = join.on.as_ref().map_or("all pairs".to_owned(), |on| text(on, &names));
             let line = format!("Loop join: {}{on}, in the session", kind_name(join.kind));
             let names = if is_half(join.kind) { inputs[0].names.clone() } else { names };
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::Apply(apply) if let ApplyKind::Rows { on, outer } = &apply.kind => {
             let kind = if *outer { "left, " } else { "" };
@@ -326,7 +327,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 on => format!("{}, ", text(on, &names)),
             };
             let line = format!("Lateral join: {kind}{on}for each row, in the session");
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::Apply(apply) => {
             let (what, name) = match &apply.kind {
@@ -347,7 +348,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let guard = apply.guard.as_ref().map(|guard| format!(" if {}", text(guard, &names)));
             let guard = guard.unwrap_or_default();
             names.push(name.to_owned());
-            Step {
+            NodeDescription {
                 line: format!("Apply: {what}, {how}{guard}{groups}, in the session"),
                 names,
                 inputs,
@@ -357,7 +358,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         }
         Node::Aggregate(aggregate) => {
             let (line, names) = aggregate_text(&aggregate.group_by, &aggregate.aggregates, &names);
-            Step {
+            NodeDescription {
                 line: format!("Aggregate: {line}, in the session"),
                 names,
                 inputs,
@@ -367,7 +368,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         }
         Node::GroupingSets(grouping) => {
             let (line, names) = grouping.text(&names);
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::Sort(sort) => {
             let top = match &sort.goal {
@@ -375,7 +376,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 None => String::new(),
             };
             let line = format!("Sort: {top}{}, in the session", sort_text(&sort.keys, &names));
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::LockRows(lock) => {
             let limit = match &lock.goal {
@@ -384,7 +385,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             };
             let tables: Vec<String> = lock.held.tables.iter().map(locked_text).collect();
             let line = format!("Lock rows: {}{limit}, in the session", tables.join(", "));
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
         Node::Limit(limit) => {
             let mut parts = Vec::new();
@@ -395,7 +396,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             if !limit.ties.is_empty() {
                 parts.push(format!("with ties of {}", texts(&limit.ties, &names)));
             }
-            Step {
+            NodeDescription {
                 line: format!("Limit: {}", parts.join(", ")),
                 names,
                 inputs,
@@ -408,7 +409,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 true => String::new(),
                 false => format!("on {}, ", texts(&distinct.on, &names)),
             };
-            Step {
+            NodeDescription {
                 line: format!("Distinct: {on}in the session"),
                 names,
                 inputs,
@@ -423,7 +424,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 .map(|function| window_call(function, window, &names))
                 .collect();
             let line = format!("WindowAgg: {}, in the session", calls.join(", "));
-            Step {
+            NodeDescription {
                 line,
                 names: names.into_iter().chain(calls).collect(),
                 inputs,
@@ -431,7 +432,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 relation: None,
             }
         }
-        Node::With(with) => Step {
+        Node::With(with) => NodeDescription {
             line: format!("CTE: {}", with.name),
             names: inputs[1].names.clone(),
             inputs,
@@ -441,12 +442,24 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         Node::CteScan(scan) => {
             let kind = if scan.is_work_table { "WorkTable Scan" } else { "CTE Scan" };
             let line = format!("{kind}: {}", scan.name);
-            Step { line, names: scan.names.clone(), inputs, address: None, relation: None }
+            NodeDescription {
+                line,
+                names: scan.names.clone(),
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::RecursiveUnion(union) => {
             let distinct = if union.all { "" } else { ", distinct" };
             let line = format!("Recursive Union: {}{distinct}, in the session", union.name);
-            Step { line, names: inputs[0].names.clone(), inputs, address: None, relation: None }
+            NodeDescription {
+                line,
+                names: inputs[0].names.clone(),
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::SetOperation(operation) => {
             let kind = match operation.kind {
@@ -455,11 +468,17 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             };
             let all = if operation.all { " All" } else { "" };
             let line = format!("HashSetOp: {kind}{all}, in the session");
-            Step { line, names: inputs[0].names.clone(), inputs, address: None, relation: None }
+            NodeDescription {
+                line,
+                names: inputs[0].names.clone(),
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::Append(_) => {
             let names = inputs.first().map(|input| input.names.clone()).unwrap_or_default();
-            Step {
+            NodeDescription {
                 line: format!("Append: {} inputs", inputs.len()),
                 names,
                 inputs,
@@ -471,7 +490,11 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
 }
 
 /// Describes set-returning functions; those that are called once are a function scan.
-fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<String>) -> Step {
+fn project_set_step(
+    sets: &ProjectSetNode,
+    inputs: Vec<NodeDescription>,
+    mut names: Vec<String>,
+) -> NodeDescription {
     let call = |function: &SetFunction| match &function.call {
         SetCall::Set { function, arguments } => {
             format!("{}({})", sets::signature(*function).name, texts(arguments, &names))
@@ -494,17 +517,17 @@ fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<Str
     match is_unit {
         true => {
             let line = format!("Function Scan: {line}, in the session");
-            Step { line, names, inputs: Vec::new(), address: None, relation: None }
+            NodeDescription { line, names, inputs: Vec::new(), address: None, relation: None }
         }
         false => {
             let line = format!("Project Set: {outer}{line}, for each row, in the session");
-            Step { line, names, inputs, address: None, relation: None }
+            NodeDescription { line, names, inputs, address: None, relation: None }
         }
     }
 }
 
 /// Returns the text `id = user_id AND …`.
-fn key_text(left_keys: &[Expr], right_keys: &[Expr], inputs: &[Step]) -> String {
+fn key_text(left_keys: &[Expr], right_keys: &[Expr], inputs: &[NodeDescription]) -> String {
     let (left, right) = (&inputs[0].names, &inputs[1].names);
     let key = |(a, b): (&Expr, &Expr)| format!("{} = {}", text(a, left), text(b, right));
     let keys: Vec<String> = left_keys.iter().zip(right_keys).map(key).collect();
@@ -515,8 +538,8 @@ fn join_step(
     operator: &str,
     (kind, keys): (JoinKind, String),
     residual: &Option<Expr>,
-    inputs: Vec<Step>,
-) -> Step {
+    inputs: Vec<NodeDescription>,
+) -> NodeDescription {
     let left = inputs[0].names.clone();
     let names: Vec<String> = left.iter().chain(&inputs[1].names).cloned().collect();
     let filter = residual.as_ref().map(|residual| text(residual, &names));
@@ -528,7 +551,13 @@ fn join_step(
     };
     let line = format!("{operator}: {}{conditions}", kind_name(kind));
     let names = if is_half(kind) { left } else { names };
-    Step { line: line + ", in the session", names, inputs, address: None, relation: None }
+    NodeDescription {
+        line: line + ", in the session",
+        names,
+        inputs,
+        address: None,
+        relation: None,
+    }
 }
 
 fn plural(count: usize) -> &'static str {
@@ -608,7 +637,7 @@ fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
         .collect()
 }
 
-fn system_rows_line(rows: &SystemRowsNode, regions: Regions<'_>) -> String {
+fn system_rows_line(rows: &SystemRowsNode, regions: RegionCounts<'_>) -> String {
     let Some(target) = &rows.endpoint else {
         let arguments = texts(&rows.arguments, &[]);
         let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
@@ -631,7 +660,7 @@ fn system_rows_line(rows: &SystemRowsNode, regions: Regions<'_>) -> String {
     line
 }
 
-fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
+fn scan_step(scan: &ScanNode, regions: RegionCounts<'_>) -> NodeDescription {
     let names = read_names(&scan.read, &layout_names(&scan.table, &scan.path));
     let mut line = format!("Scan: {}", scan.table.name);
     if scan.alias != scan.table.name {
@@ -668,12 +697,12 @@ fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
     }
     line.push_str(&region_text(scan, regions));
     let names = scan.output.iter().map(|&position| names[position].clone()).collect();
-    Step {
+    NodeDescription {
         line,
         names,
         inputs: Vec::new(),
         address: None,
-        relation: StepRelation::read(&scan.table, &scan.alias, &scan.path),
+        relation: NodeRelation::read(&scan.table, &scan.alias, &scan.path),
     }
 }
 
@@ -722,7 +751,7 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
 
 /// Returns the text `, 4 regions in parallel` about the regions of a path. A scan starts on the
 /// session's thread alone; with a LIMIT it usually ends there, too.
-fn region_text(scan: &ScanNode, regions: Regions<'_>) -> String {
+fn region_text(scan: &ScanNode, regions: RegionCounts<'_>) -> String {
     let path = &scan.path;
     let count = regions(path.store_table).unwrap_or_else(|| path.region_count(&scan.table));
     let parallel = count > 1 && scan.lock.is_none() && scan.goal.is_none();
@@ -777,12 +806,12 @@ fn term_text(name: &str, term: &KeyTerm) -> String {
     }
 }
 
-fn region_aggregate_step(node: &RegionAggregateNode, regions: Regions<'_>) -> Step {
+fn region_aggregate_step(node: &RegionAggregateNode, regions: RegionCounts<'_>) -> NodeDescription {
     let names = read_names(&node.read, &layout_names(&node.table, &node.path));
     let (line, output) = aggregate_text(&node.group_by, &node.aggregates, &names);
     let place = place_text(&node.table, &node.path, regions);
     let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
-    Step {
+    NodeDescription {
         line: format!("Aggregate: {line}, {place}"),
         names: output,
         inputs: vec![scan],
@@ -791,18 +820,18 @@ fn region_aggregate_step(node: &RegionAggregateNode, regions: Regions<'_>) -> St
     }
 }
 
-fn region_top_n_step(node: &RegionTopNNode, regions: Regions<'_>) -> Step {
+fn region_top_n_step(node: &RegionTopNNode, regions: RegionCounts<'_>) -> NodeDescription {
     let names = read_names(&node.read, &layout_names(&node.table, &node.path));
     let (limit, keys) = (text(&node.goal.limit, &[]), sort_text(&node.keys, &names));
     let place = place_text(&node.table, &node.path, regions);
     let output = node.output.iter().map(|&position| names[position].clone()).collect();
     let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
     let line = format!("Sort: first {limit} by {keys}, {place}");
-    Step { line, names: output, inputs: vec![scan], address: None, relation: None }
+    NodeDescription { line, names: output, inputs: vec![scan], address: None, relation: None }
 }
 
 /// Returns the text about the regions of a path.
-fn place_text(table: &Table, path: &AccessPath, regions: Regions<'_>) -> String {
+fn place_text(table: &Table, path: &AccessPath, regions: RegionCounts<'_>) -> String {
     let count = regions(path.store_table).unwrap_or_else(|| path.region_count(table));
     match path.shape {
         PathShape::Full => format!("in {count} region{}", plural(count)),
@@ -816,7 +845,7 @@ fn scan_in_regions(
     path: &AccessPath,
     filter: &Option<Expr>,
     names: Vec<String>,
-) -> Step {
+) -> NodeDescription {
     let mut line = format!("Scan: {}", table.name);
     if alias != table.name {
         line.push_str(&format!(" {alias}"));
@@ -826,11 +855,11 @@ fn scan_in_regions(
         line.push_str(&format!(", filter: {}", text(filter, &names)));
     }
     line.push_str(", in the regions");
-    Step {
+    NodeDescription {
         line,
         names,
         inputs: Vec::new(),
         address: None,
-        relation: StepRelation::read(table, alias, path),
+        relation: NodeRelation::read(table, alias, path),
     }
 }

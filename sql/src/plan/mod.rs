@@ -17,8 +17,8 @@ mod grouping_sets;
 mod explain;
 pub mod profile;
 pub mod document;
-mod reads;
-mod row_by_row;
+mod with_dependencies;
+mod side_effects;
 mod render;
 mod window;
 
@@ -39,7 +39,7 @@ use crate::plan::scan::{AccessPath, ScanNode};
 
 pub use crate::plan::estimates::{Estimate, Estimates};
 pub use crate::plan::grouping_sets::{GroupingSet, GroupingSetsNode};
-pub use crate::plan::render::Shown;
+pub use crate::plan::render::ExplainContent;
 
 pub(crate) use crate::plan::expression::constant as literal;
 
@@ -47,9 +47,9 @@ pub(crate) use crate::plan::expression::constant as literal;
 #[derive(Debug)]
 pub struct Plan {
     /// Parts of data-changing WITH, and the queries that they and the statement read.
-    pub before: Vec<PlanStep>,
+    pub before: Vec<WithPart>,
     /// Main plan.
-    pub root: Root,
+    pub root: PlanRoot,
     columns: Vec<OutputColumn>,
     /// One more than the largest parameter index in the plan, including subquery bindings.
     pub parameter_count: usize,
@@ -65,7 +65,7 @@ pub struct Plan {
 impl Plan {
     /// Returns the procedure of CALL and its arguments, if the plan is one of CALL.
     pub fn called(&self) -> Option<(&Arc<Routine>, &[Expr])> {
-        let Root::Query(node) = &self.root else { return None };
+        let PlanRoot::Query(node) = &self.root else { return None };
         let sets = match node {
             Node::ProjectSet(sets) => sets,
             Node::Project(project) => match &project.input {
@@ -88,18 +88,18 @@ impl Plan {
 
 /// Part of WITH, whose rows later ones may read by its number.
 #[derive(Debug)]
-pub struct PlanStep {
+pub struct WithPart {
     /// Number.
     pub id: usize,
     /// Name.
     pub name: String,
     /// A query, computed on demand, or a change, executed to completion.
-    pub root: Root,
+    pub root: PlanRoot,
 }
 
 /// Topmost node of a plan.
 #[derive(Debug)]
-pub enum Root {
+pub enum PlanRoot {
     /// Query.
     Query(Node),
     /// INSERT, UPSERT.
@@ -290,7 +290,7 @@ pub struct KeyJoinNode {
     /// Keys over the right columns, of the same types.
     pub right_keys: Vec<Expr>,
     /// Remaining join condition, over left columns followed by right columns.
-    pub residual: Option<Expr>,
+    pub join_filter: Option<Expr>,
     /// Types of the left columns.
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
@@ -388,9 +388,9 @@ pub struct ApplyNode {
     /// Kind of the added columns.
     pub kind: ApplyKind,
     /// True if its value may differ for equal rows: results are not cached.
-    pub varies: bool,
+    pub is_volatile: bool,
     /// True if it is uncorrelated: it is executed once for the statement.
-    pub once: bool,
+    pub is_uncorrelated: bool,
     /// Condition over the input's columns under which the subquery is executed; `None`: always.
     pub guard: Option<Expr>,
     /// Decorrelated form, if it is tried first.
@@ -445,14 +445,14 @@ pub struct LockRowsNode {
     /// Input, with the keys of the tables.
     pub input: Node,
     /// Locked tables, and the re-evaluation of a changed row.
-    pub held: HeldNode,
+    pub held: LockedTablesNode,
     /// Row goal of the parent node.
     pub goal: Option<RowGoal>,
 }
 
-/// See [`crate::logical::HeldRows`].
+/// See [`crate::logical::LockedTables`].
 #[derive(Debug)]
-pub struct HeldNode {
+pub struct LockedTablesNode {
     /// Locked tables, in locking order.
     pub tables: Vec<LockedTable>,
     /// Parameters of `again`, and the columns of the row that set them.
@@ -578,7 +578,7 @@ pub struct RowGoal {
     pub offset: Option<Expr>,
     /// Estimated number of the node's rows per row of the limit, if nodes above drop or add rows.
     /// `None`: the goal is exact, and no row beyond it is read.
-    pub rows_for_each: Option<f64>,
+    pub rows_per_row: Option<f64>,
 }
 
 /// Get by the whole primary key whose result is plain columns of the row.
@@ -609,16 +609,16 @@ pub struct InsertPlan {
     /// Action for an existing row.
     pub on_conflict: OnConflict,
     /// Input row of the action, where it has subqueries.
-    pub conflict_row: Option<GivenRowPlan>,
+    pub conflict_row: Option<RowAtHandPlan>,
     /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
 
-/// Row at hand with subquery values; see [`crate::logical::GivenRow`].
+/// Row at hand with subquery values; see [`crate::logical::RowAtHand`].
 #[derive(Debug)]
-pub struct GivenRowPlan {
+pub struct RowAtHandPlan {
     /// Parameters that are set from the row at hand.
     pub parameters: Vec<usize>,
     /// Plan that yields the one row.
@@ -633,7 +633,7 @@ pub struct ViewCheckPlan {
     /// Condition over the row in table order; with `row`, over the output of that.
     pub predicate: Expr,
     /// Plan for the subqueries of the condition.
-    pub row: Option<GivenRowPlan>,
+    pub row: Option<RowAtHandPlan>,
 }
 
 /// UPDATE.
@@ -681,7 +681,7 @@ pub struct MergePlan {
     pub source: Node,
     /// Re-evaluation of a row whose table row has changed; `None` if the source locks the table's
     /// rows itself.
-    pub held: Option<HeldNode>,
+    pub held: Option<LockedTablesNode>,
     /// WHEN clauses.
     pub clauses: Vec<MergeClause>,
 }
@@ -700,12 +700,12 @@ pub struct TargetRows {
 impl Plan {
     /// Returns a plan. Called by the planner.
     pub(crate) fn new(
-        root: Root,
+        root: PlanRoot,
         columns: Vec<OutputColumn>,
         parameter_count: usize,
         point: Option<PointGet>,
     ) -> Plan {
-        let locks_rows = matches!(&root, Root::Query(node) if node.locks_rows());
+        let locks_rows = matches!(&root, PlanRoot::Query(node) if node.locks_rows());
         Plan {
             before: Vec::new(),
             root,
@@ -725,12 +725,12 @@ impl Plan {
     /// Returns whether the plan is executed by [`exec::open`](crate::exec::open); others are by
     /// [`exec::modify`](crate::exec::modify).
     pub fn is_query(&self) -> bool {
-        self.before.is_empty() && matches!(self.root, Root::Query(_))
+        self.before.is_empty() && matches!(self.root, PlanRoot::Query(_))
     }
 
     /// Returns whether each result row is a row of a scanned table.
     pub fn is_simple_scan(&self) -> bool {
-        let Root::Query(node) = &self.root else { return false };
+        let PlanRoot::Query(node) = &self.root else { return false };
         let mut node = node;
         loop {
             node = match node {
@@ -748,14 +748,14 @@ impl Plan {
     /// present number of regions of a store table; where it is unknown, the initial number is
     /// shown.
     pub fn explain(&self, regions: &dyn Fn(TableId) -> Option<usize>) -> Vec<String> {
-        self.explain_run(regions, Shown::default())
+        self.explain_run(regions, ExplainContent::default())
     }
 
     /// Like [`Plan::explain`], with the options of EXPLAIN and the statistics of an execution.
     pub fn explain_run(
         &self,
         regions: &dyn Fn(TableId) -> Option<usize>,
-        shown: Shown<'_>,
+        shown: ExplainContent<'_>,
     ) -> Vec<String> {
         render::text(&explain::tree(self, regions), shown)
     }
@@ -765,8 +765,8 @@ impl Plan {
     pub fn explain_document(
         &self,
         regions: &dyn Fn(TableId) -> Option<usize>,
-        shown: Shown<'_>,
-        summary: &[(&str, document::Figure)],
+        shown: ExplainContent<'_>,
+        summary: &[(&str, document::SummaryValue)],
         format: document::Format,
     ) -> String {
         render::document(&explain::tree(self, regions), shown, summary, format)
@@ -788,25 +788,25 @@ impl RowGoal {
             _ => USUAL,
         };
         let wanted = rows(&self.limit) + self.offset.as_ref().map_or(0.0, rows);
-        wanted * self.rows_for_each.unwrap_or(1.0)
+        wanted * self.rows_per_row.unwrap_or(1.0)
     }
 
     /// Returns whether no row beyond the goal is read.
     pub fn is_exact(&self) -> bool {
-        self.rows_for_each.is_none()
+        self.rows_per_row.is_none()
     }
 
     /// Returns the goal of an input, of which the node reads about `rows_for_each` rows per row
     /// that it yields.
     pub(crate) fn below(self, rows_for_each: f64) -> RowGoal {
-        let rows_for_each = Some(self.rows_for_each.unwrap_or(1.0) * rows_for_each);
-        RowGoal { rows_for_each, ..self }
+        let rows_for_each = Some(self.rows_per_row.unwrap_or(1.0) * rows_for_each);
+        RowGoal { rows_per_row: rows_for_each, ..self }
     }
 
     /// Returns the goal of a LIMIT.
     pub fn of(limit: &Option<Expr>, offset: &Option<Expr>) -> Option<RowGoal> {
         let (limit, offset) = (limit.clone()?, offset.clone());
-        Some(RowGoal { limit, offset, rows_for_each: None })
+        Some(RowGoal { limit, offset, rows_per_row: None })
     }
 }
 

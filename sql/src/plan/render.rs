@@ -6,20 +6,22 @@
 use std::time::Duration;
 
 use store::descriptor::RegionId;
-use store::{ReadFigures, RegionFigures, RegionReads};
+use store::{ReadStatistics, RegionReadStatistics, RegionReads};
 
-use crate::plan::document::{self, Figure, Format, Group, Value, count, number};
-use crate::plan::explain::Step;
-use crate::plan::profile::Profile;
+use crate::plan::document::{
+    self, DocumentGroup, DocumentValue, Format, SummaryValue, count, number,
+};
+use crate::plan::explain::NodeDescription;
+use crate::plan::profile::ExecutionProfile;
 use crate::plan::{Estimate, Estimates};
 
 /// Options and statistics of EXPLAIN.
 #[derive(Clone, Copy, Default)]
-pub struct Shown<'a> {
+pub struct ExplainContent<'a> {
     /// COSTS: estimates of the nodes.
     pub estimates: Option<&'a Estimates>,
     /// ANALYZE: statistics of an execution.
-    pub profile: Option<&'a Profile>,
+    pub profile: Option<&'a ExecutionProfile>,
     /// TIMING.
     pub timing: bool,
     /// BUFFERS.
@@ -34,7 +36,7 @@ pub struct Shown<'a> {
 
 /// Returns one line for each node, the topmost first, then one for each region that was read,
 /// then one of settings.
-pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
+pub(super) fn text(step: &NodeDescription, shown: ExplainContent<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     draw(step, "", "", shown, &mut lines);
     lines.extend(regions(shown));
@@ -46,7 +48,13 @@ pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
     lines
 }
 
-fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<String>) {
+fn draw(
+    step: &NodeDescription,
+    first: &str,
+    rest: &str,
+    shown: ExplainContent<'_>,
+    lines: &mut Vec<String>,
+) {
     lines.push(format!("{first}{}{}{}", step.line, estimated(step, shown), actual(step, shown)));
     let output = (shown.verbose && !step.names.is_empty())
         .then(|| format!("Output: {}", step.names.join(", ")));
@@ -62,7 +70,7 @@ fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<
 }
 
 /// Returns the text ` (cost=0.00..35.50 rows=2550 width=4)`, as in PostgreSQL.
-fn estimated(step: &Step, shown: Shown<'_>) -> String {
+fn estimated(step: &NodeDescription, shown: ExplainContent<'_>) -> String {
     let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
     estimate.map_or_else(String::new, |estimate| {
         let Estimate { startup, total, rows, width } = estimate;
@@ -72,7 +80,7 @@ fn estimated(step: &Step, shown: Shown<'_>) -> String {
 
 /// Returns the text ` (actual time=0.120 rows=4 loops=1)`; rows and time per loop, as in
 /// PostgreSQL.
-fn actual(step: &Step, shown: Shown<'_>) -> String {
+fn actual(step: &NodeDescription, shown: ExplainContent<'_>) -> String {
     let (Some(profile), Some(address)) = (shown.profile, step.address) else {
         return String::new();
     };
@@ -90,7 +98,7 @@ fn actual(step: &Step, shown: Shown<'_>) -> String {
 
 /// Returns the text `Buffers: shared hit=3 read=1, Cells: 40, Files skipped: filter=2 time=1`;
 /// zeros are omitted.
-fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
+fn buffers(step: &NodeDescription, shown: ExplainContent<'_>) -> Option<String> {
     let (Some(profile), Some(address), true) = (shown.profile, step.address, shown.buffers) else {
         return None;
     };
@@ -98,7 +106,7 @@ fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     (!parts.is_empty()).then_some(parts)
 }
 
-fn reads_text(reads: ReadFigures) -> String {
+fn reads_text(reads: ReadStatistics) -> String {
     let listed = |title: &str, counts: [(&str, u64); 2]| {
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
@@ -114,10 +122,10 @@ fn reads_text(reads: ReadFigures) -> String {
 
 /// Returns a line for each region:
 /// `Region 5: requests=1 rows=20 bytes=4096 time=0.120, Buffers: shared hit=1, Cells: 20`.
-fn regions(shown: Shown<'_>) -> Vec<String> {
+fn regions(shown: ExplainContent<'_>) -> Vec<String> {
     let regions = shown.regions.iter().flat_map(|regions| &regions.0);
-    let line = |(region, figures): (&RegionId, &RegionFigures)| {
-        let RegionFigures { requests, rows, bytes, reads, time } = *figures;
+    let line = |(region, figures): (&RegionId, &RegionReadStatistics)| {
+        let RegionReadStatistics { requests, rows, bytes, reads, time } = *figures;
         let time = match shown.timing {
             true => format!(" time={:.3}", milliseconds(time)),
             false => String::new(),
@@ -132,12 +140,12 @@ fn regions(shown: Shown<'_>) -> Vec<String> {
     regions.map(line).collect()
 }
 
-fn region_groups(shown: Shown<'_>, regions: &RegionReads) -> Value {
-    let group = |(region, figures): (&RegionId, &RegionFigures)| {
-        let RegionFigures { requests, rows, bytes, reads, time } = *figures;
+fn region_groups(shown: ExplainContent<'_>, regions: &RegionReads) -> DocumentValue {
+    let group = |(region, figures): (&RegionId, &RegionReadStatistics)| {
+        let RegionReadStatistics { requests, rows, bytes, reads, time } = *figures;
         let figures =
             [("Region", region.0), ("Requests", requests), ("Rows", rows), ("Bytes", bytes)];
-        let mut group: Group =
+        let mut group: DocumentGroup =
             figures.into_iter().map(|(name, figure)| member(name, count(figure))).collect();
         if shown.timing {
             group.push(member("Time", number(milliseconds(time), 3)));
@@ -145,15 +153,15 @@ fn region_groups(shown: Shown<'_>, regions: &RegionReads) -> Value {
         group.extend(named(reads).into_iter().map(|(name, of)| member(name, count(of))));
         group
     };
-    Value::List("Region", regions.0.iter().map(group).collect())
+    DocumentValue::List("Region", regions.0.iter().map(group).collect())
 }
 
-fn member(name: &str, value: Value) -> (String, Value) {
+fn member(name: &str, value: DocumentValue) -> (String, DocumentValue) {
     (name.to_owned(), value)
 }
 
 /// Returns read statistics with their member names in documents.
-fn named(reads: ReadFigures) -> [(&'static str, u64); 5] {
+fn named(reads: ReadStatistics) -> [(&'static str, u64); 5] {
     [
         ("Shared Hit Blocks", reads.blocks_cached),
         ("Shared Read Blocks", reads.blocks_read),
@@ -169,19 +177,20 @@ fn milliseconds(time: Duration) -> f64 {
 
 /// Returns the plan as a document, in PostgreSQL's layout. `summary`: additional members.
 pub(super) fn document(
-    step: &Step,
-    shown: Shown<'_>,
-    summary: &[(&str, Figure)],
+    step: &NodeDescription,
+    shown: ExplainContent<'_>,
+    summary: &[(&str, SummaryValue)],
     format: Format,
 ) -> String {
-    let mut query = vec![member("Plan", Value::Group(step_group(step, shown)))];
+    let mut query = vec![member("Plan", DocumentValue::Group(step_group(step, shown)))];
     if let Some(regions) = shown.regions.filter(|regions| !regions.0.is_empty()) {
         query.push(member("Regions", region_groups(shown, regions)));
     }
     if !shown.settings.is_empty() {
-        let setting = |(name, value): &(&str, String)| member(name, Value::Text(value.clone()));
+        let setting =
+            |(name, value): &(&str, String)| member(name, DocumentValue::Text(value.clone()));
         let settings = shown.settings.iter().map(setting).collect();
-        query.push(member("Settings", Value::Group(settings)));
+        query.push(member("Settings", DocumentValue::Group(settings)));
     }
     query.extend(summary.iter().map(|(name, figure)| member(name, figure.value())));
     document::written(&query, format)
@@ -189,7 +198,7 @@ pub(super) fn document(
 
 /// Returns the scan below a filter, and the filter's condition: documents show them as one node,
 /// as PostgreSQL does.
-fn filtered_read(step: &Step) -> Option<(&Step, &str)> {
+fn filtered_read(step: &NodeDescription) -> Option<(&NodeDescription, &str)> {
     let condition = step.line.strip_prefix("Filter: ")?;
     let condition = condition.strip_suffix(", in the session").unwrap_or(condition);
     match step.inputs.as_slice() {
@@ -199,7 +208,7 @@ fn filtered_read(step: &Step) -> Option<(&Step, &str)> {
 }
 
 /// Returns the input of a projection over a scan: documents show them as one node, too.
-fn projected(step: &Step) -> Option<&Step> {
+fn projected(step: &NodeDescription) -> Option<&NodeDescription> {
     match step.inputs.as_slice() {
         [input] if step.line.starts_with("Project: ") => {
             let is_read = input.relation.is_some() && input.inputs.is_empty();
@@ -209,12 +218,12 @@ fn projected(step: &Step) -> Option<&Step> {
     }
 }
 
-fn step_group(step: &Step, shown: Shown<'_>) -> Group {
+fn step_group(step: &NodeDescription, shown: ExplainContent<'_>) -> DocumentGroup {
     let below = projected(step).unwrap_or(step);
     let filtered = filtered_read(below);
     let (read, inputs) = filtered.map_or((below, below.inputs.as_slice()), |(read, _)| (read, &[]));
     let (kind, rest) = read.line.split_once(": ").unwrap_or((&read.line, ""));
-    let mut group = vec![member("Node Type", Value::Text(kind.to_owned()))];
+    let mut group = vec![member("Node Type", DocumentValue::Text(kind.to_owned()))];
     if let Some(relation) = &read.relation {
         let named = [
             ("Operation", relation.operation),
@@ -224,20 +233,21 @@ fn step_group(step: &Step, shown: Shown<'_>) -> Group {
             ("Alias", Some(relation.alias.as_str())),
         ];
         let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        group.extend(named.map(|(name, value)| member(name, Value::Text(value.to_owned()))));
+        group
+            .extend(named.map(|(name, value)| member(name, DocumentValue::Text(value.to_owned()))));
     }
     if !rest.is_empty() {
-        group.push(member("Description", Value::Text(rest.to_owned())));
+        group.push(member("Description", DocumentValue::Text(rest.to_owned())));
     }
     if let Some((_, condition)) = filtered {
-        group.push(member("Filter", Value::Text(condition.to_owned())));
+        group.push(member("Filter", DocumentValue::Text(condition.to_owned())));
     }
     let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
     if let Some(Estimate { startup, total, rows, width }) = estimate {
         group.push(member("Startup Cost", number(startup, 2)));
         group.push(member("Total Cost", number(total, 2)));
         group.push(member("Plan Rows", number(rows.round(), 0)));
-        group.push(member("Plan Width", Value::Number(width.to_string())));
+        group.push(member("Plan Width", DocumentValue::Number(width.to_string())));
     }
     let ran = shown.profile.zip(step.address).map(|(profile, address)| profile.of(address));
     if let Some(figures) = ran {
@@ -248,10 +258,10 @@ fn step_group(step: &Step, shown: Shown<'_>) -> Group {
         }
         let rows = (figures.rows as f64 / loops).round();
         group.push(member("Actual Rows", number(rows, 0)));
-        group.push(member("Actual Loops", Value::Number(figures.loops.to_string())));
+        group.push(member("Actual Loops", DocumentValue::Number(figures.loops.to_string())));
     }
     if shown.verbose {
-        group.push(member("Output", Value::Items(step.names.clone())));
+        group.push(member("Output", DocumentValue::Items(step.names.clone())));
     }
     if let Some(figures) = ran.filter(|_| shown.buffers) {
         let reads = named(figures.reads).into_iter();
@@ -259,7 +269,7 @@ fn step_group(step: &Step, shown: Shown<'_>) -> Group {
     }
     if !inputs.is_empty() {
         let inputs = inputs.iter().map(|input| step_group(input, shown)).collect();
-        group.push(member("Plans", Value::List("Plan", inputs)));
+        group.push(member("Plans", DocumentValue::List("Plan", inputs)));
     }
     group
 }
@@ -269,11 +279,17 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::plan::explain::StepRelation;
+    use crate::plan::explain::NodeRelation;
     use crate::plan::{Node, ValuesNode};
 
-    fn step(line: &str, address: Option<usize>, inputs: Vec<Step>) -> Step {
-        Step { line: line.to_owned(), names: Vec::new(), inputs, address, relation: None }
+    fn step(line: &str, address: Option<usize>, inputs: Vec<NodeDescription>) -> NodeDescription {
+        NodeDescription {
+            line: line.to_owned(),
+            names: Vec::new(),
+            inputs,
+            address,
+            relation: None,
+        }
     }
 
     #[test]
@@ -281,18 +297,19 @@ mod tests {
         let scan = step("Scan: t, filter: a = 'x\"y'", Some(2), Vec::new());
         let other = step("Scan: u", Some(3), Vec::new());
         let plan = step("Loop join: all pairs", Some(1), vec![scan, other]);
-        let profile = Profile::default();
+        let profile = ExecutionProfile::default();
         profile.open(1);
-        let reads = ReadFigures {
+        let reads = ReadStatistics {
             cells: 40,
             blocks_cached: 3,
             files_without_row: 2,
-            ..ReadFigures::default()
+            ..ReadStatistics::default()
         };
         profile.add(1, 4, Duration::from_micros(1_500), reads);
         (0..2).for_each(|_| profile.open(2));
-        profile.add(2, 6, Duration::from_micros(1_000), ReadFigures::default());
-        let shown = Shown { profile: Some(&profile), timing: true, ..Shown::default() };
+        profile.add(2, 6, Duration::from_micros(1_000), ReadStatistics::default());
+        let shown =
+            ExplainContent { profile: Some(&profile), timing: true, ..ExplainContent::default() };
         assert_eq!(
             text(&plan, shown),
             [
@@ -301,7 +318,7 @@ mod tests {
                 "└─ Scan: u (never executed)",
             ]
         );
-        let read = text(&plan, Shown { timing: false, buffers: true, ..shown });
+        let read = text(&plan, ExplainContent { timing: false, buffers: true, ..shown });
         assert_eq!(read[1], "│  Buffers: shared hit=3, Cells: 40, Files skipped: filter=2");
         assert_eq!(read.len(), 4);
         let wanted = r#"[
@@ -323,8 +340,8 @@ mod tests {
     "Planning Time": 0.250
   }
 ]"#;
-        let summary = [("Planning Time", Figure::Time(Duration::from_micros(250)))];
-        assert_eq!(document(&plan, Shown::default(), &summary, Format::Json), wanted);
+        let summary = [("Planning Time", SummaryValue::Time(Duration::from_micros(250)))];
+        assert_eq!(document(&plan, ExplainContent::default(), &summary, Format::Json), wanted);
         let node = Node::Values(Arc::new(ValuesNode {
             types: Vec::new(),
             rows: Vec::new(),
@@ -332,7 +349,7 @@ mod tests {
         }));
         let mut estimates = Estimates::default();
         estimates.set(&node, Estimate { startup: 0.5, total: 12.3456, rows: 99.6, width: 8 });
-        let shown = Shown { estimates: Some(&estimates), ..Shown::default() };
+        let shown = ExplainContent { estimates: Some(&estimates), ..ExplainContent::default() };
         let values = step("Values", Some(node.address()), Vec::new());
         assert_eq!(text(&values, shown), ["Values (cost=0.50..12.35 rows=100 width=8)"]);
         let found = document(&values, shown, &[], Format::Json);
@@ -345,12 +362,12 @@ mod tests {
 
     #[test]
     fn a_filter_right_above_a_read_is_a_member_of_it() {
-        let relation = StepRelation { name: "pg_type".into(), ..StepRelation::default() };
+        let relation = NodeRelation { name: "pg_type".into(), ..NodeRelation::default() };
         let mut read = step("System rows: pg_type, in the session", Some(2), Vec::new());
         read.relation = Some(relation);
         let filter = step("Filter: a = 1, in the session", Some(1), vec![read]);
         let plan = step("Project: a", Some(3), vec![filter]);
-        let document = document(&plan, Shown::default(), &[], Format::Json);
+        let document = document(&plan, ExplainContent::default(), &[], Format::Json);
         assert!(document.contains("\"Filter\": \"a = 1\""), "{document}");
         assert!(document.contains("\"Relation Name\": \"pg_type\""), "{document}");
         assert!(!document.contains("Plans"), "{document}");
@@ -358,49 +375,50 @@ mod tests {
 
     #[test]
     fn documents_name_relations_as_postgresql_s_do() {
-        let relation = StepRelation {
+        let relation = NodeRelation {
             operation: None,
             index: Some("t_b".to_owned()),
             name: "t".to_owned(),
             schema: Some("public".to_owned()),
             alias: "u".to_owned(),
         };
-        let scan = Step { relation: Some(relation), ..step("Scan: t u", None, Vec::new()) };
+        let scan =
+            NodeDescription { relation: Some(relation), ..step("Scan: t u", None, Vec::new()) };
         let wanted = r#""Node Type": "Scan",
       "Index Name": "t_b",
       "Relation Name": "t",
       "Alias": "u",
       "Description": "t u""#;
-        let found = document(&scan, Shown::default(), &[], Format::Json);
+        let found = document(&scan, ExplainContent::default(), &[], Format::Json);
         assert!(found.contains(wanted), "{found}");
-        let shown = Shown { verbose: true, ..Shown::default() };
+        let shown = ExplainContent { verbose: true, ..ExplainContent::default() };
         let found = document(&scan, shown, &[], Format::Json);
         assert!(found.contains(r#""Schema": "public""#), "{found}");
     }
 
     #[test]
     fn regions_columns_and_settings_are_shown_where_asked_for() {
-        let plan = Step {
+        let plan = NodeDescription {
             names: vec!["a".to_owned(), "b".to_owned()],
             ..step("Scan: t", None, Vec::new())
         };
-        let reads = ReadFigures { cells: 40, files_without_row: 2, ..ReadFigures::default() };
+        let reads = ReadStatistics { cells: 40, files_without_row: 2, ..ReadStatistics::default() };
         let time = Duration::from_micros(250);
-        let given = RegionFigures { requests: 1, rows: 20, bytes: 4_096, reads, time };
+        let given = RegionReadStatistics { requests: 1, rows: 20, bytes: 4_096, reads, time };
         let given = RegionReads([(RegionId(5), given)].into());
         let settings = [("work_mem", "1MB".to_owned())];
-        let shown = Shown {
+        let shown = ExplainContent {
             timing: true,
             regions: Some(&given),
             verbose: true,
             settings: &settings,
-            ..Shown::default()
+            ..ExplainContent::default()
         };
         let region = "Region 5: requests=1 rows=20 bytes=4096 time=0.250, \
                       Cells: 40, Files skipped: filter=2";
         let wanted = ["Scan: t", "   Output: a, b", region, "Settings: work_mem = '1MB'"];
         assert_eq!(text(&plan, shown), wanted);
-        let without = text(&plan, Shown { timing: false, ..shown });
+        let without = text(&plan, ExplainContent { timing: false, ..shown });
         assert_eq!(without[2], region.replace(" time=0.250", ""));
         let found = document(&plan, shown, &[], Format::Json);
         for wanted in [

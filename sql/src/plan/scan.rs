@@ -35,15 +35,16 @@ pub struct ScanNode {
     /// Filter over `read`.
     pub filter: Option<Expr>,
     /// Fetch from the base table by the keys in index entries.
-    pub lookup: Option<Lookup>,
-    /// Output columns: positions in `read`, or in [`Lookup::read`] with a base-table fetch.
+    pub lookup: Option<BaseTableFetchNode>,
+    /// Output columns: positions in `read`, or in [`BaseTableFetchNode::read`] with a base-table
+    /// fetch.
     pub output: Vec<usize>,
     /// Types of the output columns.
     pub types: Vec<DataType>,
     /// `FOR SYSTEM_TIME AS OF`.
     pub as_of: Option<Expr>,
     /// Row locks.
-    pub lock: Option<LockRows>,
+    pub lock: Option<ScanLock>,
     /// Row goal of the parent node.
     pub goal: Option<RowGoal>,
     /// Cached result of [`ScanNode::sections`].
@@ -52,7 +53,7 @@ pub struct ScanNode {
 
 /// Base-table fetch of an index scan.
 #[derive(Debug)]
-pub struct Lookup {
+pub struct BaseTableFetchNode {
     /// Positions of the primary key in [`ScanNode::read`], in key order.
     pub key: Vec<usize>,
     /// Decoded columns, by position in the table.
@@ -63,7 +64,7 @@ pub struct Lookup {
 
 /// Row locks of a scan: FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE or FOR KEY SHARE.
 #[derive(Debug)]
-pub struct LockRows {
+pub struct ScanLock {
     /// Lock mode, and behaviour for a held lock.
     pub lock: RowLock,
     /// Complete condition over the table columns read; re-evaluated on the newest version.

@@ -1,8 +1,8 @@
 //! Physical planning: logical nodes to plan nodes, and access paths for scans.
 //!
-//! Works top down with the required properties of the parent node ([`Wanted`]): an order, which a
-//! scan may provide without a sort, and a row goal. Both pass through projections, filters, and
-//! joins that preserve the order of their left side.
+//! Works top down with the required properties of the parent node ([`RequiredProperties`]): an
+//! order, which a scan may provide without a sort, and a row goal. Both pass through projections,
+//! filters, and joins that preserve the order of their left side.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::plan::{
 use crate::planner::conjunct::{
     Columns, all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
-use crate::planner::distinct_values::{Levels, levels};
+use crate::planner::distinct_aggregates::{GroupingLevels, levels};
+use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::grouping_sets;
-use crate::planner::in_region::{self, Top};
 use crate::planner::join_method;
-use crate::planner::limited::{below_values, is_for_each_row};
-use crate::planner::locked;
-use crate::planner::notes::Notes;
+use crate::planner::limit_pushdown::{insert_below_columns, is_for_each_row};
+use crate::planner::physical_properties::{ProvidedProperties, RequiredProperties};
+use crate::planner::plan_properties::width_of;
 use crate::planner::push_down::push_down;
+use crate::planner::region_pushdown::{self, TopNQuery};
+use crate::planner::row_locking;
 use crate::planner::scan::{self, narrow};
-use crate::planner::shape::width_of;
 use crate::planner::statistics::NoStatistics;
-use crate::planner::wanted::{Built, Wanted};
 
 /// Assumed number of input rows of a filter per output row.
 const FILTERED: f64 = 3.0;
@@ -43,15 +43,19 @@ const FILTERED: f64 = 3.0;
 const EXTREMES_MAX: usize = 32;
 
 /// Returns the physical plan of a query.
-pub(super) fn build(plan: Logical, notes: Notes<'_>) -> Node {
-    build_wanted(plan, Wanted::default(), notes).node
+pub(super) fn build(plan: Logical, notes: EstimateRecorder<'_>) -> Node {
+    build_wanted(plan, RequiredProperties::default(), notes).node
 }
 
-fn unordered(node: Node) -> Built {
-    Built { node, ordered: false }
+fn unordered(node: Node) -> ProvidedProperties {
+    ProvidedProperties { node, ordered: false }
 }
 
-fn build_wanted(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
+fn build_wanted(
+    plan: Logical,
+    wanted: RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
     let noted = notes.begin(&plan);
     let built = build_step(plan, wanted, notes);
     notes.end(noted, &built.node);
@@ -59,7 +63,11 @@ fn build_wanted(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
-fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
+fn build_step(
+    plan: Logical,
+    wanted: RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
     match plan {
         Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted, notes),
         Logical::SystemRows(rows) => unordered(Node::SystemRows(Arc::new(SystemRowsNode {
@@ -83,7 +91,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
                 // Rows that the filter drops do not count towards the goal.
                 let input = build_wanted(input, wanted.below(FILTERED), notes);
                 let node = FilterNode { input: input.node, predicate };
-                Built { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
+                ProvidedProperties { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
             }
         },
         Logical::Project { input, expressions } => {
@@ -101,7 +109,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
                 _ => wanted,
             };
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
-            let wanted = if passes { wanted } else { Wanted::default() };
+            let wanted = if passes { wanted } else { RequiredProperties::default() };
             let input = build_wanted(*apply.input, wanted, notes);
             let varies = !apply.bindings.is_empty() && apply.subquery.has_effects();
             let once = apply.bindings.is_empty() && depends_on_nothing(&apply.subquery);
@@ -118,42 +126,50 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
                 kind: apply.kind,
                 guard: apply.guard,
                 groups,
-                varies,
-                once,
+                is_volatile: varies,
+                is_uncorrelated: once,
                 input_types,
             };
-            Built { node: Node::Apply(Arc::new(node)), ordered: passes && input.ordered }
+            ProvidedProperties {
+                node: Node::Apply(Arc::new(node)),
+                ordered: passes && input.ordered,
+            }
         }
         Logical::ProjectSet(sets) => {
             let width = width_of(&sets.input);
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
-            let wanted = if passes { wanted.below(1.0) } else { Wanted::default() };
+            let wanted = if passes { wanted.below(1.0) } else { RequiredProperties::default() };
             let ProjectSet { input, functions, ordinality, outer, unread } = sets;
             let input = build_wanted(*input, wanted, notes);
             let input_node = input.node;
             let node = ProjectSetNode { input: input_node, functions, ordinality, outer, unread };
-            Built { node: Node::ProjectSet(Arc::new(node)), ordered: passes && input.ordered }
+            ProvidedProperties {
+                node: Node::ProjectSet(Arc::new(node)),
+                ordered: passes && input.ordered,
+            }
         }
         Logical::Aggregate { input, group_by, aggregates } => {
             unordered(build_aggregate(*input, group_by, aggregates, notes))
         }
         Logical::GroupingSets(grouping) => unordered(build_grouping_sets(grouping, notes)),
-        Logical::Sort { input, keys } => {
-            Built { node: build_sort(*input, keys, wanted.exact_goal(), notes), ordered: false }
-        }
+        Logical::Sort { input, keys } => ProvidedProperties {
+            node: build_sort(*input, keys, wanted.exact_goal(), notes),
+            ordered: false,
+        },
         Logical::Limit { input, limit, offset, ties }
             if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
         {
             let limited =
                 |input| Box::new(Logical::Limit { input, limit, offset, ties: Vec::new() });
-            build_wanted(below_values(*input, limited), wanted, notes)
+            build_wanted(insert_below_columns(*input, limited), wanted, notes)
         }
         Logical::LockRows(lock) => {
-            unordered(locked::build(lock, wanted.exact_goal(), notes, &build_wanted))
+            unordered(row_locking::build(lock, wanted.exact_goal(), notes, &build_wanted))
         }
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
-            let input = build_wanted(*input, Wanted { order: Vec::new(), goal }, notes).node;
+            let input =
+                build_wanted(*input, RequiredProperties { order: Vec::new(), goal }, notes).node;
             unordered(Node::limit(input, (limit, offset), ties))
         }
         Logical::Distinct { input, on } if on.is_empty() => {
@@ -184,7 +200,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             let query = build(*with.query, notes);
             let body = build_wanted(*with.body, wanted, notes);
             let node = WithNode { id: with.id, name: with.name, query, body: body.node };
-            Built { node: Node::With(Arc::new(node)), ordered: body.ordered }
+            ProvidedProperties { node: Node::With(Arc::new(node)), ordered: body.ordered }
         }
         Logical::CteScan(scan) => unordered(Node::CteScan(Arc::new(CteScanNode {
             types: scan.columns.iter().map(|column| column.sql_type.base).collect(),
@@ -203,7 +219,12 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Append { inputs } => {
             let goal = wanted.goal;
             let build_input = |input| {
-                build_wanted(input, Wanted { order: Vec::new(), goal: goal.clone() }, notes).node
+                build_wanted(
+                    input,
+                    RequiredProperties { order: Vec::new(), goal: goal.clone() },
+                    notes,
+                )
+                .node
             };
             let inputs = inputs.into_iter().map(build_input).collect();
             unordered(Node::Append(Arc::new(AppendNode { inputs })))
@@ -231,7 +252,7 @@ fn depends_on_nothing(plan: &Logical) -> bool {
 
 /// Limits the rows of a subquery: EXISTS needs one row, a scalar subquery at most two, to detect
 /// that it has too many.
-fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node {
+fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: EstimateRecorder<'_>) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,
         ApplyKind::Scalar if !subquery.is_single_row() => 2,
@@ -264,9 +285,9 @@ fn volatile_parts(predicate: Expr) -> (Vec<Expr>, Vec<Expr>) {
 fn build_filtered_scan(
     table_scan: &crate::logical::TableScan,
     predicate: Expr,
-    wanted: &Wanted,
-    notes: Notes<'_>,
-) -> Built {
+    wanted: &RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
     let (volatile, conjuncts) = volatile_parts(predicate);
     let Some(predicate) = all(volatile) else {
         return scan::build(table_scan, conjuncts, wanted, notes);
@@ -274,15 +295,15 @@ fn build_filtered_scan(
     let wanted = wanted.clone().below(FILTERED);
     let built = scan::build(table_scan, conjuncts, &wanted, notes);
     let node = FilterNode { input: built.node, predicate };
-    Built { node: Node::Filter(Arc::new(node)), ordered: built.ordered }
+    ProvidedProperties { node: Node::Filter(Arc::new(node)), ordered: built.ordered }
 }
 
 fn build_project(
     input: Logical,
     mut expressions: Vec<Expr>,
-    wanted: Wanted,
-    notes: Notes<'_>,
-) -> Built {
+    wanted: RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
     let mut input = input;
     // Nested projections are merged, unless an expression would be computed twice.
     while let Logical::Project { input: below, expressions: inner } = input {
@@ -301,7 +322,7 @@ fn build_project(
         .into_iter()
         .map(|key| SortKey { expression: substitute(key.expression, &expressions), ..key })
         .collect();
-    let built = build_wanted(input, Wanted { order, goal: wanted.goal }, notes);
+    let built = build_wanted(input, RequiredProperties { order, goal: wanted.goal }, notes);
     let (node, expressions) = narrowed(built.node, expressions);
     let node = match &node {
         Node::Scan(scan) if scan.output.len() == expressions.len() && is_identity(&expressions) => {
@@ -309,7 +330,7 @@ fn build_project(
         }
         _ => Node::Project(Arc::new(ProjectNode { input: node, expressions })),
     };
-    Built { node, ordered: built.ordered }
+    ProvidedProperties { node, ordered: built.ordered }
 }
 
 /// Narrows the output of a scan to the columns that the expressions use, in the order of first
@@ -338,10 +359,15 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 }
 
 /// Tries an input that provides the order, then a top-N in the regions; otherwise sorts.
-fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: Notes<'_>) -> Node {
+fn build_sort(
+    input: Logical,
+    keys: Vec<SortKey>,
+    goal: Option<RowGoal>,
+    notes: EstimateRecorder<'_>,
+) -> Node {
     let types = input.column_types();
     if keys.iter().all(|key| !is_volatile(&key.expression)) {
-        let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
+        let wanted = RequiredProperties { order: keys.clone(), goal: goal.clone() };
         if provides_order(&input, wanted.clone()) {
             let built = build_wanted(input.clone(), wanted, notes);
             if built.ordered {
@@ -374,7 +400,12 @@ fn below_projections(input: Logical, keys: &[SortKey]) -> (Logical, Vec<SortKey>
 }
 
 /// Builds a top-N in the regions; expressions of its rows are computed in the session.
-fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_>) -> Option<Node> {
+fn build_top_n(
+    input: Logical,
+    keys: &[SortKey],
+    goal: &RowGoal,
+    notes: EstimateRecorder<'_>,
+) -> Option<Node> {
     let (input, keys, expressions) = below_projections(input, keys);
     let sort = |input: Logical, keys: Vec<SortKey>, yielded: &[usize]| {
         let types = input.column_types();
@@ -385,8 +416,8 @@ fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_
             Node::Sort(Arc::new(SortNode { input: build(input, notes), keys, goal, types }));
         Node::Project(Arc::new(ProjectNode { input, expressions }))
     };
-    let top = Top { input, keys, goal: goal.clone(), expressions };
-    let (node, expressions) = in_region::top_n(top, &sort, notes)?;
+    let top = TopNQuery { input, keys, goal: goal.clone(), expressions };
+    let (node, expressions) = region_pushdown::top_n(top, &sort, notes)?;
     let Node::RegionTopN(top) = &node else { return Some(node) };
     if top.output.len() == expressions.len() && is_identity(&expressions) {
         return Some(node);
@@ -420,7 +451,11 @@ fn is_sorted(plan: &Logical, keys: &[SortKey]) -> bool {
 }
 
 /// Builds window functions over sorted rows; sorts them by partition and order if necessary.
-fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
+fn build_window(
+    window: Window,
+    wanted: &RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
     let Window { input, partition_by, order_by, functions } = window;
     let keys = sort_keys(&partition_by, &order_by);
     let ordered = keys.starts_with(&wanted.order);
@@ -430,12 +465,12 @@ fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
         false => build_sort(*input, keys, None, notes),
     };
     let node = WindowAggNode { input, partition_by, order_by, functions, input_types };
-    Built { node: Node::WindowAgg(Arc::new(node)), ordered }
+    ProvidedProperties { node: Node::WindowAgg(Arc::new(node)), ordered }
 }
 
 /// Returns whether a plan provides the required order without a sort. Builds no nodes: sorts may
 /// be deeply nested.
-fn provides_order(plan: &Logical, wanted: Wanted) -> bool {
+fn provides_order(plan: &Logical, wanted: RequiredProperties) -> bool {
     let passes = |width: usize| wanted.order.iter().all(|key| within(&key.expression, 0..width));
     match plan {
         Logical::Scan(scan) => scan::provides_order(scan, &[], &wanted),
@@ -453,7 +488,7 @@ fn provides_order(plan: &Logical, wanted: Wanted) -> bool {
                 ..key
             };
             let order = wanted.order.into_iter().map(over).collect();
-            provides_order(input, Wanted { order, goal: wanted.goal })
+            provides_order(input, RequiredProperties { order, goal: wanted.goal })
         }
         Logical::Apply(apply) => {
             let wanted_below = match apply.kind {
@@ -508,7 +543,7 @@ fn build_aggregate(
     input: Logical,
     group_by: Vec<Expr>,
     aggregates: Vec<Aggregate>,
-    notes: Notes<'_>,
+    notes: EstimateRecorder<'_>,
 ) -> Node {
     let (input, group_by, aggregates) = without_projections(input, group_by, aggregates);
     if group_by.is_empty()
@@ -516,7 +551,7 @@ fn build_aggregate(
     {
         return node;
     }
-    if let Some(Levels { below, group_by, aggregates }) = levels(&group_by, &aggregates) {
+    if let Some(GroupingLevels { below, group_by, aggregates }) = levels(&group_by, &aggregates) {
         let input = build_groups(input, below, Vec::new(), notes);
         return Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }));
     }
@@ -527,9 +562,9 @@ fn build_groups(
     input: Logical,
     group_by: Vec<Expr>,
     aggregates: Vec<Aggregate>,
-    notes: Notes<'_>,
+    notes: EstimateRecorder<'_>,
 ) -> Node {
-    if let Some(node) = in_region::aggregate(&input, &group_by, &aggregates, notes) {
+    if let Some(node) = region_pushdown::aggregate(&input, &group_by, &aggregates, notes) {
         return node;
     }
     let input = build(input, notes);
@@ -538,30 +573,30 @@ fn build_groups(
 
 /// Builds GROUPING SETS. If one of the sets has all keys, the regions group by these; otherwise
 /// each row is added to all sets.
-fn build_grouping_sets(grouping: GroupingSets, notes: Notes<'_>) -> Node {
-    let GroupingSets { input, group_by, aggregates, sets, groupings } = grouping;
+fn build_grouping_sets(grouping: GroupingSets, notes: EstimateRecorder<'_>) -> Node {
+    let GroupingSets { input, group_by, aggregates, sets, grouping_calls: groupings } = grouping;
     let has_all = sets.iter().any(|set| set.len() == group_by.len());
     let (input, mut group_by, aggregates) = without_projections(*input, group_by, aggregates);
     let regions = match has_all && !grouping_sets::differ(&aggregates) {
-        true => in_region::aggregate(&input, &group_by, &aggregates, notes),
+        true => region_pushdown::aggregate(&input, &group_by, &aggregates, notes),
         false => None,
     };
     let mut sets = grouping_sets::with_aggregates(sets, &group_by, &aggregates);
     let in_regions = regions.is_some();
     let input = regions.unwrap_or_else(|| {
         let parts = grouping_sets::take_parts(&mut group_by, &mut sets);
-        build_project(input, parts, Wanted::default(), notes).node
+        build_project(input, parts, RequiredProperties::default(), notes).node
     });
     let node = GroupingSetsNode { input, in_regions, group_by, sets, groupings };
     Node::GroupingSets(Arc::new(node))
 }
 
 /// Builds DISTINCT: as groups in the regions. With a row goal the session can end early instead.
-fn build_distinct(input: Logical, has_goal: bool, notes: Notes<'_>) -> Node {
+fn build_distinct(input: Logical, has_goal: bool, notes: EstimateRecorder<'_>) -> Node {
     if !has_goal && reaches_scan(&input) {
         let keys = all_columns(&input);
         let (below, keys, _) = without_projections(input.clone(), keys, Vec::new());
-        if let Some(node) = in_region::aggregate(&below, &keys, &[], notes) {
+        if let Some(node) = region_pushdown::aggregate(&below, &keys, &[], notes) {
             return node;
         }
     }
@@ -572,7 +607,11 @@ fn build_distinct(input: Logical, has_goal: bool, notes: Notes<'_>) -> Node {
 
 /// Returns a single row of several extremes ([`build_extreme`]), each with a separate scan, if
 /// all aggregates are min or max of keys.
-fn build_extremes(input: &Logical, aggregates: &[Aggregate], notes: Notes<'_>) -> Option<Node> {
+fn build_extremes(
+    input: &Logical,
+    aggregates: &[Aggregate],
+    notes: EstimateRecorder<'_>,
+) -> Option<Node> {
     if aggregates.len() > EXTREMES_MAX {
         return None;
     }
@@ -601,7 +640,11 @@ fn build_extremes(input: &Logical, aggregates: &[Aggregate], notes: Notes<'_>) -
 
 /// Builds `min(x)` or `max(x)` as the first row in key order, if no other condition applies to
 /// the rows.
-fn build_extreme(input: &Logical, aggregate: &Aggregate, notes: Notes<'_>) -> Option<Node> {
+fn build_extreme(
+    input: &Logical,
+    aggregate: &Aggregate,
+    notes: EstimateRecorder<'_>,
+) -> Option<Node> {
     let descending = match aggregate.kind {
         AggregateKind::Min => false,
         AggregateKind::Max => true,
@@ -616,7 +659,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate, notes: Notes<'_>) -> Op
     let present = Logical::Filter { input: Box::new(input.clone()), predicate: not_null };
     let key = SortKey { expression: argument, descending, nulls_first: descending };
     let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
-    let wanted = Wanted { order: vec![key], goal: RowGoal::of(&limit, &None) };
+    let wanted = RequiredProperties { order: vec![key], goal: RowGoal::of(&limit, &None) };
     let built = build_wanted(push_down(present, &NoStatistics, &Cell::new(0)), wanted, notes);
     let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
     if !built.ordered || !exact {

@@ -78,7 +78,7 @@ pub(super) fn is_free(expression: &Expr) -> bool {
 /// Returns whether an expression is volatile (`random()`), or can only be evaluated in the
 /// session.
 pub(super) fn is_volatile(expression: &Expr) -> bool {
-    expression.stays()
+    expression.is_session_only()
 }
 
 /// Returns the column of a plain column reference.

@@ -24,7 +24,7 @@ use types::aggregate::{Aggregate, AggregateKind, PairStatistic};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::logical::{Apply, ApplyGroups, ApplyKind, Join, JoinChoice, JoinKind, Logical};
+use crate::logical::{Apply, ApplyGroups, ApplyKind, Join, JoinDecision, JoinKind, Logical};
 use crate::planner::conjunct::{
     Columns, all, as_column, column, is_free, is_volatile, split, substitute, uses_parameters,
 };
@@ -32,8 +32,8 @@ use crate::planner::cost;
 use crate::planner::equivalence::{equal, sides};
 use crate::planner::estimate::Estimator;
 use crate::planner::lookup::{FilteredTable, filtered_table};
-use crate::planner::semi_join::{self, Inner, bind, pull_up, take_input};
-use crate::planner::shape::width_of;
+use crate::planner::plan_properties::width_of;
+use crate::planner::semi_join::{self, UncorrelatedSubquery, bind, extract_correlated, take_input};
 
 /// Cost of starting a subquery.
 const RUN: f64 = 50.0;
@@ -96,7 +96,7 @@ fn outer_rows(apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> f6
 }
 
 /// A subquery as groups of what it compares with outer columns.
-struct Grouped {
+struct GroupedSubquery {
     /// Source of its rows, without the conditions on outer columns.
     inner: Logical,
     /// Compared expressions over the inner rows.
@@ -112,7 +112,7 @@ struct Grouped {
     guard: Option<Expr>,
 }
 
-fn scalar(apply: &Apply) -> Option<Grouped> {
+fn scalar(apply: &Apply) -> Option<GroupedSubquery> {
     let mut summary = summary(&apply.subquery)?;
     let mut value = summary.value.into_iter().next()?;
     if let Some(holds) = all(std::mem::take(&mut summary.holds)) {
@@ -120,11 +120,11 @@ fn scalar(apply: &Apply) -> Option<Grouped> {
         let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
         value = Expr::Case { branches: vec![(holds, value)], otherwise, data_type };
     }
-    summarised(Summary { value: vec![value], ..summary }, apply)
+    summarised(AggregateSubquery { value: vec![value], ..summary }, apply)
 }
 
 /// Returns the groups of a LATERAL subquery that yields exactly one row for each outer row.
-fn lateral_row(apply: &Apply) -> Option<Grouped> {
+fn lateral_row(apply: &Apply) -> Option<GroupedSubquery> {
     let ApplyKind::Rows { on, outer } = &apply.kind else { return None };
     let is_true = matches!(on, Expr::Constant { value: Datum::Bool(true), .. });
     let summary = summary(&apply.subquery)?;
@@ -132,31 +132,31 @@ fn lateral_row(apply: &Apply) -> Option<Grouped> {
     if has_row { summarised(summary, apply) } else { None }
 }
 
-fn summarised(summary: Summary<'_>, apply: &Apply) -> Option<Grouped> {
+fn summarised(summary: AggregateSubquery<'_>, apply: &Apply) -> Option<GroupedSubquery> {
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let Summary { value: values, aggregates, input, .. } = summary;
+    let AggregateSubquery { value: values, aggregates, input, .. } = summary;
     let mut parts = aggregates.iter().flat_map(Aggregate::expressions);
     let is_plain = !parts.any(|e| uses_parameters(e, &outer) || is_volatile(e));
     if !is_plain || values.iter().any(is_volatile) {
         return None;
     }
-    let inner = pull_up(input, &outer)?;
+    let inner = extract_correlated(input, &outer)?;
     let put_in = |part: Expr| substitute(part, &inner.output);
     let aggregates = aggregates.iter().map(|a| a.clone().map_expressions(&put_in)).collect();
     grouped(inner, aggregates, values, &outer)
 }
 
-fn exists(apply: &Apply) -> Option<Grouped> {
+fn exists(apply: &Apply) -> Option<GroupedSubquery> {
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    grouped(pull_up(&apply.subquery, &outer)?, Vec::new(), Vec::new(), &outer)
+    grouped(extract_correlated(&apply.subquery, &outer)?, Vec::new(), Vec::new(), &outer)
 }
 
 fn grouped(
-    inner: Inner,
+    inner: UncorrelatedSubquery,
     aggregates: Vec<Aggregate>,
     values: Vec<Expr>,
     outer: &Columns,
-) -> Option<Grouped> {
+) -> Option<GroupedSubquery> {
     let (mut keys, mut others) = (Vec::new(), Vec::new());
     for conjunct in &inner.correlated {
         let (a, b) = sides(conjunct).filter(|_| !is_volatile(conjunct))?;
@@ -169,7 +169,7 @@ fn grouped(
         others.push(other.clone());
     }
     let conditions = inner.correlated;
-    (!keys.is_empty()).then_some(Grouped {
+    (!keys.is_empty()).then_some(GroupedSubquery {
         inner: inner.plan,
         keys,
         outer: others,
@@ -181,7 +181,7 @@ fn grouped(
 }
 
 /// A subquery that yields one row of aggregates.
-struct Summary<'a> {
+struct AggregateSubquery<'a> {
     /// Its columns, over the aggregates.
     value: Vec<Expr>,
     /// HAVING conditions, over the aggregates.
@@ -190,12 +190,12 @@ struct Summary<'a> {
     input: &'a Logical,
 }
 
-fn summary(plan: &Logical) -> Option<Summary<'_>> {
+fn summary(plan: &Logical) -> Option<AggregateSubquery<'_>> {
     match plan {
         Logical::Project { input, expressions } => {
             let below = summary(input)?;
             let value = expressions.iter().map(|e| substitute(e.clone(), &below.value));
-            Some(Summary { value: value.collect(), ..below })
+            Some(AggregateSubquery { value: value.collect(), ..below })
         }
         Logical::Filter { input, predicate } if !is_volatile(predicate) => {
             let mut below = summary(input)?;
@@ -205,11 +205,8 @@ fn summary(plan: &Logical) -> Option<Summary<'_>> {
         Logical::Aggregate { input, group_by, aggregates } if group_by.is_empty() => {
             let value = aggregates.iter().enumerate();
             let value = value.map(|(index, aggregate)| column(index, aggregate.data_type));
-            aggregates.iter().all(|aggregate| of_no_rows(aggregate).is_some()).then(|| Summary {
-                value: value.collect(),
-                holds: Vec::new(),
-                aggregates,
-                input,
+            aggregates.iter().all(|aggregate| of_no_rows(aggregate).is_some()).then(|| {
+                AggregateSubquery { value: value.collect(), holds: Vec::new(), aggregates, input }
             })
         }
         _ => None,
@@ -260,7 +257,7 @@ fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
     null.then_some(Datum::Null)
 }
 
-impl Grouped {
+impl GroupedSubquery {
     /// Returns whether computing the groups may raise an error.
     fn may_fail(&self) -> bool {
         let own = self.keys.iter().chain(&self.outer).chain(&self.conditions);
@@ -371,7 +368,7 @@ impl Grouped {
             left: take_input(apply),
             right: Box::new(right),
             on: all(on).unwrap_or_else(|| Expr::constant(Datum::Bool(true), DataType::Bool)),
-            choice: JoinChoice::default(),
+            choice: JoinDecision::default(),
         };
         let mut input = Box::new(Logical::Join(join));
         if let Some(predicate) = matched {

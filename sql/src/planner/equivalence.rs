@@ -17,7 +17,7 @@ use crate::planner::key_term::is_integer;
 
 /// Member of a class.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct ClassMember {
     /// Expression.
     pub expression: Expr,
     /// Unit of its columns; `None`: it has no columns.
@@ -26,8 +26,8 @@ pub(super) struct Member {
 
 /// Equivalence classes, as a union-find forest.
 #[derive(Debug, Default)]
-pub(super) struct Classes {
-    members: Vec<Member>,
+pub(super) struct EquivalenceClasses {
+    members: Vec<ClassMember>,
     /// Parent of each member; a root is its own parent.
     parents: Vec<usize>,
     /// Members by the fingerprint of their expressions.
@@ -84,16 +84,16 @@ pub(super) fn compared(op: CompareOp, left: &Expr, right: &Expr) -> Option<Expr>
     Some(Expr::Call { function, arguments, data_type: DataType::Bool })
 }
 
-impl Classes {
+impl EquivalenceClasses {
     /// Unites the classes of two expressions.
-    pub(super) fn unite(&mut self, left: Member, right: Member) {
+    pub(super) fn unite(&mut self, left: ClassMember, right: ClassMember) {
         let (left, right) = (self.number(left), self.number(right));
         let (left, right) = (self.find(left), self.find(right));
         // The older member becomes the root, so that the result has the order of the input.
         self.parents[left.max(right)] = left.min(right);
     }
 
-    fn number(&mut self, member: Member) -> usize {
+    fn number(&mut self, member: ClassMember) -> usize {
         let numbers = self.numbers.entry(fingerprint(&member.expression)).or_default();
         let same = |&&other: &&usize| self.members[other].expression == member.expression;
         if let Some(&known) = numbers.iter().find(same) {
@@ -115,9 +115,9 @@ impl Classes {
     }
 
     /// Returns the classes, with members in order of insertion.
-    pub(super) fn into_classes(mut self) -> Vec<Vec<Member>> {
+    pub(super) fn into_classes(mut self) -> Vec<Vec<ClassMember>> {
         let roots: Vec<usize> = (0..self.members.len()).map(|member| self.find(member)).collect();
-        let mut classes: Vec<Vec<Member>> = Vec::new();
+        let mut classes: Vec<Vec<ClassMember>> = Vec::new();
         let mut position_of = AHashMap::new();
         for (member, root) in self.members.into_iter().zip(roots) {
             let position = *position_of.entry(root).or_insert(classes.len());
@@ -136,16 +136,18 @@ mod tests {
 
     use super::*;
 
-    fn member(index: usize, data_type: DataType) -> Member {
-        Member { expression: Expr::column(index, data_type), unit: Some(index) }
+    fn member(index: usize, data_type: DataType) -> ClassMember {
+        ClassMember { expression: Expr::column(index, data_type), unit: Some(index) }
     }
 
     #[test]
     fn equalities_in_a_row_make_one_class() {
-        let mut classes = Classes::default();
+        let mut classes = EquivalenceClasses::default();
         let int = |index| member(index, DataType::Int4);
-        let five =
-            || Member { expression: Expr::constant(Datum::Int4(5), DataType::Int4), unit: None };
+        let five = || ClassMember {
+            expression: Expr::constant(Datum::Int4(5), DataType::Int4),
+            unit: None,
+        };
         classes.unite(int(0), int(1));
         classes.unite(int(2), int(3));
         classes.unite(int(4), five());

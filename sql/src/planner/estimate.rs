@@ -9,15 +9,16 @@ use std::sync::Arc;
 use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};
 
-use crate::catalog::statistics::{ColumnStatistics, form};
+use crate::catalog::statistics::{ColumnStatistics, key_form};
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
-    ApplyKind, Join, JoinChoice, JoinKind, LockRows, Logical, SetKind, TIMESTAMP_COLUMN, TableScan,
+    ApplyKind, Join, JoinDecision, JoinKind, LockRows, Logical, SetKind, TIMESTAMP_COLUMN,
+    TableScan,
 };
 use crate::plan::scan::ARRAY_VALUES;
 use crate::planner::conjunct::{as_equal_to_any, as_operator, is_free};
-use crate::planner::sample;
-use crate::planner::shape::is_unit;
+use crate::planner::plan_properties::is_unit;
+use crate::planner::sampled_selectivity;
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
 /// Default number of distinct values of a column.
@@ -62,7 +63,7 @@ impl Estimator<'_> {
             Logical::Project { input, .. }
             | Logical::Sort { input, .. }
             | Logical::LockRows(LockRows { input, .. }) => self.rows(input),
-            Logical::Join(Join { choice: JoinChoice { rows: Some(rows), .. }, .. }) => *rows,
+            Logical::Join(Join { choice: JoinDecision { rows: Some(rows), .. }, .. }) => *rows,
             Logical::Join(join) => {
                 let (left, right) = (self.rows(&join.left), self.rows(&join.right));
                 let pairs = left * right * self.selectivity(&join.on, plan);
@@ -205,7 +206,7 @@ impl Estimator<'_> {
 
     fn distinct_in(&self, inputs: &[&Logical], mut column: usize) -> Option<f64> {
         for input in inputs {
-            let width = crate::planner::shape::width_of(input);
+            let width = crate::planner::plan_properties::width_of(input);
             if column < width {
                 return Some(self.column_distinct(column, input));
             }
@@ -255,7 +256,9 @@ impl Estimator<'_> {
                 let data_type = scan.table.layout.columns[column].data_type;
                 let form = |value: &Expr| constant_form(value, data_type);
                 self.analysed(scan, column, |known| {
-                    list.iter().map(|value| known.equal(form(value).as_deref())).sum::<f64>()
+                    list.iter()
+                        .map(|value| known.equality_selectivity(form(value).as_deref()))
+                        .sum::<f64>()
                 })
                 .map(|part| part.min(1.0))
             }
@@ -270,8 +273,8 @@ impl Estimator<'_> {
                 let value = constant_form(value, data_type);
                 self.analysed(scan, column, |known| {
                     let present = 1.0 - known.null_fraction;
-                    let equal = known.equal(value.as_deref());
-                    let less = value.as_deref().map(|value| known.less(value));
+                    let equal = known.equality_selectivity(value.as_deref());
+                    let less = value.as_deref().map(|value| known.less_selectivity(value));
                     Some(match (op, less) {
                         (CompareOp::Eq, _) => equal,
                         (CompareOp::Ne, _) => (present - equal).max(0.0),
@@ -289,7 +292,7 @@ impl Estimator<'_> {
     /// Returns the fraction of the sampled values of a column that satisfy a condition on it
     /// alone.
     fn sampled_selectivity(&self, conjunct: &Expr, plan: &Logical) -> Option<f64> {
-        let (scan, column) = base_column(plan, sample::only_column(conjunct)?)?;
+        let (scan, column) = base_column(plan, sampled_selectivity::only_column(conjunct)?)?;
         let data_type = scan.table.layout.columns[column].data_type;
         let mut is_as_stored = true;
         conjunct.walk(&mut |part| {
@@ -297,7 +300,8 @@ impl Estimator<'_> {
                 is_as_stored &= *seen == data_type;
             }
         });
-        let tried = |known: &_| sample::part_true(conjunct, known, data_type);
+        let tried =
+            |known: &_| sampled_selectivity::sampled_selectivity(conjunct, known, data_type);
         self.analysed(scan, column, tried).flatten().filter(|_| is_as_stored)
     }
 
@@ -428,7 +432,7 @@ fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
             base_column(input, column_below_casts(&expressions[column])?)
         }
         Logical::Join(join) if join.kind == JoinKind::Inner => {
-            let width = crate::planner::shape::width_of(&join.left);
+            let width = crate::planner::plan_properties::width_of(&join.left);
             match column.checked_sub(width) {
                 None => base_column(&join.left, column),
                 Some(column) => base_column(&join.right, column),
@@ -441,7 +445,7 @@ fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
 /// Returns a constant in the key encoding of a column's type.
 fn constant_form(value: &Expr, column: DataType) -> Option<Vec<u8>> {
     match value {
-        Expr::Constant { value, data_type } => form(value, *data_type, column),
+        Expr::Constant { value, data_type } => key_form(value, *data_type, column),
         _ => None,
     }
 }

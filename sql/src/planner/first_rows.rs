@@ -8,7 +8,7 @@ use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey};
 use crate::plan::RowGoal;
-use crate::planner::access::{Question, choose};
+use crate::planner::access_paths::{ScanRequirements, choose};
 use crate::planner::conjunct::{is_volatile, renumber, substitute, within};
 use crate::planner::estimate::Estimator;
 use crate::planner::lookup::filtered_table;
@@ -75,7 +75,7 @@ impl FirstRows {
             .map(|key| SortKey { expression: table.over_table(key.expression.clone()), ..*key })
             .collect();
         let (scan, conjuncts) = (table.scan, table.conjuncts.as_slice());
-        let question = Question::of_first(scan, conjuncts, (&order, Some(self.rows)));
+        let question = ScanRequirements::of_first(scan, conjuncts, (&order, Some(self.rows)));
         let candidate = choose(&question);
         let has_order = order.is_empty() || candidate.order.is_some();
         has_order.then(|| candidate.cost(&question, estimator))

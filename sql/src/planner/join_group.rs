@@ -19,17 +19,17 @@ use std::ops::Range;
 use types::expr::Expr;
 
 use crate::logical::{Join, JoinKind, Logical, TableScan};
-use crate::planner::alternatives::{in_common, said_of};
 use crate::planner::conjunct::{
     all, as_column, boolean, column, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::equivalence::sides;
 use crate::planner::estimate::is_unique;
-use crate::planner::shape::width_of;
+use crate::planner::or_factoring::{factor_common, restriction_on};
+use crate::planner::plan_properties::width_of;
 
 /// Input of a join group: a plan that is joined as a whole.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct JoinUnit {
     /// Plan of its rows.
     pub plan: Logical,
     /// Numbers of its columns.
@@ -38,11 +38,11 @@ pub(super) struct Unit {
 
 /// Join that is executed after the units are joined.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct TailJoin {
     /// Left, semi or anti.
     pub kind: JoinKind,
     /// Right side.
-    pub right: Unit,
+    pub right: JoinUnit,
     /// Join conditions.
     pub on: Vec<Expr>,
 }
@@ -51,19 +51,19 @@ pub(super) struct Tail {
 #[derive(Debug, Default)]
 pub(super) struct JoinGroup {
     /// Units in the order of the statement.
-    pub units: Vec<Unit>,
+    pub units: Vec<JoinUnit>,
     /// Conditions.
     pub conjuncts: Vec<Expr>,
     /// Volatile conditions.
     pub volatile: Vec<Expr>,
     /// Joins after the units, in order.
-    pub tail: Vec<Tail>,
+    pub tail: Vec<TailJoin>,
     /// Output columns of the join tree.
     pub outputs: Vec<Expr>,
     next_column: usize,
 }
 
-fn columns(unit: &Unit) -> impl Iterator<Item = Expr> {
+fn columns(unit: &JoinUnit) -> impl Iterator<Item = Expr> {
     let types = unit.plan.column_types();
     unit.columns.clone().zip(types).map(|(index, data_type)| column(index, data_type))
 }
@@ -109,7 +109,7 @@ impl JoinGroup {
     fn take_alternatives_apart(&mut self) {
         for conjunct in std::mem::take(&mut self.conjuncts) {
             match &conjunct {
-                Expr::Or(operands) => match in_common(operands) {
+                Expr::Or(operands) => match factor_common(operands) {
                     None => self.conjuncts.push(conjunct),
                     Some((common, rest)) => self.conjuncts.extend(common.into_iter().chain(rest)),
                 },
@@ -119,9 +119,9 @@ impl JoinGroup {
         if self.units.len() < 2 {
             return;
         }
-        let said_of_unit = |unit: &Unit| {
+        let said_of_unit = |unit: &JoinUnit| {
             let own = |part: &Expr| within(part, unit.columns.clone()) && uses(part, &unit.columns);
-            self.conjuncts.iter().filter_map(|one| said_of(one, &own)).collect::<Vec<Expr>>()
+            self.conjuncts.iter().filter_map(|one| restriction_on(one, &own)).collect::<Vec<Expr>>()
         };
         let said: Vec<Expr> = self.units.iter().flat_map(said_of_unit).collect();
         self.conjuncts.extend(said);
@@ -134,10 +134,10 @@ impl JoinGroup {
         }
     }
 
-    fn unit(&mut self, plan: Logical) -> Unit {
+    fn unit(&mut self, plan: Logical) -> JoinUnit {
         let first = self.next_column;
         self.next_column += plan.column_types().len();
-        Unit { plan, columns: first..self.next_column }
+        JoinUnit { plan, columns: first..self.next_column }
     }
 
     /// Flattens a plan into the group; returns its columns.
@@ -203,7 +203,7 @@ impl JoinGroup {
 
     /// Returns a join of the tail. `left`: the expressions of its left columns. Its conditions on
     /// one side only are moved there, as far as the join type allows.
-    fn tail(&mut self, kind: JoinKind, right: Logical, on: Expr, left: &[Expr]) -> Tail {
+    fn tail(&mut self, kind: JoinKind, right: Logical, on: Expr, left: &[Expr]) -> TailJoin {
         let mut right = self.unit(right);
         let by: Vec<Expr> = left.iter().cloned().chain(columns(&right)).collect();
         let (mut kept, mut inside) = (Vec::new(), Vec::new());
@@ -221,7 +221,7 @@ impl JoinGroup {
         if let Some(predicate) = all(inside) {
             right.plan = Logical::Filter { input: Box::new(right.plan), predicate };
         }
-        Tail { kind, right, on: kept }
+        TailJoin { kind, right, on: kept }
     }
 
     /// Flattens units that are outer joins, until none is left that can be flattened.
@@ -261,7 +261,7 @@ impl JoinGroup {
     /// Flattens a unit, which is a join, as a join of this type.
     fn open(&mut self, position: usize, kind: JoinKind) {
         let after = self.units.split_off(position + 1);
-        let Some(Unit { plan: Logical::Join(join), columns: old }) = self.units.pop() else {
+        let Some(JoinUnit { plan: Logical::Join(join), columns: old }) = self.units.pop() else {
             unreachable!("only joins are taken apart")
         };
         let was_full = join.kind == JoinKind::Full;

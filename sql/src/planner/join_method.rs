@@ -15,32 +15,41 @@ use crate::plan::{KeyJoinNode, KeyRange, LookupJoinNode, LoopJoinNode, Node, Ran
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_column, as_operator, is_volatile, renumber, split, within,
 };
+use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::key_term::is_integer;
 use crate::planner::lookup::{LookupKey, lookup_sides};
-use crate::planner::notes::Notes;
+use crate::planner::physical_properties::{ProvidedProperties, RequiredProperties};
 use crate::planner::scan;
-use crate::planner::wanted::{Built, Wanted};
 
 /// Callback that builds a plan node with required properties.
-pub(super) type BuildStep<'a> = &'a dyn Fn(Logical, Wanted) -> Built;
+pub(super) type BuildStep<'a> = &'a dyn Fn(Logical, RequiredProperties) -> ProvidedProperties;
 
 /// Returns the properties that a join requires of its left side.
-pub(super) fn wanted_of_left(join: &Join, wanted: Wanted, left_width: usize) -> Wanted {
+pub(super) fn wanted_of_left(
+    join: &Join,
+    wanted: RequiredProperties,
+    left_width: usize,
+) -> RequiredProperties {
     let is_of_left = |key: &SortKey| within(&key.expression, 0..left_width);
     if !join.keeps_order() || !wanted.order.iter().all(is_of_left) {
-        return Wanted::default();
+        return RequiredProperties::default();
     }
     match join.kind {
         // Each left row yields at least one row.
         JoinKind::Left => wanted,
-        _ => wanted.below(join.choice.left_rows_for_each.unwrap_or(1.0)),
+        _ => wanted.below(join.choice.left_rows_per_row.unwrap_or(1.0)),
     }
 }
 
 /// Builds a join: by look-ups if that was decided, else as a merge join if both sides are sorted,
 /// else as a hash join, and without an equality as a nested-loop join.
-pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildStep<'_>) -> Built {
-    let whole = |plan: Logical| step(plan, Wanted::default()).node;
+pub(super) fn build(
+    join: Join,
+    wanted: RequiredProperties,
+    notes: EstimateRecorder<'_>,
+    step: BuildStep<'_>,
+) -> ProvidedProperties {
+    let whole = |plan: Logical| step(plan, RequiredProperties::default()).node;
     let left_types = join.left.column_types();
     let right_types = join.right.column_types();
     let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
@@ -55,7 +64,7 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
     let residual = all(rest);
     if let Some(LookupScan { right, bindings, range }) = found {
         let goal = wanted.goal.clone();
-        let Built { node: left, ordered } = step(*join.left, wanted);
+        let ProvidedProperties { node: left, ordered } = step(*join.left, wanted);
         let node = LookupJoinNode {
             kind,
             left,
@@ -69,7 +78,7 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
             right_types,
             goal,
         };
-        return Built { node: Node::LookupJoin(Arc::new(node)), ordered };
+        return ProvidedProperties { node: Node::LookupJoin(Arc::new(node)), ordered };
     }
     let streams =
         matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti);
@@ -82,7 +91,7 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
         Some((left, right)) => (left, false, right, Vec::new()),
         None => {
             let order = wanted.order.clone();
-            let Built { node: left, ordered } = step(*join.left, wanted);
+            let ProvidedProperties { node: left, ordered } = step(*join.left, wanted);
             (left, ordered, whole(*join.right), if ordered { order } else { Vec::new() })
         }
     };
@@ -90,7 +99,7 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
         let keeps_order = !order.is_empty();
         let on = residual;
         let node = LoopJoinNode { kind, left, right, on, left_types, right_types, keeps_order };
-        return Built { node: Node::LoopJoin(Arc::new(node)), ordered };
+        return ProvidedProperties { node: Node::LoopJoin(Arc::new(node)), ordered };
     }
     let node = Arc::new(KeyJoinNode {
         kind,
@@ -98,13 +107,13 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
         right,
         left_keys,
         right_keys,
-        residual,
+        join_filter: residual,
         left_types,
         right_types,
         order,
     });
     let node = if is_merge { Node::MergeJoin(node) } else { Node::HashJoin(node) };
-    Built { node, ordered }
+    ProvidedProperties { node, ordered }
 }
 
 /// Join conditions.
@@ -176,7 +185,7 @@ fn merge(
 /// base-table fetches and without salt.
 fn in_order(plan: &Logical, keys: &[Expr], step: BuildStep<'_>) -> Option<Node> {
     let order = sort_keys(keys, &[]);
-    let built = step(plan.clone(), Wanted { order, goal: None });
+    let built = step(plan.clone(), RequiredProperties { order, goal: None });
     let mut node = &built.node;
     while let Node::Project(_) | Node::Filter(_) = node {
         node = node.inputs()[0];
@@ -207,7 +216,7 @@ struct LookupScan {
 fn look_up(
     right: &Logical,
     (first, terms): (usize, Vec<LookupTerm>),
-    notes: Notes<'_>,
+    notes: EstimateRecorder<'_>,
 ) -> Option<LookupScan> {
     let keys: Vec<LookupKey> = terms.iter().map(|term| term.key.clone()).collect();
     let (right, used) = scan::build_lookup(right, (first, &keys), notes)?;

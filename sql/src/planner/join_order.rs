@@ -98,15 +98,15 @@ pub(super) struct WholeOrder {
 
 /// Bit set of relations.
 #[derive(Debug, Clone, PartialEq)]
-struct Set(Vec<u64>);
+struct RelationSet(Vec<u64>);
 
-impl Set {
-    fn new(count: usize) -> Set {
-        Set(vec![0; count.div_ceil(64)])
+impl RelationSet {
+    fn new(count: usize) -> RelationSet {
+        RelationSet(vec![0; count.div_ceil(64)])
     }
 
-    fn of(count: usize, relations: impl IntoIterator<Item = usize>) -> Set {
-        let mut set = Set::new(count);
+    fn of(count: usize, relations: impl IntoIterator<Item = usize>) -> RelationSet {
+        let mut set = RelationSet::new(count);
         relations.into_iter().for_each(|relation| set.0[relation / 64] |= 1 << (relation % 64));
         set
     }
@@ -115,14 +115,14 @@ impl Set {
         self.0[relation / 64] & (1 << (relation % 64)) != 0
     }
 
-    fn with(&self, other: &Set) -> Set {
-        Set(self.0.iter().zip(&other.0).map(|(a, b)| a | b).collect())
+    fn with(&self, other: &RelationSet) -> RelationSet {
+        RelationSet(self.0.iter().zip(&other.0).map(|(a, b)| a | b).collect())
     }
 }
 
 /// Connection of two sets of relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Link {
+enum Connection {
     /// No connection.
     None,
     /// A condition that is evaluated on pairs.
@@ -133,7 +133,7 @@ enum Link {
 
 /// Join method for two sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Method {
+enum JoinMethod {
     /// Both sides are read completely.
     Whole,
     /// The left set, a single relation, is looked up.
@@ -144,8 +144,8 @@ enum Method {
 
 /// A joined set.
 #[derive(Debug, Clone)]
-struct Joined {
-    set: Set,
+struct JoinedSet {
+    set: RelationSet,
     tree: JoinTree,
     rows: f64,
     cost: f64,
@@ -169,7 +169,7 @@ impl JoinGraph {
 
     /// Estimates the number of rows of the join of a set. Relations are added one by one; each is
     /// matched by the classes that it shares with those before.
-    fn rows(&self, set: &Set) -> f64 {
+    fn rows(&self, set: &RelationSet) -> f64 {
         let mut rows = 1.0;
         // For each class, the lowest number of distinct values of the relations so far.
         let mut values: Vec<Option<f64>> = vec![None; self.classes.len()];
@@ -203,7 +203,7 @@ impl JoinGraph {
 
     /// Limits the number of value combinations that two relations share by the rows of the
     /// smaller one, which is assumed to have a key of them.
-    fn bounded(&self, matched: f64, relation: usize, shared: &[usize], set: &Set) -> f64 {
+    fn bounded(&self, matched: f64, relation: usize, shared: &[usize], set: &RelationSet) -> f64 {
         let base_rows = |number: usize| self.relations[number].base_rows;
         let has_all = |other: &usize| {
             let classes = &self.classes_of[*other];
@@ -215,12 +215,12 @@ impl JoinGraph {
         })
     }
 
-    fn link(&self, left: &Set, right: &Set) -> Link {
-        let has = |set: &Set, class: &EqualityClass| {
+    fn link(&self, left: &RelationSet, right: &RelationSet) -> Connection {
+        let has = |set: &RelationSet, class: &EqualityClass| {
             class.members.iter().any(|(relation, _)| set.has(*relation))
         };
         if self.classes.iter().any(|class| has(left, class) && has(right, class)) {
-            return Link::Equality;
+            return Connection::Equality;
         }
         let linked = self.conditions.iter().filter(|condition| {
             let relations = &condition.relations;
@@ -229,22 +229,28 @@ impl JoinGraph {
                 && relations.iter().any(|&relation| right.has(relation))
         });
         let kind = |condition: &JoinCondition| match condition.is_equality {
-            true => Link::Equality,
-            false => Link::Pairs,
+            true => Connection::Equality,
+            false => Connection::Pairs,
         };
-        linked.map(kind).max().unwrap_or(Link::None)
+        linked.map(kind).max().unwrap_or(Connection::None)
     }
 
     /// Returns the lowest cost of joining two sets, and the method.
-    fn cheapest(&self, left: &Joined, right: &Joined, link: Link, rows: f64) -> (f64, Method) {
+    fn cheapest(
+        &self,
+        left: &JoinedSet,
+        right: &JoinedSet,
+        link: Connection,
+        rows: f64,
+    ) -> (f64, JoinMethod) {
         let (outer, inner) = (left.rows.max(right.rows), left.rows.min(right.rows));
         let own = match link {
-            Link::Equality => cost::hash_join(outer, inner, rows),
-            Link::Pairs | Link::None => cost::loop_join(outer, inner, rows),
+            Connection::Equality => cost::hash_join(outer, inner, rows),
+            Connection::Pairs | Connection::None => cost::loop_join(outer, inner, rows),
         };
-        let mut best = (left.cost + right.cost + own, Method::Whole);
+        let mut best = (left.cost + right.cost + own, JoinMethod::Whole);
         for (outer, inner, method) in
-            [(left, right, Method::LookUpRight), (right, left, Method::LookUpLeft)]
+            [(left, right, JoinMethod::LookUpRight), (right, left, JoinMethod::LookUpLeft)]
         {
             let JoinTree::Relation(relation) = inner.tree else { continue };
             if let Some(lookup) = self.lookup_cost(&outer.set, relation) {
@@ -259,7 +265,7 @@ impl JoinGraph {
 
     /// Returns the lowest cost of looking up the rows of a relation for one row of a set; `None`
     /// if that is not possible.
-    fn lookup_cost(&self, outer: &Set, relation: usize) -> Option<f64> {
+    fn lookup_cost(&self, outer: &RelationSet, relation: usize) -> Option<f64> {
         let is_known = |class: &usize| {
             self.classes[*class].members.iter().any(|(relation, _)| outer.has(*relation))
         };
@@ -275,27 +281,27 @@ impl JoinGraph {
     }
 
     /// Joins two sets. `rows`: the estimated result size.
-    fn join(&self, left: &Joined, right: &Joined, link: Link, rows: f64) -> Joined {
+    fn join(&self, left: &JoinedSet, right: &JoinedSet, link: Connection, rows: f64) -> JoinedSet {
         let set = left.set.with(&right.set);
         let (cost, method) = self.cheapest(left, right, link, rows);
         let exchanged = match method {
-            Method::Whole => right.rows > left.rows,
-            Method::LookUpLeft => true,
-            Method::LookUpRight => false,
+            JoinMethod::Whole => right.rows > left.rows,
+            JoinMethod::LookUpLeft => true,
+            JoinMethod::LookUpRight => false,
         };
         let (left, right) = if exchanged { (right, left) } else { (left, right) };
         let tree = JoinTree::Join {
             left: Box::new(left.tree.clone()),
             right: Box::new(right.tree.clone()),
-            lookup: method != Method::Whole,
+            lookup: method != JoinMethod::Whole,
             rows,
         };
-        Joined { set, tree, rows, cost }
+        JoinedSet { set, tree, rows, cost }
     }
 
-    fn single(&self, relation: usize) -> Joined {
-        Joined {
-            set: Set::of(self.relations.len(), [relation]),
+    fn single(&self, relation: usize) -> JoinedSet {
+        JoinedSet {
+            set: RelationSet::of(self.relations.len(), [relation]),
             tree: JoinTree::Relation(relation),
             rows: self.relations[relation].rows,
             cost: self.relations[relation].cost,
@@ -331,9 +337,9 @@ impl JoinGraph {
     }
 
     /// Joins a connected component in the best order.
-    fn best(&self, component: &[usize]) -> Joined {
+    fn best(&self, component: &[usize]) -> JoinedSet {
         let count = component.len();
-        let mut best: Vec<Option<Joined>> = vec![None; 1 << count];
+        let mut best: Vec<Option<JoinedSet>> = vec![None; 1 << count];
         for (bit, &relation) in component.iter().enumerate() {
             best[1 << bit] = Some(self.single(relation));
         }
@@ -342,9 +348,9 @@ impl JoinGraph {
                 continue;
             }
             let bits = (0..count).filter(|bit| mask & (1 << bit) != 0);
-            let set = Set::of(self.relations.len(), bits.map(|bit| component[bit]));
+            let set = RelationSet::of(self.relations.len(), bits.map(|bit| component[bit]));
             let mut rows = None;
-            let mut found: Option<(f64, usize, Link)> = None;
+            let mut found: Option<(f64, usize, Connection)> = None;
             // Each pair of parts once: the part with the lowest relation is on the left.
             let lowest = mask & mask.wrapping_neg();
             let mut part = (mask - 1) & mask;
@@ -355,10 +361,10 @@ impl JoinGraph {
                 {
                     let least = left.cost.min(right.cost);
                     let link = match found {
-                        Some((cost, ..)) if least >= cost => Link::None,
+                        Some((cost, ..)) if least >= cost => Connection::None,
                         _ => self.link(&left.set, &right.set),
                     };
-                    if link != Link::None {
+                    if link != Connection::None {
                         let rows = *rows.get_or_insert_with(|| self.rows(&set));
                         let (cost, _) = self.cheapest(left, right, link, rows);
                         if found.is_none_or(|(least, ..)| cost < least) {
@@ -380,17 +386,17 @@ impl JoinGraph {
 
     /// Joins the remaining nodes greedily: the pair with the fewest rows first, unconnected pairs
     /// last.
-    fn greedy(&self, mut nodes: Vec<Joined>) -> Option<Joined> {
+    fn greedy(&self, mut nodes: Vec<JoinedSet>) -> Option<JoinedSet> {
         /// Pair of nodes, and their join.
         struct Pair {
             left: usize,
             right: usize,
-            link: Link,
+            link: Connection,
             rows: f64,
         }
-        let pair = |nodes: &[Joined], left: usize, right: usize| {
+        let pair = |nodes: &[JoinedSet], left: usize, right: usize| {
             let link = self.link(&nodes[left].set, &nodes[right].set);
-            (link != Link::None).then(|| {
+            (link != Connection::None).then(|| {
                 let rows = self.rows(&nodes[left].set.with(&nodes[right].set));
                 Pair { left, right, link, rows }
             })
@@ -408,7 +414,7 @@ impl JoinGraph {
                     open.sort_by(|&a, &b| nodes[a].rows.total_cmp(&nodes[b].rows).then(a.cmp(&b)));
                     let (left, right) = (open[0].min(open[1]), open[0].max(open[1]));
                     let rows = self.rows(&nodes[left].set.with(&nodes[right].set));
-                    (left, right, Link::None, rows)
+                    (left, right, Connection::None, rows)
                 }
             };
             let joined = self.join(&nodes[left], &nodes[right], link, rows);
@@ -432,7 +438,7 @@ impl JoinGraph {
                 nodes.extend(component.iter().map(|&relation| self.single(relation)));
             }
         }
-        let Joined { tree, rows, cost, .. } = self.greedy(nodes)?;
+        let JoinedSet { tree, rows, cost, .. } = self.greedy(nodes)?;
         Some(WholeOrder { tree, rows, cost })
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use types::expr::Expr;
 
-use crate::logical::{Join, JoinChoice, JoinKind, Logical};
+use crate::logical::{Join, JoinDecision, JoinKind, Logical};
 use crate::planner::conjunct::{all, renumber};
 use crate::planner::estimate::Estimator;
 use crate::planner::join_group::on;
@@ -12,20 +12,20 @@ use crate::planner::lookup::filtered_table;
 
 /// Unit or tail join that a column of a group belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum ColumnOwner {
     Unit(usize),
     Tail(usize),
 }
 
 /// Estimator and parameter counter for join decisions.
 #[derive(Clone, Copy)]
-pub(super) struct Chooser<'a> {
+pub(super) struct JoinPlanner<'a> {
     pub estimator: Estimator<'a>,
     /// First unused parameter of the statement.
     pub next_parameter: &'a Cell<usize>,
 }
 
-impl Chooser<'_> {
+impl JoinPlanner<'_> {
     /// Allocates parameters, and returns the first one.
     pub(super) fn new_parameters(&self, count: usize) -> usize {
         self.next_parameter.replace(self.next_parameter.get() + count)
@@ -78,7 +78,7 @@ impl JoinPart {
         kind: JoinKind,
         right: JoinPart,
         conjuncts: Vec<Expr>,
-        choice: JoinChoice,
+        choice: JoinDecision,
     ) -> JoinPart {
         let both = JoinPart {
             plan: Logical::Values { types: Vec::new(), rows: Vec::new() },

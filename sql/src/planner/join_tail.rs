@@ -5,17 +5,17 @@
 
 use types::expr::Expr;
 
-use crate::logical::{JoinChoice, JoinKind, Logical};
+use crate::logical::{JoinDecision, JoinKind, Logical};
 use crate::planner::conjunct::{
     Columns, add_columns, columns_of, hashable, is_never_true, renumber, within,
 };
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 use crate::planner::first_rows::FirstRows;
-use crate::planner::join_group::{Tail, Unit};
-use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
+use crate::planner::join_group::{JoinUnit, TailJoin};
+use crate::planner::join_part::{ColumnOwner, JoinPart, JoinPlanner, PushInto, read_cost};
 use crate::planner::lookup::{LookupKey, filtered_table, lookup_sides};
-use crate::planner::shape::{is_empty, no_rows, padded};
+use crate::planner::plan_properties::{is_empty, no_rows, padded};
 
 /// Selectivity below which a semi or anti join on one unit is executed before the other joins.
 pub(super) const EARLY_SEMI_JOIN: f64 = 0.5;
@@ -25,41 +25,41 @@ pub(super) const SEMI_JOIN: f64 = 0.5;
 pub(super) const OF_TAIL: f64 = 1.0 / 3.0;
 
 /// Returns the row goal of the joined units, before the tail joins.
-pub(super) fn before_tail(first: FirstRows, tails: &[(Tail, Vec<Expr>)]) -> FirstRows {
-    let part = |(tail, conjuncts): &(Tail, Vec<Expr>)| {
+pub(super) fn before_tail(first: FirstRows, tails: &[(TailJoin, Vec<Expr>)]) -> FirstRows {
+    let part = |(tail, conjuncts): &(TailJoin, Vec<Expr>)| {
         part_of_tail(tail.kind) * OF_TAIL.powi(conjuncts.len().min(9) as i32)
     };
     let rows = first.rows / tails.iter().map(part).product::<f64>();
     FirstRows { rows, ..first }
 }
 
-impl Tail {
+impl TailJoin {
     /// Pushes conditions down into the right side, which is empty if the join condition is never
     /// true.
-    pub(super) fn with_right(self, push_into: PushInto<'_>) -> Tail {
+    pub(super) fn with_right(self, push_into: PushInto<'_>) -> TailJoin {
         let plan = match self.on.iter().any(is_never_true) {
             true => no_rows(self.right.plan.column_types()),
             false => push_into(self.right.plan, Vec::new()),
         };
-        Tail { right: Unit { plan, ..self.right }, ..self }
+        TailJoin { right: JoinUnit { plan, ..self.right }, ..self }
     }
 }
 
 /// Estimated result sizes of a join.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct JoinSizes {
     /// All rows.
     pub rows: f64,
     /// Rows that the parent node reads; `None`: all.
     pub needed: Option<f64>,
 }
 
-impl Sizes {
+impl JoinSizes {
     /// Returns the sizes after a join of the tail.
-    pub(super) fn after(self, kind: JoinKind) -> Sizes {
+    pub(super) fn after(self, kind: JoinKind) -> JoinSizes {
         let part = part_of_tail(kind);
         let needed = self.needed.map(|needed| needed * part);
-        Sizes { rows: (self.rows * part).max(1.0), needed }
+        JoinSizes { rows: (self.rows * part).max(1.0), needed }
     }
 }
 
@@ -70,12 +70,12 @@ pub(super) fn part_of_tail(kind: JoinKind) -> f64 {
 
 /// Executes a semi or anti join on the only unit whose columns it uses, if it drops many rows or
 /// there are no other units. Otherwise returns it.
-pub(super) fn done_early(
-    tail: Tail,
+pub(super) fn apply_early(
+    tail: TailJoin,
     parts: &mut [JoinPart],
-    owners: &[Owner],
-    chooser: Chooser<'_>,
-) -> Option<Tail> {
+    owners: &[ColumnOwner],
+    chooser: JoinPlanner<'_>,
+) -> Option<TailJoin> {
     let estimator = chooser.estimator;
     if !matches!(tail.kind, JoinKind::Semi | JoinKind::Anti) {
         return Some(tail);
@@ -84,8 +84,8 @@ pub(super) fn done_early(
     tail.on.iter().for_each(|conjunct| add_columns(conjunct, &mut used));
     used.retain(|column| !tail.right.columns.contains(column));
     let mut units = used.iter().map(|&column| owners[column]);
-    let Some(Owner::Unit(unit)) = units.next() else { return Some(tail) };
-    if units.any(|other| other != Owner::Unit(unit)) {
+    let Some(ColumnOwner::Unit(unit)) = units.next() else { return Some(tail) };
+    if units.any(|other| other != ColumnOwner::Unit(unit)) {
         return Some(tail);
     }
     let part = &mut parts[unit];
@@ -95,14 +95,14 @@ pub(super) fn done_early(
     let before = estimator.rows(&left.plan);
     let right =
         JoinPart { plan: tail.right.plan.clone(), columns: tail.right.columns.clone().collect() };
-    let joined = left.joined(tail.kind, right, tail.on.clone(), JoinChoice::default());
+    let joined = left.joined(tail.kind, right, tail.on.clone(), JoinDecision::default());
     let alone = parts.len() == 1;
     let rows = estimator.rows(&joined.plan);
     let JoinPart { plan: Logical::Join(mut join), columns } = joined else {
         unreachable!("it was joined above")
     };
     if alone || rows <= before * EARLY_SEMI_JOIN {
-        let left = Sizes { rows: before, needed: None };
+        let left = JoinSizes { rows: before, needed: None };
         join.choice = tail_choice(&tail, left, rows, chooser);
         parts[unit] = JoinPart { plan: Logical::Join(join), columns };
         return None;
@@ -114,9 +114,9 @@ pub(super) fn done_early(
 /// Adds a join of the tail.
 pub(super) fn with_tail(
     left: JoinPart,
-    tail: Tail,
-    sizes: &mut Sizes,
-    chooser: Chooser<'_>,
+    tail: TailJoin,
+    sizes: &mut JoinSizes,
+    chooser: JoinPlanner<'_>,
 ) -> JoinPart {
     let before = std::mem::replace(sizes, sizes.after(tail.kind));
     if is_empty(&tail.right.plan) {
@@ -139,7 +139,12 @@ pub(super) fn with_tail(
 }
 
 /// Returns the best method for a join of the tail. `left`: sizes of the left rows.
-pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<'_>) -> JoinChoice {
+pub(super) fn tail_choice(
+    tail: &TailJoin,
+    left: JoinSizes,
+    rows: f64,
+    chooser: JoinPlanner<'_>,
+) -> JoinDecision {
     let estimator = chooser.estimator;
     let right_rows = estimator.rows(&tail.right.plan);
     let kept = match (tail.kind, left.needed) {
@@ -159,11 +164,11 @@ pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<
         .map(|_| chooser.new_parameters(tail.on.len()));
     let merge = kept >= cost::MANY_KEPT && left.needed.is_none();
     let left_rows_for_each = Some(left_rows_for_each);
-    JoinChoice { rows: Some(rows), left_rows_for_each, lookup, merge }
+    JoinDecision { rows: Some(rows), left_rows_per_row: left_rows_for_each, lookup, merge }
 }
 
 /// Returns the cost of looking up the right rows of one left row; `None` if that is not possible.
-pub(super) fn tail_lookup(tail: &Tail, estimator: Estimator<'_>) -> Option<f64> {
+pub(super) fn tail_lookup(tail: &TailJoin, estimator: Estimator<'_>) -> Option<f64> {
     let table = filtered_table(&tail.right.plan)?;
     let right = &tail.right.columns;
     let is_inner = |side: &Expr| within(side, right.clone());

@@ -12,37 +12,37 @@
 use types::Datum;
 use types::expr::Expr;
 
-use crate::logical::{JoinChoice, JoinKind, Logical};
-use crate::planner::alternatives::part_of_pairs;
+use crate::logical::{JoinDecision, JoinKind, Logical};
 use crate::planner::conjunct::{Columns, columns_of, hashable, renumber};
 use crate::planner::cost;
-use crate::planner::equivalence::{Classes, Member, equal, sides};
+use crate::planner::equivalence::{ClassMember, EquivalenceClasses, equal, sides};
 use crate::planner::estimate::Estimator;
 use crate::planner::first_rows::FirstRows;
-use crate::planner::join_group::{JoinGroup, Unit};
+use crate::planner::join_group::{JoinGroup, JoinUnit};
 use crate::planner::join_order::{
     EqualityClass, JoinCondition, JoinGraph, JoinTree, LookupPath, Relation,
 };
-use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
-use crate::planner::join_tail::{Sizes, before_tail, done_early, with_tail};
+use crate::planner::join_part::{ColumnOwner, JoinPart, JoinPlanner, PushInto, read_cost};
+use crate::planner::join_tail::{JoinSizes, apply_early, before_tail, with_tail};
 use crate::planner::lookup::{LookupKey, filtered_table, lookup_sides};
-use crate::planner::shape::{is_empty, no_rows};
+use crate::planner::or_factoring::pair_selectivity;
+use crate::planner::plan_properties::{is_empty, no_rows};
 
 /// Condition, and its units, ascending.
-struct Condition {
+struct UnitCondition {
     predicate: Expr,
     units: Vec<usize>,
 }
 
 /// Conditions of a group, by their place.
 #[derive(Default)]
-struct Sorted {
+struct SortedConditions {
     /// Conditions on one unit.
     of_unit: Vec<Vec<Expr>>,
     /// Conditions on several units.
-    between: Vec<Condition>,
+    between: Vec<UnitCondition>,
     /// Equivalence classes between units; the members of one unit are already equal.
-    classes: Vec<Vec<Member>>,
+    classes: Vec<Vec<ClassMember>>,
     /// Conditions on right sides of the tail, checked after that join.
     of_tail: Vec<Vec<Expr>>,
     /// True if no row can qualify.
@@ -50,10 +50,10 @@ struct Sorted {
 }
 
 /// Returns the plan of a group.
-pub(super) fn put_together(
+pub(super) fn build_tree(
     mut group: JoinGroup,
     first: Option<FirstRows>,
-    chooser: Chooser<'_>,
+    chooser: JoinPlanner<'_>,
     push_into: PushInto<'_>,
 ) -> Logical {
     let estimator = chooser.estimator;
@@ -87,13 +87,13 @@ pub(super) fn put_together(
     let streamed = first.and_then(|first| streamed(first, &parts, conditions, estimator));
     let (tree, mut sizes) = streamed.unwrap_or_else(|| {
         let early =
-            |(tail, conjuncts)| Some((done_early(tail, &mut parts, &owners, chooser)?, conjuncts));
+            |(tail, conjuncts)| Some((apply_early(tail, &mut parts, &owners, chooser)?, conjuncts));
         late = std::mem::take(&mut late).into_iter().filter_map(early).collect();
         let order = graph_of(&parts, conditions, estimator).order();
         let Some(order) = order else { unreachable!("a group has units") };
-        (order.tree, Sizes { rows: order.rows, needed: None })
+        (order.tree, JoinSizes { rows: order.rows, needed: None })
     });
-    let mut builder = Builder {
+    let mut builder = JoinTreeBuilder {
         parts: parts.into_iter().map(Some).collect(),
         classes: sorted.classes,
         between: sorted.between.into_iter().map(Some).collect(),
@@ -109,14 +109,15 @@ pub(super) fn put_together(
     part.yielding(group.outputs)
 }
 
-fn owners_of(group: &JoinGroup) -> Vec<Owner> {
-    let units = group.units.iter().enumerate().map(|(number, unit)| (Owner::Unit(number), unit));
+fn owners_of(group: &JoinGroup) -> Vec<ColumnOwner> {
+    let units =
+        group.units.iter().enumerate().map(|(number, unit)| (ColumnOwner::Unit(number), unit));
     let tails = group.tail.iter().enumerate();
-    let tails = tails.map(|(number, tail)| (Owner::Tail(number), &tail.right));
-    let all: Vec<(Owner, &Unit)> = units.chain(tails).collect();
+    let tails = tails.map(|(number, tail)| (ColumnOwner::Tail(number), &tail.right));
+    let all: Vec<(ColumnOwner, &JoinUnit)> = units.chain(tails).collect();
     let count = all.iter().map(|(_, unit)| unit.columns.end).max().unwrap_or(0);
     // Numbers of flattened units are unused.
-    let mut owners = vec![Owner::Unit(usize::MAX); count];
+    let mut owners = vec![ColumnOwner::Unit(usize::MAX); count];
     for (owner, unit) in all {
         owners[unit.columns.clone()].fill(owner);
     }
@@ -124,28 +125,28 @@ fn owners_of(group: &JoinGroup) -> Vec<Owner> {
 }
 
 /// Returns the units and the last tail join whose columns an expression uses.
-fn owners_in(expression: &Expr, owners: &[Owner]) -> (Vec<usize>, Option<usize>) {
+fn owners_in(expression: &Expr, owners: &[ColumnOwner]) -> (Vec<usize>, Option<usize>) {
     let (mut units, mut tail) = (Columns::new(), None);
     expression.walk(&mut |part| {
         if let Expr::Column { index, .. } = part {
             match owners[*index] {
-                Owner::Unit(unit) => {
+                ColumnOwner::Unit(unit) => {
                     units.insert(unit);
                 }
-                Owner::Tail(number) => tail = tail.max(Some(number)),
+                ColumnOwner::Tail(number) => tail = tail.max(Some(number)),
             }
         }
     });
     (units.into_iter().collect(), tail)
 }
 
-fn sort(conjuncts: Vec<Expr>, group: &JoinGroup, owners: &[Owner]) -> Sorted {
-    let mut sorted = Sorted {
+fn sort(conjuncts: Vec<Expr>, group: &JoinGroup, owners: &[ColumnOwner]) -> SortedConditions {
+    let mut sorted = SortedConditions {
         of_unit: vec![Vec::new(); group.units.len()],
         of_tail: vec![Vec::new(); group.tail.len()],
-        ..Sorted::default()
+        ..SortedConditions::default()
     };
-    let mut classes = Classes::default();
+    let mut classes = EquivalenceClasses::default();
     for conjunct in conjuncts {
         if let Expr::Constant { value, .. } = &conjunct {
             sorted.never |= !matches!(value, Datum::Bool(true));
@@ -164,7 +165,7 @@ fn sort(conjuncts: Vec<Expr>, group: &JoinGroup, owners: &[Owner]) -> Sorted {
                 // Conditions without columns are checked on the first unit.
                 [] => sorted.of_unit[0].push(conjunct),
                 [unit] => sorted.of_unit[unit].push(conjunct),
-                _ => sorted.between.push(Condition { predicate: conjunct, units }),
+                _ => sorted.between.push(UnitCondition { predicate: conjunct, units }),
             },
         }
     }
@@ -175,23 +176,23 @@ fn sort(conjuncts: Vec<Expr>, group: &JoinGroup, owners: &[Owner]) -> Sorted {
 }
 
 /// Returns a side of an equality as a class member, unless it uses several units.
-fn member(side: &Expr, owners: &[Owner]) -> Option<Member> {
+fn member(side: &Expr, owners: &[ColumnOwner]) -> Option<ClassMember> {
     let unit = match owners_in(side, owners).0[..] {
         [] => None,
         [unit] => Some(unit),
         _ => return None,
     };
-    Some(Member { expression: side.clone(), unit })
+    Some(ClassMember { expression: side.clone(), unit })
 }
 
-impl Sorted {
+impl SortedConditions {
     /// Derives the conditions of a class: with a constant, each member equals it; without, the
     /// members of one unit are equal, and joins apply the rest.
-    fn place(&mut self, class: Vec<Member>) {
-        let equality = |left: &Member, right: &Member| {
+    fn place(&mut self, class: Vec<ClassMember>) {
+        let equality = |left: &ClassMember, right: &ClassMember| {
             equal(&left.expression, &right.expression).expect("members of a class are comparable")
         };
-        let (constants, mut members): (Vec<Member>, Vec<Member>) =
+        let (constants, mut members): (Vec<ClassMember>, Vec<ClassMember>) =
             class.into_iter().partition(|member| member.unit.is_none());
         for member in &members {
             if let Some(unit) = member.unit {
@@ -222,7 +223,7 @@ fn streamed(
     parts: &[JoinPart],
     conditions: Conditions<'_>,
     estimator: Estimator<'_>,
-) -> Option<(JoinTree, Sizes)> {
+) -> Option<(JoinTree, JoinSizes)> {
     let outer_cost = |unit: usize, rows: f64| {
         let JoinPart { plan, columns } = &parts[unit];
         let start = columns.first().copied().unwrap_or(0);
@@ -233,7 +234,7 @@ fn streamed(
     let streamed = graph.streamed(first.rows, &outer_cost)?;
     let whole = graph.order()?;
     let sort = if first.order.is_empty() { 0.0 } else { cost::TOP * whole.rows };
-    let sizes = Sizes { rows: streamed.rows, needed: Some(first.rows) };
+    let sizes = JoinSizes { rows: streamed.rows, needed: Some(first.rows) };
     (streamed.cost < whole.cost + sort).then_some((streamed.tree, sizes))
 }
 
@@ -249,7 +250,7 @@ enum KeySource {
 fn lookups(
     plan: &Logical,
     keys: &[(KeySource, LookupKey)],
-    between: &[Condition],
+    between: &[UnitCondition],
     estimator: Estimator<'_>,
 ) -> Vec<LookupPath> {
     let Some(table) = filtered_table(plan) else { return Vec::new() };
@@ -296,7 +297,7 @@ fn lookups(
 }
 
 /// Conditions between units: classes, and others.
-type Conditions<'a> = (&'a [Vec<Member>], &'a [Condition]);
+type Conditions<'a> = (&'a [Vec<ClassMember>], &'a [UnitCondition]);
 
 fn graph_of(
     parts: &[JoinPart],
@@ -335,7 +336,7 @@ fn graph_of(
         cost: read_cost(&part.plan, estimator),
         lookups: lookups(&part.plan, keys, between, estimator),
     });
-    let class = |class: &Vec<Member>| {
+    let class = |class: &Vec<ClassMember>| {
         let members = class.iter().filter_map(|member| {
             let unit = member.unit?;
             let distinct = estimator.distinct(&own(unit, &member.expression), &parts[unit].plan);
@@ -343,7 +344,7 @@ fn graph_of(
         });
         EqualityClass { members: members.collect() }
     };
-    let condition = |condition: &Condition| {
+    let condition = |condition: &UnitCondition| {
         let is_equality = hashable(&condition.predicate);
         let part_of = |part: &Expr, unit: usize| {
             let columns = columns_of(part);
@@ -352,7 +353,8 @@ fn graph_of(
             is_own.then(|| estimator.selectivity(&own(unit, part), &parts[unit].plan))
         };
         let blind = |part: &Expr| estimator.blind_selectivity(part);
-        let selectivity = part_of_pairs(&condition.predicate, &condition.units, &part_of, &blind);
+        let selectivity =
+            pair_selectivity(&condition.predicate, &condition.units, &part_of, &blind);
         JoinCondition { relations: condition.units.clone(), selectivity, is_equality }
     };
     JoinGraph::new(
@@ -363,16 +365,16 @@ fn graph_of(
 }
 
 /// Builder of the joins of a tree; applies each condition as early as possible.
-struct Builder<'a> {
+struct JoinTreeBuilder<'a> {
     parts: Vec<Option<JoinPart>>,
-    classes: Vec<Vec<Member>>,
-    between: Vec<Option<Condition>>,
+    classes: Vec<Vec<ClassMember>>,
+    between: Vec<Option<UnitCondition>>,
     /// True if large sides may be merged instead of hashed.
     merges: bool,
-    chooser: Chooser<'a>,
+    chooser: JoinPlanner<'a>,
 }
 
-impl Builder<'_> {
+impl JoinTreeBuilder<'_> {
     /// Returns the joined plan and its units, ascending.
     fn build(&mut self, tree: &JoinTree) -> (JoinPart, Columns) {
         let (left, right, lookup, rows) = match tree {
@@ -396,15 +398,17 @@ impl Builder<'_> {
         let mut units = left_units;
         units.extend(right_units);
         for condition in &mut self.between {
-            let ready =
-                |condition: &mut Condition| condition.units.iter().all(|unit| units.contains(unit));
+            let ready = |condition: &mut UnitCondition| {
+                condition.units.iter().all(|unit| units.contains(unit))
+            };
             conjuncts.extend(condition.take_if(ready).map(|condition| condition.predicate));
         }
         let lookup = lookup.then(|| self.chooser.new_parameters(conjuncts.len()));
         let estimator = self.chooser.estimator;
         let merge = self.merges && estimator.rows(&right.plan) >= cost::MANY_KEPT;
         let left_rows_for_each = Some(estimator.rows(&left.plan) / rows);
-        let choice = JoinChoice { rows: Some(rows), left_rows_for_each, lookup, merge };
+        let choice =
+            JoinDecision { rows: Some(rows), left_rows_per_row: left_rows_for_each, lookup, merge };
         (left.joined(JoinKind::Inner, right, conjuncts, choice), units)
     }
 }

@@ -13,33 +13,35 @@ use crate::planner::conjunct::{as_equal_to_any, as_operator, boolean, is_free, i
 
 /// A term, and its relation to the conjunct.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Matched {
+pub(super) struct MatchedTerm {
     /// Term.
     pub term: KeyTerm,
     /// True if the term is equivalent to the conjunct, which then needs no check.
     pub exact: bool,
 }
 
-impl Matched {
-    fn exact(term: KeyTerm) -> Option<Matched> {
-        Some(Matched { term, exact: true })
+impl MatchedTerm {
+    fn exact(term: KeyTerm) -> Option<MatchedTerm> {
+        Some(MatchedTerm { term, exact: true })
     }
 }
 
 /// Returns the term that `conjunct` implies for the key column with the expression `key`, which
 /// is over the same columns as the conjunct.
-pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
+pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<MatchedTerm> {
     let is_key = |side: &Expr| strip(side, key.data_type()) == Some(key);
     match conjunct {
-        Expr::IsNull(operand) if operand.as_ref() == key => Matched::exact(KeyTerm::IsNull),
+        Expr::IsNull(operand) if operand.as_ref() == key => MatchedTerm::exact(KeyTerm::IsNull),
         Expr::Not(operand) => match operand.as_ref() {
-            Expr::IsNull(operand) if operand.as_ref() == key => Matched::exact(KeyTerm::IsNotNull),
-            operand if operand == key => Matched::exact(KeyTerm::Equal(boolean(false))),
+            Expr::IsNull(operand) if operand.as_ref() == key => {
+                MatchedTerm::exact(KeyTerm::IsNotNull)
+            }
+            operand if operand == key => MatchedTerm::exact(KeyTerm::Equal(boolean(false))),
             _ => None,
         },
         Expr::InList { operand, list } if is_key(operand) => {
             let usable = list.iter().all(|value| is_bound(value, key.data_type()));
-            usable.then(|| Matched { term: KeyTerm::In(list.to_vec()), exact: true })
+            usable.then(|| MatchedTerm { term: KeyTerm::In(list.to_vec()), exact: true })
         }
         Expr::Or(operands) => {
             let mut terms = Vec::with_capacity(operands.len());
@@ -49,10 +51,10 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
                 exact &= matched.exact;
                 terms.push(matched.term);
             }
-            Some(Matched { term: KeyTerm::Any(terms), exact })
+            Some(MatchedTerm { term: KeyTerm::Any(terms), exact })
         }
         conjunct if conjunct == key && key.data_type() == DataType::Bool => {
-            Matched::exact(KeyTerm::Equal(boolean(true)))
+            MatchedTerm::exact(KeyTerm::Equal(boolean(true)))
         }
         conjunct => {
             if let Some((operand, array)) = as_equal_to_any(conjunct) {
@@ -60,7 +62,7 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
                 let usable =
                     is_key(operand) && is_known(array) && comparable(element, key.data_type());
                 return usable
-                    .then(|| Matched { term: KeyTerm::InArray(array.clone()), exact: true });
+                    .then(|| MatchedTerm { term: KeyTerm::InArray(array.clone()), exact: true });
             }
             let (symbol, left, right) = as_operator(conjunct)?;
             if is_key(left) && is_bound(right, key.data_type()) {
@@ -74,9 +76,9 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
     }
 }
 
-fn comparison(symbol: &str, value: &Expr, flipped: bool) -> Option<Matched> {
+fn comparison(symbol: &str, value: &Expr, flipped: bool) -> Option<MatchedTerm> {
     let comparison = match symbol {
-        "=" => return Matched::exact(KeyTerm::Equal(value.clone())),
+        "=" => return MatchedTerm::exact(KeyTerm::Equal(value.clone())),
         "~~" if !flipped => return like(value),
         "<" => Comparison::Less,
         "<=" => Comparison::LessOrEqual,
@@ -91,12 +93,12 @@ fn comparison(symbol: &str, value: &Expr, flipped: bool) -> Option<Matched> {
         (Comparison::Greater, true) => Comparison::Less,
         (Comparison::GreaterOrEqual, true) => Comparison::LessOrEqual,
     };
-    Matched::exact(KeyTerm::Compare(comparison, value.clone()))
+    MatchedTerm::exact(KeyTerm::Compare(comparison, value.clone()))
 }
 
 /// Returns the term of a LIKE with a constant pattern that begins with plain text. The prefix of
 /// a parameter is only known at execution.
-fn like(pattern: &Expr) -> Option<Matched> {
+fn like(pattern: &Expr) -> Option<MatchedTerm> {
     let exact = match pattern {
         Expr::Constant { value: Datum::Text(pattern), .. } => {
             let (prefix, rest) = like_prefix(pattern);
@@ -107,7 +109,7 @@ fn like(pattern: &Expr) -> Option<Matched> {
         }
         _ => false,
     };
-    Some(Matched { term: KeyTerm::Like(pattern.clone()), exact })
+    Some(MatchedTerm { term: KeyTerm::Like(pattern.clone()), exact })
 }
 
 /// Returns the plain text before a pattern's first wildcard, with escapes resolved, and the rest.

@@ -15,14 +15,16 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::logical::{
-    Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical, ProjectSet, SetFunction,
+    Apply, ApplyKind, Join, JoinDecision, JoinKind, Logical, ProjectSet, SetFunction,
 };
 use crate::planner::conjunct::{
     Columns, all, as_column, boolean, column, is_volatile, renumber, split, substitute,
     uses_parameters,
 };
-use crate::planner::semi_join::{Inner, bind, pull_up, shift, take_input};
-use crate::planner::shape::{is_unit, width_of};
+use crate::planner::plan_properties::{is_unit, width_of};
+use crate::planner::semi_join::{
+    UncorrelatedSubquery, bind, extract_correlated, shift, take_input,
+};
 
 /// Returns the replacement of an apply of kind rows, if there is one. It takes over the apply's
 /// input.
@@ -42,7 +44,7 @@ pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
         return None;
     }
     let parameters: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let Some(inner) = pull_up(&apply.subquery, &parameters) else {
+    let Some(inner) = extract_correlated(&apply.subquery, &parameters) else {
         return if outer { None } else { reassociated(apply, on, &parameters, &types) };
     };
     // A subquery that yields exactly one row does not need OUTER.
@@ -105,7 +107,7 @@ fn reassociated(
         left: Box::new(beside),
         right: other,
         on: all(matches).unwrap_or_else(|| boolean(true)),
-        choice: JoinChoice::default(),
+        choice: JoinDecision::default(),
     });
     Some(Logical::Project { input: Box::new(join), expressions: output })
 }
@@ -136,7 +138,7 @@ fn join_below<'p>(plan: &'p Logical, conjuncts: &mut Vec<Expr>) -> Option<(&'p J
 
 fn join(
     apply: &mut Apply,
-    inner: Inner,
+    inner: UncorrelatedSubquery,
     (on, outer): (&Expr, bool),
     types: &[DataType],
 ) -> Logical {
@@ -154,7 +156,7 @@ fn join(
             left: take_input(apply),
             right: Box::new(inner.plan),
             on: all(conjuncts).unwrap_or_else(|| boolean(true)),
-            choice: JoinChoice::default(),
+            choice: JoinDecision::default(),
         }),
     };
     Logical::Project { input: Box::new(input), expressions: output }

@@ -1,15 +1,15 @@
 //! Costs of look-ups by key and of complete scans, for join planning.
 //!
-//! A look-up is a scan with comparisons whose other sides are parameters: [`access`] finds its
-//! path as for any scan. Equalities make keys, inequalities make ranges.
+//! A look-up is a scan with comparisons whose other sides are parameters: [`access_paths`] finds
+//! its path as for any scan. Equalities make keys, inequalities make ranges.
 //!
-//! [`access`]: crate::planner::access
+//! [`access_paths`]: crate::planner::access_paths
 
 use types::DataType;
 use types::expr::{CompareOp, Expr};
 
 use crate::logical::{Logical, TableScan};
-use crate::planner::access::{Question, choose};
+use crate::planner::access_paths::{ScanRequirements, choose};
 use crate::planner::conjunct::{is_free, is_volatile, renumber, split};
 use crate::planner::equivalence::{compared, sides};
 use crate::planner::estimate::Estimator;
@@ -116,7 +116,7 @@ impl FilteredTable<'_> {
 
     /// Returns the cost of reading all rows that satisfy the conditions.
     pub(super) fn scan_cost(&self, estimator: Estimator<'_>) -> f64 {
-        let question = Question::of_all(self.scan, &self.conjuncts);
+        let question = ScanRequirements::of_all(self.scan, &self.conjuncts);
         choose(&question).cost(&question, estimator)
     }
 
@@ -129,7 +129,7 @@ impl FilteredTable<'_> {
         for key in keys {
             conjuncts.push(key.bound(self.scan, 0)?);
         }
-        let question = Question::of_lookup(self.scan, &conjuncts);
+        let question = ScanRequirements::of_lookup(self.scan, &conjuncts);
         let candidate = choose(&question);
         let own = self.conjuncts.len();
         let used: Vec<usize> =

@@ -8,23 +8,23 @@
 //! * [`push_down`]: conditions move to the source of their columns; EXISTS and IN become joins;
 //!   the join order has the lowest cost by [`estimate`] and [`statistics`].
 //! * [`prune`]: unread columns are removed.
-//! * [`combined_indexes`]: the entries of several indexes are united or intersected.
+//! * [`index_combination`]: the entries of several indexes are united or intersected.
 //! * [`build`]: plan nodes are chosen; each scan gets its access path, sorts that a key order
 //!   replaces are removed, aggregates over a table are pushed down to its regions.
 
 pub mod statistics;
 mod conjunct;
-mod alternatives;
-mod shape;
-mod limited;
-mod kept_order;
+mod or_factoring;
+mod plan_properties;
+mod limit_pushdown;
+mod order_preservation;
 pub(crate) mod key_term;
 mod semi_join;
 mod equivalence;
-mod sample;
+mod sampled_selectivity;
 mod estimate;
 mod cost;
-mod access;
+mod access_paths;
 mod lookup;
 mod decorrelate;
 mod lateral;
@@ -34,17 +34,17 @@ mod first_rows;
 mod join_part;
 mod join_tail;
 mod join_tree;
-mod value_first;
-mod wanted;
-mod notes;
-mod locked;
+mod scalar_subquery_first;
+mod physical_properties;
+mod estimate_recording;
+mod row_locking;
 mod push_down;
-mod combined_indexes;
+mod index_combination;
 mod prune;
 mod scan;
-mod in_region;
+mod region_pushdown;
 mod join_method;
-mod distinct_values;
+mod distinct_aggregates;
 mod grouping_sets;
 mod build;
 
@@ -56,25 +56,25 @@ use types::expr::Expr;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::logical::{
-    Bound, Delete, GivenRow, Insert, Logical, Merge, OnConflict, Returning, Steps, Update,
+    BoundPlan, Delete, Insert, Logical, Merge, OnConflict, Returning, RowAtHand, Steps, Update,
     ViewCheck,
 };
 use crate::plan::{
-    DeletePlan, Estimates, GivenRowPlan, InsertPlan, MergePlan, Node, Plan, PlanStep, Root,
-    TargetRows, UpdatePlan, ViewCheckPlan,
+    DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanRoot, RowAtHandPlan, TargetRows,
+    UpdatePlan, ViewCheckPlan, WithPart,
 };
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::estimate::Estimator;
-use crate::planner::notes::{Notebook, Notes};
-use crate::planner::shape::parameters_of;
+use crate::planner::estimate_recording::{EstimateLog, EstimateRecorder};
+use crate::planner::plan_properties::parameters_of;
 use crate::planner::statistics::Statistics;
 
 /// Inputs of the planner besides the statement.
 #[derive(Clone, Copy)]
-struct Aids<'a> {
+struct PlannerInputs<'a> {
     statistics: &'a dyn Statistics,
     /// Recorder of estimates for EXPLAIN.
-    notes: Notes<'a>,
+    notes: EstimateRecorder<'a>,
 }
 
 /// Returns the plan of a bound statement.
@@ -82,8 +82,8 @@ struct Aids<'a> {
 /// # Errors
 ///
 /// None at present; the binder rejects statements that cannot be planned.
-pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
-    plan_with(bound, Aids { statistics, notes: Notes::NONE })
+pub fn plan(bound: &BoundPlan, statistics: &dyn Statistics) -> Result<Plan> {
+    plan_with(bound, PlannerInputs { statistics, notes: EstimateRecorder::NONE })
 }
 
 /// Like [`plan`], with the estimated rows and costs of the plan nodes.
@@ -91,42 +91,43 @@ pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
 /// # Errors
 ///
 /// See [`plan`].
-pub fn estimated(bound: &Bound, statistics: &dyn Statistics) -> Result<(Plan, Estimates)> {
-    let notebook = Notebook::new(Estimator { statistics });
-    let plan = plan_with(bound, Aids { statistics, notes: Notes::of(&notebook) })?;
+pub fn estimated(bound: &BoundPlan, statistics: &dyn Statistics) -> Result<(Plan, Estimates)> {
+    let notebook = EstimateLog::new(Estimator { statistics });
+    let plan =
+        plan_with(bound, PlannerInputs { statistics, notes: EstimateRecorder::of(&notebook) })?;
     Ok((plan, notebook.into_estimates()))
 }
 
-fn plan_with(bound: &Bound, aids: Aids<'_>) -> Result<Plan> {
+fn plan_with(bound: &BoundPlan, aids: PlannerInputs<'_>) -> Result<Plan> {
     let mut plan = plan_bound(bound, aids)?;
     plan.row_by_row = !plan.is_query() && bound.calls_volatile_routines();
     Ok(plan)
 }
 
-fn plan_bound(bound: &Bound, aids: Aids<'_>) -> Result<Plan> {
+fn plan_bound(bound: &BoundPlan, aids: PlannerInputs<'_>) -> Result<Plan> {
     Ok(match bound {
-        Bound::Query(query) => {
+        BoundPlan::Query(query) => {
             let mut count = parameters_of(&query.plan);
             let node = plan_rows(query.plan.clone(), &mut count, aids);
             let point = scan::point_get(&node);
-            Plan::new(Root::Query(node), query.columns.clone(), count, point)
+            Plan::new(PlanRoot::Query(node), query.columns.clone(), count, point)
         }
-        Bound::Insert(insert) => plan_insert(insert, aids),
-        Bound::Update(update) => plan_update(update, aids),
-        Bound::Delete(delete) => plan_delete(delete, aids),
-        Bound::Merge(merge) => plan_merge(merge, aids),
-        Bound::Steps(steps) => plan_steps(steps, aids)?,
+        BoundPlan::Insert(insert) => plan_insert(insert, aids),
+        BoundPlan::Update(update) => plan_update(update, aids),
+        BoundPlan::Delete(delete) => plan_delete(delete, aids),
+        BoundPlan::Merge(merge) => plan_merge(merge, aids),
+        BoundPlan::Steps(steps) => plan_steps(steps, aids)?,
     })
 }
 
 /// Plans each step separately; all share the parameters.
-fn plan_steps(steps: &Steps, aids: Aids<'_>) -> Result<Plan> {
+fn plan_steps(steps: &Steps, aids: PlannerInputs<'_>) -> Result<Plan> {
     let mut before = Vec::with_capacity(steps.before.len());
     let mut count = 0;
     for step in &steps.before {
         let planned = plan_with(&step.bound, aids)?;
         count = count.max(planned.parameter_count);
-        before.push(PlanStep { id: step.id, name: step.name.clone(), root: planned.root });
+        before.push(WithPart { id: step.id, name: step.name.clone(), root: planned.root });
     }
     let mut last = plan_with(&steps.last, aids)?;
     last.parameter_count = last.parameter_count.max(count);
@@ -136,8 +137,8 @@ fn plan_steps(steps: &Steps, aids: Aids<'_>) -> Result<Plan> {
 }
 
 /// Plans rows. `parameter_count`: one more than the largest parameter; look-ups add theirs.
-fn plan_rows(logical: Logical, parameter_count: &mut usize, aids: Aids<'_>) -> Node {
-    let width = shape::width_of(&logical);
+fn plan_rows(logical: Logical, parameter_count: &mut usize, aids: PlannerInputs<'_>) -> Node {
+    let width = plan_properties::width_of(&logical);
     plan_columns(logical, width, parameter_count, aids)
 }
 
@@ -146,12 +147,12 @@ fn plan_columns(
     logical: Logical,
     wanted: usize,
     parameter_count: &mut usize,
-    aids: Aids<'_>,
+    aids: PlannerInputs<'_>,
 ) -> Node {
     let next_parameter = Cell::new(*parameter_count);
     let logical = push_down::push_down(logical, aids.statistics, &next_parameter);
     let mut logical = prune::to_first(logical, wanted);
-    combined_indexes::combine(&mut logical, aids.statistics, &next_parameter);
+    index_combination::combine(&mut logical, aids.statistics, &next_parameter);
     *parameter_count = next_parameter.get();
     build::build(logical, aids.notes)
 }
@@ -165,7 +166,7 @@ fn largest<'a>(expressions: impl Iterator<Item = &'a Expr>) -> usize {
     expressions.map(parameter_count).max().unwrap_or(0)
 }
 
-fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
+fn plan_insert(insert: &Insert, aids: PlannerInputs<'_>) -> Plan {
     let mut count = parameters_of(&insert.source);
     if let OnConflict::Update { assignments, predicate, .. } = &insert.on_conflict {
         let values = assignments.iter().map(|assignment| &assignment.value);
@@ -178,7 +179,7 @@ fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
     let conflict_row = insert.conflict_row.as_deref();
     let conflict_row = conflict_row.map(|row| given_row(row, &mut count, aids));
     let checks = view_checks(&insert.checks, &mut count, aids);
-    let root = Root::Insert(InsertPlan {
+    let root = PlanRoot::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
         source,
         named_columns: insert.named_columns.clone(),
@@ -194,12 +195,16 @@ fn returned(returning: &Option<Returning>) -> impl Iterator<Item = &Expr> {
     returning.iter().flat_map(|returning| &returning.expressions)
 }
 
-fn given_row(row: &GivenRow, count: &mut usize, aids: Aids<'_>) -> GivenRowPlan {
+fn given_row(row: &RowAtHand, count: &mut usize, aids: PlannerInputs<'_>) -> RowAtHandPlan {
     let parameters = row.parameters.iter().filter_map(parameter_index).collect();
-    GivenRowPlan { parameters, node: plan_rows(row.plan.clone(), count, aids) }
+    RowAtHandPlan { parameters, node: plan_rows(row.plan.clone(), count, aids) }
 }
 
-fn view_checks(checks: &[ViewCheck], count: &mut usize, aids: Aids<'_>) -> Vec<ViewCheckPlan> {
+fn view_checks(
+    checks: &[ViewCheck],
+    count: &mut usize,
+    aids: PlannerInputs<'_>,
+) -> Vec<ViewCheckPlan> {
     let plan = |check: &ViewCheck| ViewCheckPlan {
         view: check.view.clone(),
         predicate: check.predicate.clone(),
@@ -221,7 +226,7 @@ fn target_rows(
     table: &Arc<Table>,
     source: &Logical,
     parameter_count: &mut usize,
-    aids: Aids<'_>,
+    aids: PlannerInputs<'_>,
 ) -> TargetRows {
     let types = source.column_types();
     let extra = table.columns.len()..types.len();
@@ -241,13 +246,13 @@ fn target_rows(
     TargetRows { node, extra_types: types[extra].to_vec(), point }
 }
 
-fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
+fn plan_update(update: &Update, aids: PlannerInputs<'_>) -> Plan {
     let values = update.assignments.iter().map(|assignment| &assignment.value);
     let count = largest(values.chain(returned(&update.returning)).chain(&update.recheck));
     let mut count = count.max(parameters_of(&update.source));
     let given = update.checks.iter().flat_map(|check| &check.row);
     count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
-    let root = Root::Update(UpdatePlan {
+    let root = PlanRoot::Update(UpdatePlan {
         table: Arc::clone(&update.table),
         source: target_rows(&update.table, &update.source, &mut count, aids),
         reads_timestamp: update.reads_timestamp,
@@ -260,10 +265,10 @@ fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
     Plan::new(root, columns_of(&update.returning), count, None)
 }
 
-fn plan_delete(delete: &Delete, aids: Aids<'_>) -> Plan {
+fn plan_delete(delete: &Delete, aids: PlannerInputs<'_>) -> Plan {
     let own = returned(&delete.returning).chain(&delete.recheck);
     let mut count = largest(own).max(parameters_of(&delete.source));
-    let root = Root::Delete(DeletePlan {
+    let root = PlanRoot::Delete(DeletePlan {
         table: Arc::clone(&delete.table),
         source: target_rows(&delete.table, &delete.source, &mut count, aids),
         reads_timestamp: delete.reads_timestamp,
@@ -273,7 +278,7 @@ fn plan_delete(delete: &Delete, aids: Aids<'_>) -> Plan {
     Plan::new(root, columns_of(&delete.returning), count, None)
 }
 
-fn plan_merge(merge: &Merge, aids: Aids<'_>) -> Plan {
+fn plan_merge(merge: &Merge, aids: PlannerInputs<'_>) -> Plan {
     let conditions = merge.clauses.iter().flat_map(|clause| &clause.condition);
     let actions = merge.clauses.iter().flat_map(|clause| clause.action.expressions());
     let mut count = largest(conditions.chain(actions)).max(parameters_of(&merge.source));
@@ -287,6 +292,6 @@ fn plan_merge(merge: &Merge, aids: Aids<'_>) -> Plan {
         source => (source, None),
     };
     let (table, clauses) = (Arc::clone(&merge.table), merge.clauses.clone());
-    let root = Root::Merge(MergePlan { table, source, held, clauses });
+    let root = PlanRoot::Merge(MergePlan { table, source, held, clauses });
     Plan::new(root, Vec::new(), count, None)
 }

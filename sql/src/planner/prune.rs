@@ -4,8 +4,8 @@
 //! for each of its rows, read or not.
 //!
 //! Works top down: each node gets the set of its columns that are read above it, and returns the
-//! retained ones ([`Pruned::kept`], original positions, ascending); the parent node renumbers its
-//! expressions.
+//! retained ones ([`PrunedPlan::kept`], original positions, ascending); the parent node renumbers
+//! its expressions.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::logical::{
     RecursiveUnion, SetFunction, SetOperation, Window, WindowFunction, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
-use crate::planner::locked;
-use crate::planner::shape::width_of;
+use crate::planner::plan_properties::width_of;
+use crate::planner::row_locking;
 
 /// A plan with some of its columns.
-struct Pruned {
+struct PrunedPlan {
     plan: Logical,
     /// Retained columns by original position, ascending.
     kept: Vec<usize>,
 }
 
-impl Pruned {
+impl PrunedPlan {
     fn position(&self, index: usize) -> usize {
         self.kept.binary_search(&index).expect("a column that is read was asked for")
     }
@@ -95,27 +95,27 @@ fn list(required: &Columns) -> Vec<usize> {
 
 /// Prunes a plan to at least the required columns.
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
-fn pruned(plan: Logical, required: &Columns) -> Pruned {
+fn pruned(plan: Logical, required: &Columns) -> PrunedPlan {
     match plan {
         Logical::Scan(mut scan) => {
             scan.columns = keep(scan.columns, required);
-            Pruned { plan: Logical::Scan(scan), kept: list(required) }
+            PrunedPlan { plan: Logical::Scan(scan), kept: list(required) }
         }
         Logical::SystemRows(rows) => {
             let kept = (0..rows.columns.len()).collect();
-            Pruned { plan: Logical::SystemRows(rows), kept }
+            PrunedPlan { plan: Logical::SystemRows(rows), kept }
         }
         Logical::Constants(ConstantRows { types, rows }) => {
             let columns = keep(rows.columns.clone(), required);
             let rows = Arc::new(Batch { columns, row_count: rows.row_count });
             let plan = Logical::Constants(ConstantRows { types: keep(types, required), rows });
-            Pruned { plan, kept: list(required) }
+            PrunedPlan { plan, kept: list(required) }
         }
         Logical::Values { types, rows } => {
             let required = &with_volatile(required, rows.iter().flat_map(|row| numbered(row)));
             let rows = rows.into_iter().map(|row| keep(row, required)).collect();
             let plan = Logical::Values { types: keep(types, required), rows };
-            Pruned { plan, kept: list(required) }
+            PrunedPlan { plan, kept: list(required) }
         }
         Logical::Filter { input, predicate } => {
             let mut need = required.clone();
@@ -123,7 +123,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             let input = pruned(*input, &need);
             let predicate = input.renumber(predicate);
             let kept = input.kept.clone();
-            Pruned { plan: Logical::Filter { input: Box::new(input.plan), predicate }, kept }
+            PrunedPlan { plan: Logical::Filter { input: Box::new(input.plan), predicate }, kept }
         }
         Logical::Project { input, expressions } => {
             let required = &with_volatile(required, numbered(&expressions));
@@ -133,7 +133,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             let input = pruned(*input, &need);
             let expressions = expressions.into_iter().map(|e| input.renumber(e)).collect();
             let plan = Logical::Project { input: Box::new(input.plan), expressions };
-            Pruned { plan, kept: list(required) }
+            PrunedPlan { plan, kept: list(required) }
         }
         Logical::Join(join) => prune_join(join, required),
         Logical::Apply(apply) => prune_apply(apply, required),
@@ -159,7 +159,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
                 .collect();
             let kept = (0..keys).chain(required.range(keys..).copied()).collect();
             let input = Box::new(input.plan);
-            Pruned { plan: Logical::Aggregate { input, group_by, aggregates }, kept }
+            PrunedPlan { plan: Logical::Aggregate { input, group_by, aggregates }, kept }
         }
         Logical::ProjectSet(sets) => prune_project_set(sets, required),
         Logical::GroupingSets(grouping) => prune_grouping_sets(grouping, required),
@@ -171,56 +171,56 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
                 key.expression = input.renumber(key.expression.clone());
             }
             let kept = input.kept.clone();
-            Pruned { plan: Logical::Sort { input: Box::new(input.plan), keys }, kept }
+            PrunedPlan { plan: Logical::Sort { input: Box::new(input.plan), keys }, kept }
         }
         Logical::LockRows(lock) => {
             let prune = |plan, need: &Columns| {
                 let pruned = pruned(plan, need);
                 (pruned.plan, pruned.kept)
             };
-            let (lock, kept) = locked::pruned(lock, required, prune);
-            Pruned { plan: Logical::LockRows(lock), kept }
+            let (lock, kept) = row_locking::pruned(lock, required, prune);
+            PrunedPlan { plan: Logical::LockRows(lock), kept }
         }
         Logical::Limit { input, limit, offset, ties } => {
             let (input, ties, kept) = prune_below(*input, ties, required);
-            Pruned { plan: Logical::Limit { input, limit, offset, ties }, kept }
+            PrunedPlan { plan: Logical::Limit { input, limit, offset, ties }, kept }
         }
         Logical::Distinct { input, on } if on.is_empty() => {
             let kept = (0..width_of(&input)).collect();
-            Pruned { plan: Logical::Distinct { input: Box::new(prune(*input)), on }, kept }
+            PrunedPlan { plan: Logical::Distinct { input: Box::new(prune(*input)), on }, kept }
         }
         Logical::Distinct { input, on } => {
             let (input, on, kept) = prune_below(*input, on, required);
-            Pruned { plan: Logical::Distinct { input, on }, kept }
+            PrunedPlan { plan: Logical::Distinct { input, on }, kept }
         }
         Logical::Window(window) => prune_window(window, required),
         Logical::With(with) => {
             let query = Box::new(prune(*with.query));
             let body = pruned(*with.body, required);
             let plan = Logical::With(With { query, body: Box::new(body.plan), ..with });
-            Pruned { plan, kept: body.kept }
+            PrunedPlan { plan, kept: body.kept }
         }
         Logical::CteScan(scan) => {
             let kept = (0..scan.columns.len()).collect();
-            Pruned { plan: Logical::CteScan(scan), kept }
+            PrunedPlan { plan: Logical::CteScan(scan), kept }
         }
         Logical::RecursiveUnion(union) => {
             let (start, step) = (prune(*union.start), prune(*union.step));
             let kept = (0..width_of(&start)).collect();
             let (start, step) = (Box::new(start), Box::new(step));
             let plan = Logical::RecursiveUnion(RecursiveUnion { start, step, ..union });
-            Pruned { plan, kept }
+            PrunedPlan { plan, kept }
         }
         Logical::SetOperation(operation) => {
             let (left, right) = (prune(*operation.left), prune(*operation.right));
             let kept = (0..width_of(&left)).collect();
             let (left, right) = (Box::new(left), Box::new(right));
             let plan = Logical::SetOperation(SetOperation { left, right, ..operation });
-            Pruned { plan, kept }
+            PrunedPlan { plan, kept }
         }
         Logical::Append { inputs } => {
             let inputs = inputs.into_iter().map(|input| exactly(input, required)).collect();
-            Pruned { plan: Logical::Append { inputs }, kept: list(required) }
+            PrunedPlan { plan: Logical::Append { inputs }, kept: list(required) }
         }
     }
 }
@@ -239,7 +239,7 @@ fn prune_below(
 }
 
 /// Prunes GROUPING SETS. Keys are retained, as they define the groups.
-fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
+fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> PrunedPlan {
     let keys = grouping.group_by.len();
     let required = &with_volatile(required, of_aggregates(keys, &grouping.aggregates));
     let groupings = keys + grouping.aggregates.len();
@@ -247,7 +247,7 @@ fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
     let aggregates = grouping.aggregates.into_iter().enumerate();
     let aggregates: Vec<_> =
         aggregates.filter(|(at, _)| wanted(keys, *at)).map(|(_, aggregate)| aggregate).collect();
-    let asked = grouping.groupings.into_iter().enumerate();
+    let asked = grouping.grouping_calls.into_iter().enumerate();
     let asked = asked.filter(|(at, _)| wanted(groupings, *at)).map(|(_, keys)| keys).collect();
     let mut need = Columns::new();
     grouping.group_by.iter().for_each(|key| add_columns(key, &mut need));
@@ -262,11 +262,11 @@ fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
         .collect();
     let kept = (0..keys).chain(required.range(keys..).copied()).collect();
     let (input, sets) = (Box::new(input.plan), grouping.sets);
-    let grouping = GroupingSets { input, group_by, aggregates, sets, groupings: asked };
-    Pruned { plan: Logical::GroupingSets(grouping), kept }
+    let grouping = GroupingSets { input, group_by, aggregates, sets, grouping_calls: asked };
+    PrunedPlan { plan: Logical::GroupingSets(grouping), kept }
 }
 
-fn prune_window(window: Window, required: &Columns) -> Pruned {
+fn prune_window(window: Window, required: &Columns) -> PrunedPlan {
     let width = width_of(&window.input);
     let Window { input, partition_by, order_by, functions } = window;
     let keys = partition_by.iter().chain(order_by.iter().map(|key| &key.expression));
@@ -292,10 +292,10 @@ fn prune_window(window: Window, required: &Columns) -> Pruned {
     window.input = Box::new(input.plan);
     let mut kept = input.kept;
     kept.extend(numbers.into_iter().map(|index| width + index));
-    Pruned { plan: Logical::Window(window), kept }
+    PrunedPlan { plan: Logical::Window(window), kept }
 }
 
-fn prune_join(join: Join, required: &Columns) -> Pruned {
+fn prune_join(join: Join, required: &Columns) -> PrunedPlan {
     let left_width = width_of(&join.left);
     let mut need = required.clone();
     add_columns(&join.on, &mut need);
@@ -316,10 +316,10 @@ fn prune_join(join: Join, required: &Columns) -> Pruned {
         kept.extend(right.kept.iter().map(|index| index + left_width));
     }
     let (left, right) = (Box::new(left.plan), Box::new(right.plan));
-    Pruned { plan: Logical::Join(Join { left, right, on, ..join }), kept }
+    PrunedPlan { plan: Logical::Join(Join { left, right, on, ..join }), kept }
 }
 
-fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
+fn prune_apply(apply: Apply, required: &Columns) -> PrunedPlan {
     let width = width_of(&apply.input);
     let yields_rows = matches!(apply.kind, ApplyKind::Rows { .. });
     if !yields_rows && !required.contains(&width) && !apply.subquery.is_volatile() {
@@ -377,11 +377,14 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
         false => kept.push(width),
     }
     let (input, subquery) = (Box::new(input.plan), Box::new(subquery.plan));
-    Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), kept }
+    PrunedPlan {
+        plan: Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }),
+        kept,
+    }
 }
 
 /// Prunes the groups of an apply. All their columns are retained.
-fn prune_groups(groups: ApplyGroups, width: usize, input: &Pruned) -> ApplyGroups {
+fn prune_groups(groups: ApplyGroups, width: usize, input: &PrunedPlan) -> ApplyGroups {
     let position = |index: usize| match index.checked_sub(width) {
         None => input.position(index),
         Some(of_groups) => input.kept.len() + of_groups,
@@ -394,7 +397,7 @@ fn prune_groups(groups: ApplyGroups, width: usize, input: &Pruned) -> ApplyGroup
 }
 
 /// Prunes set-returning functions. All their columns are retained, as they produce the rows.
-fn prune_project_set(sets: ProjectSet, required: &Columns) -> Pruned {
+fn prune_project_set(sets: ProjectSet, required: &Columns) -> PrunedPlan {
     let width = width_of(&sets.input);
     let mut need: Columns = required.range(..width).copied().collect();
     sets.arguments().for_each(|argument| add_columns(argument, &mut need));
@@ -407,5 +410,5 @@ fn prune_project_set(sets: ProjectSet, required: &Columns) -> Pruned {
     let unread = (0..kept.len()).filter(|&at| !required.contains(&kept[at])).collect();
     let sets = ProjectSet { input: Box::new(input.plan), functions, ordinality, outer, unread };
     kept.extend((0..sets.set_types().count()).map(|index| width + index));
-    Pruned { plan: Logical::ProjectSet(sets), kept }
+    PrunedPlan { plan: Logical::ProjectSet(sets), kept }
 }

@@ -15,8 +15,8 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyGroups, ApplyKind, GroupingSets, Join, JoinKind, KnownTable, LockRows, Logical,
-    ProjectSet, RecursiveUnion, SetOperation, TableScan, Window, With,
+    Apply, ApplyGroups, ApplyKind, GroupingSets, Join, JoinKind, LockRows, Logical, ProjectSet,
+    RecursiveUnion, ScanStatistics, SetOperation, TableScan, Window, With,
 };
 use crate::planner::conjunct::{
     all, as_column, boolean, columns_of, is_never_true, is_volatile, renumber, split, substitute,
@@ -26,16 +26,16 @@ use crate::planner::decorrelate::decorrelated;
 use crate::planner::estimate::{Estimator, ROUNDS};
 use crate::planner::first_rows::FirstRows;
 use crate::planner::join_group::JoinGroup;
-use crate::planner::join_part::Chooser;
+use crate::planner::join_part::JoinPlanner;
 use crate::planner::join_tree;
-use crate::planner::kept_order::{Order, order_of};
 use crate::planner::lateral;
-use crate::planner::limited::{below_values, is_for_each_row};
-use crate::planner::locked::at_the_scan;
-use crate::planner::semi_join::{self, Alternatives};
-use crate::planner::shape::{is_empty, no_rows, padded, width_of};
+use crate::planner::limit_pushdown::{insert_below_columns, is_for_each_row};
+use crate::planner::order_preservation::{RowOrdering, order_of};
+use crate::planner::plan_properties::{is_empty, no_rows, padded, width_of};
+use crate::planner::row_locking::move_into_scan;
+use crate::planner::scalar_subquery_first::{ValueFirst, value_first};
+use crate::planner::semi_join::{self, SplitExists};
 use crate::planner::statistics::Statistics;
-use crate::planner::value_first::{ValueFirst, value_first};
 
 /// Returns the plan with pushed-down conditions and ordered joins. `next_parameter`: the first
 /// unused parameter of the statement; look-ups allocate some.
@@ -44,13 +44,13 @@ pub(super) fn push_down(
     statistics: &dyn Statistics,
     next_parameter: &Cell<usize>,
 ) -> Logical {
-    let chooser = Chooser { estimator: Estimator { statistics }, next_parameter };
+    let chooser = JoinPlanner { estimator: Estimator { statistics }, next_parameter };
     PushDown { chooser }.push(plan, Vec::new())
 }
 
 /// Predicate pushdown, with the estimator.
 struct PushDown<'a> {
-    chooser: Chooser<'a>,
+    chooser: JoinPlanner<'a>,
 }
 
 fn filter(input: Logical, conjuncts: Vec<Expr>) -> Logical {
@@ -112,13 +112,13 @@ impl PushDown<'_> {
     }
 
     /// Returns the statistics of a table with several access paths.
-    fn known(&self, scan: &TableScan) -> Option<Arc<KnownTable>> {
+    fn known(&self, scan: &TableScan) -> Option<Arc<ScanStatistics>> {
         let table = &scan.table;
         if table.indexes.is_empty() || scan.index_hint.is_some() || scan.as_of.is_some() {
             return None;
         }
         let estimator = self.chooser.estimator;
-        Some(Arc::new(KnownTable {
+        Some(Arc::new(ScanStatistics {
             rows: estimator.table_rows(table),
             columnar_part: estimator.statistics.columnar_part(table.id),
             statistics: estimator.statistics.table(table.id)?,
@@ -184,7 +184,7 @@ impl PushDown<'_> {
     fn push_first(&self, plan: Logical, conjuncts: Vec<Expr>, first: Option<FirstRows>) -> Logical {
         match plan {
             Logical::Scan(mut scan) => {
-                scan.known = self.known(&scan);
+                scan.statistics = self.known(&scan);
                 filter(Logical::Scan(scan), conjuncts)
             }
             Logical::SystemRows(_)
@@ -225,16 +225,16 @@ impl PushDown<'_> {
                 Logical::Sort { input: self.boxed_first(*input, conjuncts, first), keys }
             }
             Logical::LockRows(lock) => {
-                let again = self.boxed(*lock.again, conjuncts.clone());
+                let again = self.boxed(*lock.re_evaluation, conjuncts.clone());
                 let input = self.boxed(*lock.input, conjuncts);
-                let lock = LockRows { input, again, ..lock };
-                at_the_scan(&lock).unwrap_or(Logical::LockRows(lock))
+                let lock = LockRows { input, re_evaluation: again, ..lock };
+                move_into_scan(&lock).unwrap_or(Logical::LockRows(lock))
             }
             // Volatile functions and subqueries are evaluated for the returned rows only.
             Logical::Limit { input, limit, offset, ties }
                 if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
             {
-                let limited = below_values(*input, |input| {
+                let limited = insert_below_columns(*input, |input| {
                     Box::new(Logical::Limit { input, limit, offset, ties })
                 });
                 self.push(limited, conjuncts)
@@ -355,7 +355,7 @@ impl PushDown<'_> {
             }
             plan => self.push(plan, conjuncts),
         };
-        join_tree::put_together(group, first, self.chooser, push)
+        join_tree::build_tree(group, first, self.chooser, push)
     }
 
     fn push_full_join(&self, join: Join, conjuncts: Vec<Expr>) -> Logical {
@@ -400,14 +400,14 @@ impl PushDown<'_> {
         });
         let order = order_of(&apply.input);
         if let Some((position, wanted)) = wanted
-            && !matches!(order, Order::Lost)
+            && !matches!(order, RowOrdering::Lost)
             && let Some(join) = semi_join::from_apply(&mut apply, wanted)
         {
             stay.remove(position);
             let first = first.filter(|_| stay.is_empty());
             return filter(self.push_first(in_order(join, order), go, first), stay);
         }
-        if !matches!(order, Order::Lost)
+        if !matches!(order, RowOrdering::Lost)
             && let Some(plan) = lateral::joined(&mut apply).or_else(|| {
                 let goal = first.as_ref().filter(|_| go.is_empty() && stay.is_empty());
                 let goal = goal.and_then(|first| self.rows_read(first, &apply.input));
@@ -470,7 +470,7 @@ impl PushDown<'_> {
     /// Pushes conditions on an EXISTS into one apply for each alternative.
     fn push_alternatives(
         &self,
-        Alternatives { plan, columns }: Alternatives,
+        SplitExists { plan, columns }: SplitExists,
         conjuncts: Vec<Expr>,
         first: Option<FirstRows>,
     ) -> Logical {
@@ -496,10 +496,10 @@ impl PushDown<'_> {
 }
 
 /// Sorts the rows of a join that replaces an order-preserving node.
-fn in_order(plan: Logical, order: Order) -> Logical {
+fn in_order(plan: Logical, order: RowOrdering) -> Logical {
     match order {
-        Order::By(keys) => Logical::Sort { input: Box::new(plan), keys },
-        Order::None | Order::Lost => plan,
+        RowOrdering::By(keys) => Logical::Sort { input: Box::new(plan), keys },
+        RowOrdering::None | RowOrdering::Lost => plan,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Scan construction: from a chosen access path to decoded columns, filters and base-table fetch.
 //!
-//! [`access`](crate::planner::access) chooses the path; this module derives the [`ScanNode`]: the
-//! columns to decode from index and base table, the filters that the path leaves, and the
-//! re-evaluation of locked rows. It also recognises point gets.
+//! [`access_paths`](crate::planner::access_paths) chooses the path; this module derives the
+//! [`ScanNode`]: the columns to decode from index and base table, the filters that the path leaves,
+//! and the re-evaluation of locked rows. It also recognises point gets.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,24 +10,28 @@ use coprocessors::columns::wanted_sections;
 use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
-use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
+use crate::plan::scan::{AccessPath, BaseTableFetchNode, PathShape, ScanLock, ScanNode};
 use crate::plan::{FilterNode, Node, PointGet, RowGoal};
-use crate::planner::access::{Candidate, Question, choose, needed};
+use crate::planner::access_paths::{PathCandidate, ScanRequirements, choose, needed};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
+use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::lookup::{FilteredTable, LookupKey, filtered_table};
-use crate::planner::notes::Notes;
-use crate::planner::wanted::{Built, Wanted};
+use crate::planner::physical_properties::{ProvidedProperties, RequiredProperties};
 
 /// Returns whether [`build`] yields rows in the required order.
-pub(super) fn provides_order(scan: &TableScan, conjuncts: &[Expr], wanted: &Wanted) -> bool {
+pub(super) fn provides_order(
+    scan: &TableScan,
+    conjuncts: &[Expr],
+    wanted: &RequiredProperties,
+) -> bool {
     let conjuncts = over_table(scan, conjuncts.to_vec());
     let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
-    let candidate = choose(&Question::of_first(scan, &conjuncts, (&order, goal)));
+    let candidate = choose(&ScanRequirements::of_first(scan, &conjuncts, (&order, goal)));
     candidate.order.is_some() && !order.is_empty()
 }
 
-fn order_over_table(scan: &TableScan, wanted: &Wanted) -> Vec<SortKey> {
+fn order_over_table(scan: &TableScan, wanted: &RequiredProperties) -> Vec<SortKey> {
     let over_table =
         |key: &SortKey| SortKey { expression: to_table(scan, key.expression.clone()), ..*key };
     wanted.order.iter().map(over_table).collect()
@@ -37,21 +41,21 @@ fn order_over_table(scan: &TableScan, wanted: &Wanted) -> Vec<SortKey> {
 pub(super) fn build(
     scan: &TableScan,
     conjuncts: Vec<Expr>,
-    wanted: &Wanted,
-    notes: Notes<'_>,
-) -> Built {
+    wanted: &RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
     let over_scan = conjuncts;
     let conjuncts = over_table(scan, over_scan.clone());
     let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
-    let question = Question::of_first(scan, &conjuncts, (&order, goal));
+    let question = ScanRequirements::of_first(scan, &conjuncts, (&order, goal));
     let candidate = choose(&question);
     let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
     // Conditions that must be evaluated in the session become a filter above, unless the path
     // implies them.
     let (called, rest): (Vec<usize>, Vec<usize>) =
-        candidate.rest.iter().partition(|&&position| conjuncts[position].stays());
+        candidate.rest.iter().partition(|&&position| conjuncts[position].is_session_only());
     let called = all(called.into_iter().map(|position| over_scan[position].clone()).collect());
     let rest: Vec<Expr> = rest.iter().map(|&position| conjuncts[position].clone()).collect();
     let reading = match candidate.lookup {
@@ -60,7 +64,7 @@ pub(super) fn build(
     };
     let lock = scan.lock.map(|lock| {
         let read = reading.lookup.as_ref().map_or(&reading.read, |lookup| &lookup.read);
-        LockRows { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
+        ScanLock { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
     });
     let cost = notes.path_cost(&candidate, &question);
     let path = AccessPath { reverse, ordered, ..path_of(candidate, cost) };
@@ -84,7 +88,7 @@ pub(super) fn build(
         None => node,
         Some(predicate) => Node::Filter(Arc::new(FilterNode { input: node, predicate })),
     };
-    Built { node, ordered }
+    ProvidedProperties { node, ordered }
 }
 
 /// Returns the scan of a table by look-up keys, and the used keys; `None` if it can use none.
@@ -92,14 +96,14 @@ pub(super) fn build(
 pub(super) fn build_lookup(
     plan: &Logical,
     (first, keys): (usize, &[LookupKey]),
-    notes: Notes<'_>,
+    notes: EstimateRecorder<'_>,
 ) -> Option<(Node, Vec<usize>)> {
     let FilteredTable { scan, mut conjuncts } = filtered_table(plan)?;
     let own = conjuncts.len();
     for (at, key) in keys.iter().enumerate() {
         conjuncts.push(key.bound(scan, first + at)?);
     }
-    let question = Question::of_lookup(scan, &conjuncts);
+    let question = ScanRequirements::of_lookup(scan, &conjuncts);
     let candidate = choose(&question);
     let used: Vec<usize> =
         (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();
@@ -131,7 +135,7 @@ pub(super) fn build_lookup(
 }
 
 /// Returns the chosen path, ascending and without a required order.
-pub(super) fn path_of(candidate: Candidate, cost: Option<f64>) -> AccessPath {
+pub(super) fn path_of(candidate: PathCandidate, cost: Option<f64>) -> AccessPath {
     AccessPath {
         index: candidate.index,
         store_table: candidate.store_table,
@@ -164,10 +168,10 @@ fn position(read: &[usize], column: usize) -> usize {
 }
 
 /// Columns and filters along a path, in the form of a [`ScanNode`].
-pub(super) struct Reading {
+pub(super) struct ScanColumns {
     pub read: Vec<usize>,
     pub filter: Option<Expr>,
-    lookup: Option<Lookup>,
+    lookup: Option<BaseTableFetchNode>,
     pub output: Vec<usize>,
 }
 
@@ -179,7 +183,7 @@ fn table_columns(scan: &TableScan, rest: &[Expr]) -> Vec<usize> {
 }
 
 /// Plans a scan whose columns are all in the store table of the path.
-pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
+pub(super) fn direct(scan: &TableScan, candidate: &PathCandidate, rest: Vec<Expr>) -> ScanColumns {
     let mut columns = table_columns(scan, &rest);
     if scan.lock.is_some() {
         let mut all_columns = needed(scan, []);
@@ -193,7 +197,7 @@ pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -
         None => columns,
         Some(index) => columns.iter().map(|&column| in_index(index, column)).collect(),
     };
-    Reading { read, filter, lookup: None, output }
+    ScanColumns { read, filter, lookup: None, output }
 }
 
 /// Returns the position of a table column in an index's layout.
@@ -205,7 +209,7 @@ fn in_index(index: &crate::catalog::table::Index, column: usize) -> usize {
 
 /// Plans an index scan with base-table fetch; conditions on covered columns are checked before
 /// the fetch.
-fn with_lookup(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
+fn with_lookup(scan: &TableScan, candidate: &PathCandidate, rest: Vec<Expr>) -> ScanColumns {
     let index = candidate.index.as_ref().expect("only an index needs a look-up");
     let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
     let is_covered = |conjunct: &Expr| {
@@ -224,12 +228,12 @@ fn with_lookup(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Read
         again.extend(0..scan.table.layout.columns.len());
         rows = again.into_iter().collect();
     }
-    let lookup = Lookup {
+    let lookup = BaseTableFetchNode {
         key: scan.table.key_columns().map(|column| position(&first, column)).collect(),
         filter: all(after).map(|predicate| over(predicate, &rows)),
         read: rows,
     };
-    Reading {
+    ScanColumns {
         filter: all(before).map(|predicate| over(predicate, &first)),
         read: first.iter().map(|&column| in_index(index, column)).collect(),
         output: scan.columns.iter().map(|&column| position(&lookup.read, column)).collect(),

@@ -14,12 +14,12 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
+use crate::logical::{Apply, ApplyKind, Join, JoinDecision, JoinKind, Logical};
 use crate::planner::conjunct::{
     Columns, all, as_operator, boolean, column, is_free, is_volatile, renumber, split, substitute,
     uses_parameters, within,
 };
-use crate::planner::shape::{is_never_null, width_of};
+use crate::planner::plan_properties::{is_never_null, width_of};
 
 /// Maximum number of alternatives of an EXISTS that each become an apply.
 const ALTERNATIVES_MAX: usize = 8;
@@ -48,7 +48,8 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
         return None;
     }
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let Inner { plan, output, correlated } = pull_up(&apply.subquery, &outer)?;
+    let UncorrelatedSubquery { plan, output, correlated } =
+        extract_correlated(&apply.subquery, &outer)?;
     let mut on: Vec<Expr> = Vec::new();
     for conjunct in correlated {
         on.push(bind(shift(conjunct, left_width), apply, &left_types));
@@ -71,7 +72,7 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
         left: take_input(apply),
         right: Box::new(plan),
         on: all(on).unwrap_or_else(|| boolean(true)),
-        choice: JoinChoice::default(),
+        choice: JoinDecision::default(),
     };
     let mut output: Vec<Expr> =
         left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
@@ -80,7 +81,7 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
 }
 
 /// An EXISTS split by the alternatives of its condition.
-pub(super) struct Alternatives {
+pub(super) struct SplitExists {
     /// Plan that adds the value of each alternative.
     pub plan: Logical,
     /// Columns of the original apply, over the plan's.
@@ -90,13 +91,14 @@ pub(super) struct Alternatives {
 /// Returns an EXISTS whose condition on outer columns is a disjunction as nested applies, one for
 /// each alternative. `None` if an alternative has no equality between inner and outer columns, or
 /// if another condition has one.
-pub(super) fn by_alternatives(apply: &mut Apply) -> Option<Alternatives> {
+pub(super) fn by_alternatives(apply: &mut Apply) -> Option<SplitExists> {
     let is_plain = apply.guard.is_none() && matches!(apply.kind, ApplyKind::Exists);
     if !is_plain || apply.bindings.is_empty() || !may_be_repeated(&apply.subquery) {
         return None;
     }
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let Inner { plan, correlated, .. } = pull_up(&apply.subquery, &outer)?;
+    let UncorrelatedSubquery { plan, correlated, .. } =
+        extract_correlated(&apply.subquery, &outer)?;
     let is_key = |conjunct: &Expr| is_key_of_alternative(conjunct, &outer);
     if correlated.iter().any(is_key) {
         return None;
@@ -126,7 +128,7 @@ pub(super) fn by_alternatives(apply: &mut Apply) -> Option<Alternatives> {
     let types = input.column_types().into_iter().take(width).enumerate();
     let columns = types.map(|(index, data_type)| column(index, data_type));
     let columns = columns.chain([Expr::Or(values)]).collect();
-    Some(Alternatives { plan: *input, columns })
+    Some(SplitExists { plan: *input, columns })
 }
 
 /// Returns whether a plan may be duplicated.
@@ -154,7 +156,7 @@ pub(super) fn take_input(apply: &mut Apply) -> Box<Logical> {
 }
 
 /// A subquery without its conditions on outer columns.
-pub(super) struct Inner {
+pub(super) struct UncorrelatedSubquery {
     /// Remaining plan.
     pub plan: Logical,
     /// Columns of the subquery, over the plan's.
@@ -165,17 +167,20 @@ pub(super) struct Inner {
 
 /// Extracts the conditions on outer parameters from a subquery; `None` if these are used
 /// elsewhere.
-pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
+pub(super) fn extract_correlated(
+    subquery: &Logical,
+    outer: &Columns,
+) -> Option<UncorrelatedSubquery> {
     match subquery {
         // Volatile expressions are evaluated for each row, not only for matching ones.
         Logical::Project { input, expressions } if !expressions.iter().any(is_volatile) => {
-            let inner = pull_up(input, outer)?;
+            let inner = extract_correlated(input, outer)?;
             let output: Vec<Expr> =
                 expressions.iter().map(|e| substitute(e.clone(), &inner.output)).collect();
-            Some(Inner { output, ..inner })
+            Some(UncorrelatedSubquery { output, ..inner })
         }
         Logical::Filter { input, predicate } if !is_volatile(predicate) => {
-            let mut inner = pull_up(input, outer)?;
+            let mut inner = extract_correlated(input, outer)?;
             let mut conjuncts = Vec::new();
             split(substitute(predicate.clone(), &inner.output), &mut conjuncts);
             let (correlated, plain): (Vec<Expr>, Vec<Expr>) =
@@ -187,11 +192,15 @@ pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
             Some(inner)
         }
         Logical::Join(join) if join.kind == JoinKind::Inner => {
-            let (left, right) = (pull_up(&join.left, outer)?, pull_up(&join.right, outer)?);
+            let (left, right) =
+                (extract_correlated(&join.left, outer)?, extract_correlated(&join.right, outer)?);
             let width = width_of(&left.plan);
             let shifted = |e: Vec<Expr>| e.into_iter().map(|e| shift(e, width)).collect::<Vec<_>>();
-            let mut inner =
-                Inner { plan: left.plan, output: left.output, correlated: left.correlated };
+            let mut inner = UncorrelatedSubquery {
+                plan: left.plan,
+                output: left.output,
+                correlated: left.correlated,
+            };
             inner.output.extend(shifted(right.output));
             inner.correlated.extend(shifted(right.correlated));
             let mut conjuncts = Vec::new();
@@ -210,16 +219,20 @@ pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
                 return None;
             }
             let plan = Logical::Values { types: Vec::new(), rows: vec![Vec::new()] };
-            Some(Inner { plan, output, correlated: Vec::new() })
+            Some(UncorrelatedSubquery { plan, output, correlated: Vec::new() })
         }
         // EXISTS and IN do not depend on the order.
-        Logical::Sort { input, .. } => pull_up(input, outer),
+        Logical::Sort { input, .. } => extract_correlated(input, outer),
         plan => {
             let mut correlated = false;
             plan.for_each_expression(&mut |e| correlated |= uses_parameters(e, outer));
             let output =
                 plan.column_types().iter().enumerate().map(|(i, &t)| column(i, t)).collect();
-            (!correlated).then(|| Inner { plan: plan.clone(), output, correlated: Vec::new() })
+            (!correlated).then(|| UncorrelatedSubquery {
+                plan: plan.clone(),
+                output,
+                correlated: Vec::new(),
+            })
         }
     }
 }

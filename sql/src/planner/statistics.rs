@@ -1,8 +1,8 @@
 //! Statistics interface of the planner: row counts of tables, and the results of ANALYZE.
 //!
 //! The caller of the planner implements it, so that planning can be tested without a store. The
-//! sizes that a plan depends on are stored with it ([`Sizes`]): a prepared statement is replanned
-//! when table sizes have changed.
+//! sizes that a plan depends on are stored with it ([`TableSizes`]): a prepared statement is
+//! replanned when table sizes have changed.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use store::TableId;
 
 use crate::catalog::statistics::TableStatistics;
-use crate::logical::KnownTable;
+use crate::logical::ScanStatistics;
 
 /// Assumed rows of a table without statistics.
 pub const UNKNOWN_ROWS: f64 = 1_000.0;
@@ -36,11 +36,11 @@ const FEW_ROWS: f64 = 1_000.0;
 
 /// Row counts that a plan was made with.
 #[derive(Debug, Default)]
-pub struct Sizes(Vec<(TableId, f64)>);
+pub struct TableSizes(Vec<(TableId, f64)>);
 
-impl Sizes {
+impl TableSizes {
     /// Returns whether the row counts are still similar.
-    pub fn hold(&self, statistics: &dyn Statistics) -> bool {
+    pub fn are_similar(&self, statistics: &dyn Statistics) -> bool {
         self.0.iter().all(|&(table, then)| match statistics.row_count(table) {
             Some(now) => now.max(then) <= CHANGE * now.min(then) + FEW_ROWS,
             // The table was dropped; the catalog version invalidates the plan.
@@ -50,24 +50,24 @@ impl Sizes {
 }
 
 /// Statistics source that records the requested row counts.
-pub struct Noted<'a> {
+pub struct RecordingStatistics<'a> {
     statistics: &'a dyn Statistics,
-    asked: RefCell<Sizes>,
+    asked: RefCell<TableSizes>,
 }
 
-impl<'a> Noted<'a> {
+impl<'a> RecordingStatistics<'a> {
     /// Returns a recorder without any requests.
-    pub fn new(statistics: &'a dyn Statistics) -> Noted<'a> {
-        Noted { statistics, asked: RefCell::default() }
+    pub fn new(statistics: &'a dyn Statistics) -> RecordingStatistics<'a> {
+        RecordingStatistics { statistics, asked: RefCell::default() }
     }
 
     /// Returns the recorded row counts.
-    pub fn into_sizes(self) -> Sizes {
+    pub fn into_sizes(self) -> TableSizes {
         self.asked.into_inner()
     }
 }
 
-impl Statistics for Noted<'_> {
+impl Statistics for RecordingStatistics<'_> {
     fn row_count(&self, table: TableId) -> Option<f64> {
         let mut asked = self.asked.borrow_mut();
         if let Some(&(_, rows)) = asked.0.iter().find(|(known, _)| *known == table) {
@@ -87,7 +87,7 @@ impl Statistics for Noted<'_> {
     }
 }
 
-impl Statistics for KnownTable {
+impl Statistics for ScanStatistics {
     fn row_count(&self, _table: TableId) -> Option<f64> {
         Some(self.rows)
     }

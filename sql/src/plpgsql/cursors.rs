@@ -1,8 +1,11 @@
 //! Parsing of OPEN, FETCH, MOVE and CLOSE.
 
+use super::body_tree::{
+    CountedDirection, Direction, OpenQuery, OpenStatement, SqlFragment, StatementAction,
+    VariableType,
+};
 use super::parser::{BodyParser, Result};
 use super::token::TokenKind;
-use super::tree::{Action, CountedDirection, Direction, Fragment, Open, OpenQuery, VariableType};
 use crate::ast::FetchDirection;
 use crate::parser::ParseError;
 
@@ -10,7 +13,9 @@ impl BodyParser<'_> {
     /// Reads a cursor variable.
     fn cursor(&mut self) -> Result<usize> {
         let position = self.position();
-        let Some((target, length)) = self.target_at_hand() else { return Err(self.no_variable()) };
+        let Some((target, length)) = self.peek_target() else {
+            return Err(self.not_a_variable_error());
+        };
         self.at += length;
         let of = &self.variables[target.variable].of;
         let is_text = |of: &VariableType| match of {
@@ -26,19 +31,19 @@ impl BodyParser<'_> {
         Err(ParseError::new("42804", message, position))
     }
 
-    pub(super) fn open(&mut self) -> Result<Action> {
+    pub(super) fn open(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let cursor = self.cursor()?;
         if self.variables[cursor].cursor.is_some() {
             let query = OpenQuery::Bound(self.cursor_arguments(cursor, &[";"])?);
             self.expect_symbol(";")?;
-            return Ok(Action::Open(Open { cursor, query, scroll: None }));
+            return Ok(StatementAction::Open(OpenStatement { cursor, query, scroll: None }));
         }
         let scroll = self.scroll();
         self.expect_word("for")?;
         let query = OpenQuery::Query(self.query(&[";"])?);
         self.expect_symbol(";")?;
-        Ok(Action::Open(Open { cursor, query, scroll }))
+        Ok(StatementAction::Open(OpenStatement { cursor, query, scroll }))
     }
 
     /// Reads the arguments for opening a bound cursor.
@@ -46,7 +51,7 @@ impl BodyParser<'_> {
         &mut self,
         cursor: usize,
         _ends: &[&str],
-    ) -> Result<Vec<(usize, Fragment)>> {
+    ) -> Result<Vec<(usize, SqlFragment)>> {
         let bound = self.variables[cursor].cursor.as_ref();
         let declared = bound.map_or(Vec::new(), |bound| bound.arguments.clone());
         let name = self.variables[cursor].name.clone();
@@ -60,7 +65,7 @@ impl BodyParser<'_> {
             return Err(self.error(format!("cursor \"{name}\" has no arguments")));
         }
         self.at += 1;
-        let mut given: Vec<(usize, Fragment)> = Vec::new();
+        let mut given: Vec<(usize, SqlFragment)> = Vec::new();
         loop {
             let mut at = given.len();
             let position = self.position();
@@ -95,7 +100,7 @@ impl BodyParser<'_> {
         Ok(given)
     }
 
-    pub(super) fn fetch(&mut self, moves: bool) -> Result<Action> {
+    pub(super) fn fetch(&mut self, moves: bool) -> Result<StatementAction> {
         self.at += 1;
         let direction = self.direction()?;
         let _ = self.take_word("from") || self.take_word("in");
@@ -120,7 +125,7 @@ impl BodyParser<'_> {
             let message = "FETCH statement cannot return multiple rows";
             return Err(ParseError::new("0A000", message, self.position()));
         }
-        Ok(Action::Fetch { cursor, direction, into })
+        Ok(StatementAction::Fetch { cursor, direction, into })
     }
 
     fn direction(&mut self) -> Result<Direction> {
@@ -144,8 +149,7 @@ impl BodyParser<'_> {
             _ => return fixed(FetchDirection::Forward(1)),
         };
         // The cursor variable may have that name.
-        if self.target_at_hand().is_some()
-            && (self.is_word_at(1, "into") || self.is_symbol_at(1, ";"))
+        if self.peek_target().is_some() && (self.is_word_at(1, "into") || self.is_symbol_at(1, ";"))
         {
             return fixed(FetchDirection::Forward(1));
         }
@@ -159,9 +163,7 @@ impl BodyParser<'_> {
                 fixed(FetchDirection::BackwardAll)
             }
             (Some(CountedDirection::Forward | CountedDirection::Backward), one)
-                if self.is_word("from")
-                    || self.is_word("in")
-                    || self.target_at_hand().is_some() =>
+                if self.is_word("from") || self.is_word("in") || self.peek_target().is_some() =>
             {
                 fixed(one)
             }
@@ -173,10 +175,10 @@ impl BodyParser<'_> {
         Ok(Direction::Counted(of, self.expression(&["from", "in"])?))
     }
 
-    pub(super) fn close(&mut self) -> Result<Action> {
+    pub(super) fn close(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let cursor = self.cursor()?;
         self.expect_symbol(";")?;
-        Ok(Action::Close(cursor))
+        Ok(StatementAction::Close(cursor))
     }
 }

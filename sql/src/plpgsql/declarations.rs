@@ -1,8 +1,8 @@
 //! Parsing of DECLARE: variables, aliases and cursors.
 
+use super::body_tree::{BoundCursor, VariableType};
 use super::parser::{BodyParser, Result};
 use super::token::TokenKind;
-use super::tree::{BoundCursor, VariableType};
 use crate::parser::{ParseError, parse_type};
 
 impl BodyParser<'_> {
@@ -29,14 +29,14 @@ impl BodyParser<'_> {
                 if let TokenKind::Word(name) | TokenKind::Quoted(name) = &self.token().kind
                     && self.names.is_declared(self.place, name)
                 {
-                    return Err(self.wrong("duplicate declaration"));
+                    return Err(self.error_at_token("duplicate declaration"));
                 }
                 self.any_name()?
             }
         };
         if self.take_word("alias") {
             self.expect_word("for")?;
-            let Some((target, length)) = self.target_at_hand() else {
+            let Some((target, length)) = self.peek_target() else {
                 let shown = self.text_of(self.token());
                 let message = format!("variable \"{shown}\" does not exist");
                 return Err(ParseError::new("42704", message, self.position()));
@@ -135,7 +135,7 @@ impl BodyParser<'_> {
     fn data_type(&mut self, ends: &[&str]) -> Result<VariableType> {
         let (first, position) = (self.at, self.position());
         if self.is_symbol(";") || self.token().kind == TokenKind::End {
-            return Err(self.wrong("missing data type declaration"));
+            return Err(self.error_at_token("missing data type declaration"));
         }
         let mut depth = 0;
         loop {
@@ -143,7 +143,9 @@ impl BodyParser<'_> {
             let text = match &token.kind {
                 TokenKind::Word(word) => word.as_str(),
                 TokenKind::Symbol => self.text_of(token),
-                TokenKind::End => return Err(self.wrong("incomplete data type declaration")),
+                TokenKind::End => {
+                    return Err(self.error_at_token("incomplete data type declaration"));
+                }
                 _ => "",
             };
             if depth == 0 && ends.contains(&text) {
@@ -152,13 +154,13 @@ impl BodyParser<'_> {
             match text {
                 "(" | "[" => depth += 1,
                 ")" | "]" => depth -= 1,
-                ";" => return Err(self.wrong("incomplete data type declaration")),
+                ";" => return Err(self.error_at_token("incomplete data type declaration")),
                 _ => {}
             }
             self.at += 1;
         }
         if first == self.at {
-            return Err(self.wrong("missing data type declaration"));
+            return Err(self.error_at_token("missing data type declaration"));
         }
         if let Some(of) = self.referenced_type(first)? {
             return Ok(of);

@@ -1,20 +1,20 @@
 //! Parsing of loops, EXIT, CONTINUE and RETURN.
 
-use super::parser::{BodyParser, Result, Returning};
+use super::body_tree::{BodyQuery, IntoClause, Loop, LoopIteration, StatementAction, VariableType};
+use super::parser::{BodyParser, Result, ReturnKind};
 use super::token::TokenKind;
-use super::tree::{Action, IntoClause, Loop, Over, Query, VariableType};
 use crate::parser::ParseError;
 
 impl BodyParser<'_> {
-    pub(super) fn loop_statement(&mut self, label: Option<String>) -> Result<Action> {
+    pub(super) fn loop_statement(&mut self, label: Option<String>) -> Result<StatementAction> {
         let outer = self.enter(label.as_ref(), true)?;
         let over = match self.any_name()?.as_str() {
-            "while" => Over::While(self.expression(&["loop"])?),
+            "while" => LoopIteration::While(self.expression(&["loop"])?),
             "for" => self.for_clause()?,
             "foreach" => self.foreach_clause()?,
             _ => {
                 self.at -= 1;
-                Over::Forever
+                LoopIteration::Forever
             }
         };
         self.expect_word("loop")?;
@@ -23,13 +23,13 @@ impl BodyParser<'_> {
         self.expect_word("loop")?;
         self.leave(outer)?;
         self.expect_symbol(";")?;
-        Ok(Action::Loop(Loop { label, over, body }))
+        Ok(StatementAction::Loop(Loop { label, over, body }))
     }
 
     /// Reads the clause between FOR and LOOP.
-    fn for_clause(&mut self) -> Result<Over> {
+    fn for_clause(&mut self) -> Result<LoopIteration> {
         let (first, line) = (self.at, self.line());
-        let known = self.target_at_hand();
+        let known = self.peek_target();
         let targets = match known {
             Some(_) => Some(self.into()?),
             None => {
@@ -44,9 +44,9 @@ impl BodyParser<'_> {
         self.at += 1;
         if self.is_word("execute") {
             let query = self.query(&["loop"])?;
-            return Ok(Over::Rows(self.row_targets(targets, first)?, query));
+            return Ok(LoopIteration::Rows(self.row_targets(targets, first)?, query));
         }
-        if let Some((target, 1)) = self.target_at_hand()
+        if let Some((target, 1)) = self.peek_target()
             && matches!(self.variables[target.variable].of, VariableType::Cursor)
             && (self.is_symbol_at(1, "(") || self.is_word_at(1, "loop"))
         {
@@ -56,8 +56,8 @@ impl BodyParser<'_> {
         if reverse || self.has_range() {
             return self.range((targets, first), reverse, line);
         }
-        let query = Query::Fixed(self.sql(&["loop"])?);
-        Ok(Over::Rows(self.row_targets(targets, first)?, query))
+        let query = BodyQuery::Fixed(self.sql(&["loop"])?);
+        Ok(LoopIteration::Rows(self.row_targets(targets, first)?, query))
     }
 
     /// Returns whether `..` comes before LOOP, so that the loop is over integers.
@@ -82,7 +82,7 @@ impl BodyParser<'_> {
         (targets, first): (Option<IntoClause>, usize),
         reverse: bool,
         line: u32,
-    ) -> Result<Over> {
+    ) -> Result<LoopIteration> {
         let low = self.expression(&[".."])?;
         self.at += 1;
         let high = self.expression(&["loop", "by"])?;
@@ -100,7 +100,7 @@ impl BodyParser<'_> {
         let int = super::parser::builtin(types::DataType::Int4);
         let of = VariableType::Named(int, "integer".to_owned());
         let variable = self.declare(&name, of, line);
-        Ok(Over::Range { variable, low, high, step, reverse })
+        Ok(LoopIteration::Range { variable, low, high, step, reverse })
     }
 
     fn name_at(&self, at: usize) -> String {
@@ -124,7 +124,7 @@ impl BodyParser<'_> {
         (_, first): (Option<IntoClause>, usize),
         cursor: usize,
         line: u32,
-    ) -> Result<Over> {
+    ) -> Result<LoopIteration> {
         let position = self.position();
         if self.variables[cursor].cursor.is_none() {
             let message = "cursor FOR loop must use a bound cursor variable";
@@ -134,10 +134,10 @@ impl BodyParser<'_> {
         let arguments = self.cursor_arguments(cursor, &["loop"])?;
         let name = self.name_at(first);
         let row = self.declare(&name, VariableType::Record, line);
-        Ok(Over::Cursor { row, cursor, arguments })
+        Ok(LoopIteration::Cursor { row, cursor, arguments })
     }
 
-    fn foreach_clause(&mut self) -> Result<Over> {
+    fn foreach_clause(&mut self) -> Result<LoopIteration> {
         let targets = vec![self.target()?];
         let mut targets = IntoClause { targets, strict: false };
         while self.take_symbol(",") {
@@ -152,10 +152,10 @@ impl BodyParser<'_> {
         self.expect_word("in")?;
         self.expect_word("array")?;
         let array = self.expression(&["loop"])?;
-        Ok(Over::Elements { targets, slice, array })
+        Ok(LoopIteration::Elements { targets, slice, array })
     }
 
-    pub(super) fn leave_statement(&mut self) -> Result<Action> {
+    pub(super) fn leave_statement(&mut self) -> Result<StatementAction> {
         let continues = self.is_word("continue");
         self.at += 1;
         let mut label = None;
@@ -191,10 +191,10 @@ impl BodyParser<'_> {
             false => None,
         };
         self.expect_symbol(";")?;
-        Ok(Action::Leave { continues, label, condition })
+        Ok(StatementAction::Leave { continues, label, condition })
     }
 
-    pub(super) fn return_statement(&mut self) -> Result<Action> {
+    pub(super) fn return_statement(&mut self) -> Result<StatementAction> {
         self.at += 1;
         if self.is_word("next") {
             self.check_set("RETURN NEXT")?;
@@ -206,25 +206,25 @@ impl BodyParser<'_> {
             self.at += 1;
             let query = self.query(&[";"])?;
             self.expect_symbol(";")?;
-            return Ok(Action::ReturnQuery(query));
+            return Ok(StatementAction::ReturnQuery(query));
         }
         let is_bare = self.is_symbol(";");
         let wrong = match self.returning {
-            Returning::Set | Returning::SetOfParameters if !is_bare => {
+            ReturnKind::Set | ReturnKind::SetOfParameters if !is_bare => {
                 let hint = "Use RETURN NEXT or RETURN QUERY.";
                 let message = "RETURN cannot have a parameter in function returning set";
                 return Err(self.mismatch(message).with_hint(hint));
             }
-            Returning::Nothing if !is_bare && self.is_procedure => {
+            ReturnKind::Nothing if !is_bare && self.is_procedure => {
                 "RETURN cannot have a parameter in a procedure"
             }
-            Returning::Nothing if !is_bare => {
+            ReturnKind::Nothing if !is_bare => {
                 "RETURN cannot have a parameter in function returning void"
             }
-            Returning::Parameters if !is_bare => {
+            ReturnKind::Parameters if !is_bare => {
                 "RETURN cannot have a parameter in function with OUT parameters"
             }
-            Returning::Value if is_bare => return Err(self.wrong("missing expression")),
+            ReturnKind::Value if is_bare => return Err(self.error_at_token("missing expression")),
             _ => "",
         };
         if !wrong.is_empty() {
@@ -235,11 +235,11 @@ impl BodyParser<'_> {
             false => Some(self.expression(&[";"])?),
         };
         self.expect_symbol(";")?;
-        Ok(Action::Return(value))
+        Ok(StatementAction::Return(value))
     }
 
     fn check_set(&self, what: &str) -> Result<()> {
-        if matches!(self.returning, Returning::Set | Returning::SetOfParameters) {
+        if matches!(self.returning, ReturnKind::Set | ReturnKind::SetOfParameters) {
             return Ok(());
         }
         let position = self.position_of(self.nth_token(self.at - 1));
@@ -247,20 +247,20 @@ impl BodyParser<'_> {
         Err(ParseError::new("42804", message, position))
     }
 
-    fn return_next(&mut self) -> Result<Action> {
+    fn return_next(&mut self) -> Result<StatementAction> {
         let is_bare = self.is_symbol(";");
-        if !is_bare && self.returning == Returning::SetOfParameters {
+        if !is_bare && self.returning == ReturnKind::SetOfParameters {
             let message = "RETURN NEXT cannot have a parameter in function with OUT parameters";
             return Err(self.mismatch(message));
         }
-        if is_bare && self.returning == Returning::Set {
-            return Err(self.wrong("missing expression"));
+        if is_bare && self.returning == ReturnKind::Set {
+            return Err(self.error_at_token("missing expression"));
         }
         let value = match is_bare {
             true => None,
             false => Some(self.expression(&[";"])?),
         };
         self.expect_symbol(";")?;
-        Ok(Action::ReturnNext(value))
+        Ok(StatementAction::ReturnNext(value))
     }
 }

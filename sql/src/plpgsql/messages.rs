@@ -1,13 +1,13 @@
 //! Parsing of RAISE, ASSERT and GET DIAGNOSTICS.
 
+use super::body_tree::{Diagnostic, Raise, RaiseLevel, RaiseOption, StatementAction};
 use super::condition::codes_of;
 use super::parser::{BodyParser, Result};
 use super::token::TokenKind;
-use super::tree::{Action, Diagnostic, Raise, RaiseLevel, RaiseOption};
 use crate::parser::ParseError;
 
 impl BodyParser<'_> {
-    pub(super) fn raise(&mut self) -> Result<Action> {
+    pub(super) fn raise(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let mut raise = Raise {
             level: RaiseLevel::Exception,
@@ -29,7 +29,7 @@ impl BodyParser<'_> {
             raise.level = level;
         }
         if self.take_symbol(";") {
-            return Ok(Action::Raise(raise));
+            return Ok(StatementAction::Raise(raise));
         }
         match &self.token().kind {
             TokenKind::Text(format) => {
@@ -60,7 +60,7 @@ impl BodyParser<'_> {
         }
         self.expect_symbol(";")?;
         check_arguments(&raise)?;
-        Ok(Action::Raise(raise))
+        Ok(StatementAction::Raise(raise))
     }
 
     fn raise_options(&mut self, raise: &mut Raise) -> Result<()> {
@@ -77,7 +77,7 @@ impl BodyParser<'_> {
                 "schema" => RaiseOption::Schema,
                 _ => {
                     self.at -= 1;
-                    return Err(self.wrong("unrecognized RAISE statement option"));
+                    return Err(self.error_at_token("unrecognized RAISE statement option"));
                 }
             };
             if !self.take_symbol("=") {
@@ -90,7 +90,7 @@ impl BodyParser<'_> {
         }
     }
 
-    pub(super) fn assert(&mut self) -> Result<Action> {
+    pub(super) fn assert(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let condition = self.expression(&[",", ";"])?;
         let message = match self.take_symbol(",") {
@@ -98,10 +98,10 @@ impl BodyParser<'_> {
             false => None,
         };
         self.expect_symbol(";")?;
-        Ok(Action::Assert(condition, message))
+        Ok(StatementAction::Assert(condition, message))
     }
 
-    pub(super) fn diagnostics(&mut self) -> Result<Action> {
+    pub(super) fn diagnostics(&mut self) -> Result<StatementAction> {
         let start = self.position();
         self.at += 1;
         let stacked = self.take_word("stacked");
@@ -122,7 +122,7 @@ impl BodyParser<'_> {
             let name = self.any_name()?;
             let Some((item, of_stacked)) = diagnostic(&name) else {
                 self.at -= 1;
-                return Err(self.wrong("unrecognized GET DIAGNOSTICS item"));
+                return Err(self.error_at_token("unrecognized GET DIAGNOSTICS item"));
             };
             if of_stacked != stacked && item != Diagnostic::Context {
                 let word = if stacked { "STACKED" } else { "CURRENT" };
@@ -137,7 +137,7 @@ impl BodyParser<'_> {
             }
         }
         self.expect_symbol(";")?;
-        Ok(Action::Diagnostics { stacked, items })
+        Ok(StatementAction::Diagnostics { stacked, items })
     }
 }
 

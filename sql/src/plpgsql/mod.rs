@@ -10,12 +10,12 @@
 
 mod token;
 pub mod condition;
-pub mod tree;
-pub mod names;
+pub mod body_tree;
+pub mod scopes;
 mod parser;
 mod declarations;
 mod loops;
 mod messages;
 mod cursors;
 
-pub use parser::{BodyError, BodyParameter, Returning, parse_body};
+pub use parser::{BodyError, BodyParameter, ReturnKind, parse_body};

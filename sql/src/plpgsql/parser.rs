@@ -6,12 +6,13 @@ use types::key_words;
 
 use crate::ast::{self, Ident, Statement, TargetStep};
 use crate::parser::{ParseError, ParsedStatement, parse_statements};
-use crate::plpgsql::names::{Names, Place};
-use crate::plpgsql::token::{Token, TokenKind, position, tokens};
-use crate::plpgsql::tree::{
-    Action, Block, Body, CallTargets, Condition, Conflict, Dynamic, Fragment, FragmentKind,
-    Handlers, IntoClause, Query, Step, Target, Variable, VariableType,
+use crate::plpgsql::body_tree::{
+    AssignmentTarget, Block, Body, BodyQuery, CallTargets, Condition, DynamicQuery, FragmentKind,
+    Handlers, IntoClause, PlpgsqlStatement, SqlFragment, StatementAction, Variable,
+    VariableConflict, VariableType,
 };
+use crate::plpgsql::scopes::{BodyScopes, ScopePosition};
+use crate::plpgsql::token::{Token, TokenKind, position, tokens};
 
 /// The result of parsing.
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
@@ -46,7 +47,7 @@ pub struct BodyError {
 
 /// The kind of result that RETURN may have in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returning {
+pub enum ReturnKind {
     /// No result: DO, a procedure without OUT parameters, or `void`.
     Nothing,
     /// A single value.
@@ -69,13 +70,13 @@ pub fn parse_body(
     text: &str,
     label: &str,
     parameters: &[BodyParameter],
-    (returning, is_procedure): (Returning, bool),
+    (returning, is_procedure): (ReturnKind, bool),
 ) -> std::result::Result<Body, BodyError> {
     let mut parser = BodyParser {
         text,
         tokens: tokens(text).map_err(|error| BodyError { error, line: 1 })?,
         at: 0,
-        names: Names::default(),
+        names: BodyScopes::default(),
         place: None,
         variables: Vec::new(),
         fragment_count: 0,
@@ -116,13 +117,13 @@ pub(super) struct BodyParser<'a> {
     text: &'a str,
     tokens: Vec<Token>,
     pub(super) at: usize,
-    pub(super) names: Names,
-    pub(super) place: Place,
+    pub(super) names: BodyScopes,
+    pub(super) place: ScopePosition,
     pub(super) variables: Vec<Variable>,
     fragment_count: usize,
     /// The enclosing blocks and loops: label, and whether it is a loop.
     pub(super) labels: Vec<(Option<String>, bool)>,
-    pub(super) returning: Returning,
+    pub(super) returning: ReturnKind,
     pub(super) is_procedure: bool,
     depth: usize,
     ends_transactions: bool,
@@ -215,11 +216,11 @@ impl BodyParser<'_> {
 
     /// Returns the error for an unexpected token.
     pub(super) fn unexpected(&self) -> ParseError {
-        self.wrong("syntax error")
+        self.error_at_token("syntax error")
     }
 
     /// Returns an error that names the current token.
-    pub(super) fn wrong(&self, message: &str) -> ParseError {
+    pub(super) fn error_at_token(&self, message: &str) -> ParseError {
         let token = self.token();
         let message = match token.kind {
             TokenKind::End => format!("{message} at end of input"),
@@ -288,25 +289,27 @@ impl BodyParser<'_> {
 
     /// Returns the variable at the current position, optionally with fields, and its number of
     /// tokens.
-    pub(super) fn target_at_hand(&self) -> Option<(Target, usize)> {
+    pub(super) fn peek_target(&self) -> Option<(AssignmentTarget, usize)> {
         let (parts, length) = self.name_parts();
         let names: Vec<&str> = parts.iter().map(String::as_str).collect();
         let found = self.names.find(self.place, &names, |variable| self.may_be_row(variable))?;
         let position = self.position();
         let field = |name: &&str| TargetStep::Field(Ident { value: (*name).to_owned(), position });
         let path = names[found.parts..].iter().map(field).collect();
-        Some((Target { variable: found.variable, path }, length))
+        Some((AssignmentTarget { variable: found.variable, path }, length))
     }
 
     /// Reads the target of an assignment: a variable, optionally with fields.
-    pub(super) fn target(&mut self) -> Result<Target> {
-        let Some((target, length)) = self.target_at_hand() else { return Err(self.no_variable()) };
+    pub(super) fn target(&mut self) -> Result<AssignmentTarget> {
+        let Some((target, length)) = self.peek_target() else {
+            return Err(self.not_a_variable_error());
+        };
         self.check_assignable(&target)?;
         self.at += length;
         Ok(target)
     }
 
-    pub(super) fn no_variable(&self) -> ParseError {
+    pub(super) fn not_a_variable_error(&self) -> ParseError {
         match &self.token().kind {
             TokenKind::Word(_) | TokenKind::Quoted(_) => {
                 let name = self.name_parts().0.join(".");
@@ -316,7 +319,7 @@ impl BodyParser<'_> {
         }
     }
 
-    fn check_assignable(&self, target: &Target) -> Result<()> {
+    fn check_assignable(&self, target: &AssignmentTarget) -> Result<()> {
         let variable = &self.variables[target.variable];
         if !variable.is_constant {
             return Ok(());
@@ -348,10 +351,10 @@ impl BodyParser<'_> {
                 ")" | "]" => {
                     depth -= 1;
                     if depth < 0 {
-                        return Err(self.wrong("mismatched parentheses"));
+                        return Err(self.error_at_token("mismatched parentheses"));
                     }
                 }
-                ";" if depth != 0 => return Err(self.wrong("mismatched parentheses")),
+                ";" if depth != 0 => return Err(self.error_at_token("mismatched parentheses")),
                 ";" if token.kind == TokenKind::End && ends == [";"] => {
                     return Err(self.unexpected());
                 }
@@ -367,13 +370,13 @@ impl BodyParser<'_> {
         }
         if first == self.at {
             let what = if is_expression { "expression" } else { "SQL statement" };
-            return Err(self.wrong(&format!("missing {what}")));
+            return Err(self.error_at_token(&format!("missing {what}")));
         }
         Ok((first, self.at))
     }
 
     /// Reads an expression up to one of these words or symbols, which is not consumed.
-    pub(super) fn expression(&mut self, ends: &[&str]) -> Result<Fragment> {
+    pub(super) fn expression(&mut self, ends: &[&str]) -> Result<SqlFragment> {
         let (first, end) = self.tokens_until(ends, true)?;
         let text = self.slice(first, end).to_owned();
         let at = self.position_of(&self.tokens[first]);
@@ -391,7 +394,7 @@ impl BodyParser<'_> {
         text: &str,
         shown: &str,
         (position, behind): (usize, usize),
-    ) -> Result<Fragment> {
+    ) -> Result<SqlFragment> {
         const SELECT: &str = "SELECT ";
         let shift = behind as isize - SELECT.len() as isize;
         let parsed = self.parsed(&format!("{SELECT}{text}"), (position, shift))?;
@@ -426,9 +429,9 @@ impl BodyParser<'_> {
         text: &str,
         parsed: ParsedStatement,
         (kind, position, shift): (FragmentKind, usize, isize),
-    ) -> Fragment {
+    ) -> SqlFragment {
         self.fragment_count += 1;
-        Fragment {
+        SqlFragment {
             number: self.fragment_count - 1,
             text: text.to_owned(),
             position,
@@ -440,13 +443,13 @@ impl BodyParser<'_> {
     }
 
     /// Reads an SQL statement up to one of these words or symbols, which is not consumed.
-    pub(super) fn sql(&mut self, ends: &[&str]) -> Result<Fragment> {
+    pub(super) fn sql(&mut self, ends: &[&str]) -> Result<SqlFragment> {
         let (first, end) = self.tokens_until(ends, false)?;
         let text = self.slice(first, end).to_owned();
         self.sql_of(&text, first)
     }
 
-    pub(super) fn sql_of(&mut self, text: &str, first: usize) -> Result<Fragment> {
+    pub(super) fn sql_of(&mut self, text: &str, first: usize) -> Result<SqlFragment> {
         let at = self.position_of(&self.tokens[first]);
         let parsed = self.parsed(text, (at, 0))?;
         Ok(self.fragment(text, parsed, (FragmentKind::Statement, at, 0)))
@@ -454,7 +457,7 @@ impl BodyParser<'_> {
 
     // ---- blocks ----
 
-    fn options(&mut self) -> Result<Option<Conflict>> {
+    fn options(&mut self) -> Result<Option<VariableConflict>> {
         let mut conflict = None;
         while self.take_symbol("#") {
             let position = self.position();
@@ -462,9 +465,9 @@ impl BodyParser<'_> {
             match option.as_str() {
                 "variable_conflict" => {
                     conflict = Some(match self.any_name()?.as_str() {
-                        "error" => Conflict::Error,
-                        "use_variable" => Conflict::Variable,
-                        "use_column" => Conflict::Column,
+                        "error" => VariableConflict::Error,
+                        "use_variable" => VariableConflict::Variable,
+                        "use_column" => VariableConflict::Column,
                         _ => return Err(self.unexpected()),
                     });
                 }
@@ -480,7 +483,7 @@ impl BodyParser<'_> {
         Ok(conflict)
     }
 
-    fn outermost(&mut self) -> Result<Step> {
+    fn outermost(&mut self) -> Result<PlpgsqlStatement> {
         let label = self.label()?;
         if !self.is_word("declare") && !self.is_word("begin") {
             return Err(self.unexpected());
@@ -504,7 +507,7 @@ impl BodyParser<'_> {
     }
 
     /// Begins a block or a loop.
-    pub(super) fn enter(&mut self, label: Option<&String>, is_loop: bool) -> Result<Place> {
+    pub(super) fn enter(&mut self, label: Option<&String>, is_loop: bool) -> Result<ScopePosition> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             let message = format!("blocks are nested more than {DEPTH_MAX} deep");
@@ -518,7 +521,7 @@ impl BodyParser<'_> {
     }
 
     /// Ends a block or a loop after its END; an optional label may follow.
-    pub(super) fn leave(&mut self, outer: Place) -> Result<()> {
+    pub(super) fn leave(&mut self, outer: ScopePosition) -> Result<()> {
         self.depth -= 1;
         self.place = outer;
         let (label, _) = self.labels.pop().unwrap_or_default();
@@ -540,7 +543,7 @@ impl BodyParser<'_> {
         Err(ParseError::syntax(message, position))
     }
 
-    fn block(&mut self, label: Option<String>) -> Result<Step> {
+    fn block(&mut self, label: Option<String>) -> Result<PlpgsqlStatement> {
         let outer = self.enter(label.as_ref(), false)?;
         let declared = match self.take_word("declare") {
             true => self.declarations()?,
@@ -556,7 +559,7 @@ impl BodyParser<'_> {
         self.expect_word("end")?;
         self.leave(outer)?;
         let block = Block { label, declared, body, handlers };
-        Ok(Step { line, action: Action::Block(block) })
+        Ok(PlpgsqlStatement { line, action: StatementAction::Block(block) })
     }
 
     fn handlers(&mut self) -> Result<Handlers> {
@@ -603,7 +606,7 @@ impl BodyParser<'_> {
         let code = code.clone();
         let of_code = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
         if code.len() != 5 || !code.bytes().all(of_code) {
-            return Err(self.wrong("invalid SQLSTATE code"));
+            return Err(self.error_at_token("invalid SQLSTATE code"));
         }
         self.at += 1;
         Ok(code)
@@ -612,7 +615,7 @@ impl BodyParser<'_> {
     // ---- statements ----
 
     /// Reads statements up to one of these words, which begin no statement.
-    pub(super) fn statements(&mut self, ends: &[&str]) -> Result<Vec<Step>> {
+    pub(super) fn statements(&mut self, ends: &[&str]) -> Result<Vec<PlpgsqlStatement>> {
         let mut steps = Vec::new();
         while !ends.iter().any(|word| self.is_word(word)) {
             steps.push(self.statement()?);
@@ -620,13 +623,13 @@ impl BodyParser<'_> {
         Ok(steps)
     }
 
-    fn statement(&mut self) -> Result<Step> {
+    fn statement(&mut self) -> Result<PlpgsqlStatement> {
         let label = self.label()?;
         let line = self.line();
         let TokenKind::Word(word) = &self.token().kind else {
             return match self.token().kind {
                 TokenKind::Quoted(_) | TokenKind::Parameter if label.is_none() => {
-                    Ok(Step { line, action: self.assignment()? })
+                    Ok(PlpgsqlStatement { line, action: self.assignment()? })
                 }
                 _ => Err(self.unexpected()),
             };
@@ -640,13 +643,13 @@ impl BodyParser<'_> {
             }
             "loop" | "while" | "for" | "foreach" => {
                 let action = self.loop_statement(label)?;
-                return Ok(Step { line, action });
+                return Ok(PlpgsqlStatement { line, action });
             }
             _ if label.is_some() => return Err(self.unexpected()),
             _ => {}
         }
         if self.is_assignment() {
-            return Ok(Step { line, action: self.assignment()? });
+            return Ok(PlpgsqlStatement { line, action: self.assignment()? });
         }
         let action = match word.as_str() {
             "if" => self.if_statement()?,
@@ -667,11 +670,11 @@ impl BodyParser<'_> {
             "null" => {
                 self.at += 1;
                 self.expect_symbol(";")?;
-                Action::Nothing
+                StatementAction::Nothing
             }
             _ => self.sql_statement()?,
         };
-        Ok(Step { line, action })
+        Ok(PlpgsqlStatement { line, action })
     }
 
     /// Returns whether an assignment follows: a keyword that begins a statement may also be the
@@ -679,10 +682,10 @@ impl BodyParser<'_> {
     fn is_assignment(&self) -> bool {
         let (_, length) = self.name_parts();
         let assigns = [":=", "=", "["].iter().any(|one| self.is_symbol_at(length, one));
-        assigns && (self.target_at_hand().is_some() || !self.is_word("if"))
+        assigns && (self.peek_target().is_some() || !self.is_word("if"))
     }
 
-    fn assignment(&mut self) -> Result<Action> {
+    fn assignment(&mut self) -> Result<StatementAction> {
         let first = self.at;
         let mut target = self.target()?;
         let names_end = self.at;
@@ -709,7 +712,7 @@ impl BodyParser<'_> {
         let behind = self.position_of(&self.tokens[value]) - at;
         let value = self.expression_of(&text, &shown, (at, behind))?;
         self.expect_symbol(";")?;
-        Ok(Action::Assign { target, value })
+        Ok(StatementAction::Assign { target, value })
     }
 
     /// Returns the subscripts and fields in the tokens after a variable.
@@ -725,7 +728,7 @@ impl BodyParser<'_> {
         }
     }
 
-    fn if_statement(&mut self) -> Result<Action> {
+    fn if_statement(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let mut branches = Vec::new();
         let mut otherwise = Vec::new();
@@ -742,11 +745,11 @@ impl BodyParser<'_> {
             self.expect_word("end")?;
             self.expect_word("if")?;
             self.expect_symbol(";")?;
-            return Ok(Action::If { branches, otherwise });
+            return Ok(StatementAction::If { branches, otherwise });
         }
     }
 
-    fn case_statement(&mut self) -> Result<Action> {
+    fn case_statement(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let outer = self.place;
         let line = self.line();
@@ -784,10 +787,10 @@ impl BodyParser<'_> {
         self.expect_word("case")?;
         self.expect_symbol(";")?;
         self.place = outer;
-        Ok(Action::Case { operand, branches, otherwise })
+        Ok(StatementAction::Case { operand, branches, otherwise })
     }
 
-    fn perform(&mut self) -> Result<Action> {
+    fn perform(&mut self) -> Result<StatementAction> {
         let first = self.at;
         self.at += 1;
         let value = self.at;
@@ -799,17 +802,17 @@ impl BodyParser<'_> {
         let parsed = self.parsed(&text, (at, 1))?;
         let fragment = self.fragment(&text, parsed, (FragmentKind::Statement, at, 0));
         self.expect_symbol(";")?;
-        Ok(Action::Perform(fragment))
+        Ok(StatementAction::Perform(fragment))
     }
 
-    fn call(&mut self) -> Result<Action> {
+    fn call(&mut self) -> Result<StatementAction> {
         let fragment = self.sql(&[";"])?;
         self.expect_symbol(";")?;
         let targets = match &fragment.statement.statement {
             Statement::Call(call) => self.call_targets(call),
             _ => Vec::new(),
         };
-        Ok(Action::Call(fragment, targets))
+        Ok(StatementAction::Call(fragment, targets))
     }
 
     fn call_targets(&self, call: &ast::FunctionCall) -> CallTargets {
@@ -819,12 +822,12 @@ impl BodyParser<'_> {
             let found =
                 self.names.find(self.place, &names, |variable| self.may_be_row(variable))?;
             let path = parts[found.parts..].iter().cloned().map(TargetStep::Field).collect();
-            Some(Target { variable: found.variable, path })
+            Some(AssignmentTarget { variable: found.variable, path })
         };
         call.arguments.iter().map(target).collect()
     }
 
-    fn execute(&mut self) -> Result<Action> {
+    fn execute(&mut self) -> Result<StatementAction> {
         self.at += 1;
         let text = self.expression(&["into", "using", ";"])?;
         let (mut into, mut using) = (None, Vec::new());
@@ -836,13 +839,13 @@ impl BodyParser<'_> {
                 using = self.using(&[",", ";", "into"])?;
             } else {
                 self.expect_symbol(";")?;
-                return Ok(Action::Execute(Dynamic { text, using }, into));
+                return Ok(StatementAction::Execute(DynamicQuery { text, using }, into));
             }
         }
     }
 
     /// Reads a USING clause.
-    pub(super) fn using(&mut self, ends: &[&str]) -> Result<Vec<Fragment>> {
+    pub(super) fn using(&mut self, ends: &[&str]) -> Result<Vec<SqlFragment>> {
         let mut values = Vec::new();
         while self.take_word("using") || (!values.is_empty() && self.take_symbol(",")) {
             values.push(self.expression(ends)?);
@@ -864,18 +867,18 @@ impl BodyParser<'_> {
     }
 
     /// Returns whether a target is certainly a whole row.
-    pub(super) fn is_record(&self, target: &Target) -> bool {
+    pub(super) fn is_record(&self, target: &AssignmentTarget) -> bool {
         let of = &self.variables[target.variable].of;
         let is_row = matches!(of, VariableType::Record | VariableType::RowOf(_));
         target.path.is_empty() && is_row
     }
 
-    fn sql_statement(&mut self) -> Result<Action> {
+    fn sql_statement(&mut self) -> Result<StatementAction> {
         let first = self.at;
         if !is_statement_word(self.token()) {
             let (_, length) = self.name_parts();
             let as_variable = [":=", "=", "["].iter().any(|one| self.is_symbol_at(length, one));
-            return Err(if as_variable { self.no_variable() } else { self.unexpected() });
+            return Err(if as_variable { self.not_a_variable_error() } else { self.unexpected() });
         }
         let mut into: Option<(IntoClause, std::ops::Range<usize>)> = None;
         let is_import = self.is_word("import");
@@ -884,7 +887,7 @@ impl BodyParser<'_> {
         loop {
             let token = self.token();
             if token.kind == TokenKind::End {
-                return Err(self.wrong("syntax error"));
+                return Err(self.error_at_token("syntax error"));
             }
             match () {
                 () if defines && self.is_word("begin") => depth += 1,
@@ -916,7 +919,7 @@ impl BodyParser<'_> {
         }
         let fragment = self.sql_of(&text, first)?;
         self.expect_symbol(";")?;
-        Ok(Action::Sql(fragment, into.map(|(into, _)| into)))
+        Ok(StatementAction::Sql(fragment, into.map(|(into, _)| into)))
     }
 
     /// Returns whether the current statement is CREATE FUNCTION or CREATE PROCEDURE, whose body
@@ -928,7 +931,7 @@ impl BodyParser<'_> {
             && ["function", "procedure"].iter().any(|word| self.is_word_at(at, word))
     }
 
-    fn end_transaction(&mut self) -> Result<Action> {
+    fn end_transaction(&mut self) -> Result<StatementAction> {
         self.ends_transactions = true;
         let commits = self.take_word("commit");
         self.at += usize::from(!commits);
@@ -938,7 +941,7 @@ impl BodyParser<'_> {
             self.expect_word("chain")?;
         }
         self.expect_symbol(";")?;
-        Ok(Action::End { commits, chain })
+        Ok(StatementAction::End { commits, chain })
     }
 
     /// Returns the error for RETURN with a result that the function does not return.
@@ -947,15 +950,15 @@ impl BodyParser<'_> {
     }
 
     /// Reads a query that returns rows: SQL, or EXECUTE.
-    pub(super) fn query(&mut self, ends: &[&str]) -> Result<Query> {
+    pub(super) fn query(&mut self, ends: &[&str]) -> Result<BodyQuery> {
         if !self.take_word("execute") {
-            return Ok(Query::Fixed(self.sql(ends)?));
+            return Ok(BodyQuery::Fixed(self.sql(ends)?));
         }
         let with_using: Vec<&str> = ["using"].into_iter().chain(ends.iter().copied()).collect();
         let text = self.expression(&with_using)?;
         let listed: Vec<&str> = [","].into_iter().chain(ends.iter().copied()).collect();
         let using = self.using(&listed)?;
-        Ok(Query::Dynamic(Dynamic { text, using }))
+        Ok(BodyQuery::Dynamic(DynamicQuery { text, using }))
     }
 }
 

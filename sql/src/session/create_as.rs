@@ -18,30 +18,30 @@ use crate::exec;
 use crate::exec::Operator;
 use crate::exec::insert::RowSink;
 use crate::logical::OutputColumn;
-use crate::plan::profile::Profile;
+use crate::plan::profile::ExecutionProfile;
 use crate::rows::Completion;
-use crate::session::prepared::{PlannedQuery, PlannedStatement, Planning};
-use crate::session::{Execution, Planned, Session};
+use crate::session::prepared::{PlannedQuery, PlannedStatement, PlanningContext};
+use crate::session::{CachedStatementPlan, Execution, Session};
 
 /// Rows of a query, batch by batch.
-enum Source {
+enum CreateAsRows {
     Running(Box<dyn Operator>),
     /// Rows of a query with data-changing WITH, which was run to completion.
     Done(Box<BatchBuffer>),
 }
 
-impl Source {
+impl CreateAsRows {
     fn next(&mut self) -> Result<Option<Batch>> {
         match self {
-            Source::Running(operator) => operator.next(),
-            Source::Done(batches) => batches.pop_front(),
+            CreateAsRows::Running(operator) => operator.next(),
+            CreateAsRows::Done(batches) => batches.pop_front(),
         }
     }
 }
 
 /// Planned query of a new table.
-pub(super) struct Made<'a> {
-    pub(super) planned: &'a Planned,
+pub(super) struct CreateAsQuery<'a> {
+    pub(super) planned: &'a CachedStatementPlan,
     pub(super) columns: &'a [OutputColumn],
     pub(super) values: Vec<Datum>,
 }
@@ -59,7 +59,7 @@ impl Session {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
         let columns = columns.unwrap_or_else(|| Arc::from([]));
-        let query = Made { planned: &planned, columns: &columns, values };
+        let query = CreateAsQuery { planned: &planned, columns: &columns, values };
         let tag = match self.created(statement, &query)? {
             Some(table) if statement.with_data => {
                 format!("SELECT {}", self.fill(&table, &planned, query.values, None)?.0)
@@ -74,8 +74,8 @@ impl Session {
     pub(super) fn make(
         &mut self,
         statement: &CreateTableAs,
-        query: Made<'_>,
-        profile: Option<&Arc<Profile>>,
+        query: CreateAsQuery<'_>,
+        profile: Option<&Arc<ExecutionProfile>>,
     ) -> Result<(u64, u64)> {
         match self.created(statement, &query)? {
             Some(table) if statement.with_data => {
@@ -91,22 +91,22 @@ impl Session {
     ///
     /// 42P07 if it exists and the statement lacks IF NOT EXISTS.
     pub(super) fn is_made(&mut self, statement: &CreateTableAs) -> Result<bool> {
-        self.in_any_ddl(|ddl| ddl.is_made(&statement.name, statement.if_not_exists))
+        self.in_any_ddl(|ddl| ddl.relation_exists(&statement.name, statement.if_not_exists))
     }
 
     /// Creates the table without rows; `None` if it exists.
     fn created(
         &mut self,
         statement: &CreateTableAs,
-        query: &Made<'_>,
+        query: &CreateAsQuery<'_>,
     ) -> Result<Option<Arc<Table>>> {
         let tag = statement.made.tag();
         let definition = definition(statement, query.columns)?;
         match &statement.made {
-            ast::Made::Table | ast::Made::Into => {
+            ast::CreateAsKind::Table | ast::CreateAsKind::Into => {
                 self.in_ddl(tag, |ddl| ddl.create_table(&definition))
             }
-            ast::Made::MaterializedView(source) => {
+            ast::CreateAsKind::MaterializedView(source) => {
                 self.begin_statement();
                 let open = self.open.as_ref();
                 let style = open.map(|open| self.eval_context(open, Vec::new()).style);
@@ -124,14 +124,14 @@ impl Session {
     /// remains valid until the table is created.
     pub(super) fn planned_and_locked<T>(
         &mut self,
-        plan: impl Fn(&Planning<'_>) -> Result<T>,
-        planned: impl Fn(&T) -> &Planned,
+        plan: impl Fn(&PlanningContext<'_>) -> Result<T>,
+        planned: impl Fn(&T) -> &CachedStatementPlan,
     ) -> Result<T> {
         loop {
             let made = self.with_planning(&plan)?;
             self.begin_statement();
             self.lock_to_read(planned(&made))?;
-            self.await_published();
+            self.wait_for_publication();
             if self.catalog().version == planned(&made).catalog_version {
                 return Ok(made);
             }
@@ -152,9 +152,9 @@ impl Session {
     pub(super) fn fill(
         &mut self,
         table: &Arc<Table>,
-        planned: &Planned,
+        planned: &CachedStatementPlan,
         mut parameters: Vec<Datum>,
-        profile: Option<&Arc<Profile>>,
+        profile: Option<&Arc<ExecutionProfile>>,
     ) -> Result<(u64, u64)> {
         planned.constants.check(&parameters)?;
         planned.check_populated()?;
@@ -170,8 +170,8 @@ impl Session {
         let context = exec::Context { profile, ..self.context(open, parameters) };
         let spill = Arc::clone(&context.spill);
         let mut source = match planned.writes.is_empty() {
-            true => Source::Running(exec::open(&planned.plan, context)?),
-            false => Source::Done(Box::new(self.modify(planned, context)?.returning)),
+            true => CreateAsRows::Running(exec::open(&planned.plan, context)?),
+            false => CreateAsRows::Done(Box::new(self.modify(planned, context)?.returning)),
         };
         let visible: Vec<usize> = table.visible_columns().collect();
         let mut row = vec![Datum::Null; table.columns.len()];

@@ -1,6 +1,6 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE and WHERE CURRENT OF.
 //!
-//! A cursor is a running statement's [`Rows`] under a name, until CLOSE or the end of the
+//! A cursor is a running statement's [`ResultRows`] under a name, until CLOSE or the end of the
 //! transaction; a rollback to a savepoint closes the cursors that were declared after it. WITH
 //! HOLD reads all rows at once and materialises them, beyond `work_mem` on disk. Row positions of
 //! FETCH and backward movement are in `session/scroll.rs`.
@@ -13,18 +13,18 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 
 use crate::ast::{self, FetchDirection, Statement};
-use crate::batch_buffer::{BatchBuffer, Room};
+use crate::batch_buffer::{BatchBuffer, BufferLimit};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::exec::memory;
 use crate::logical::{CurrentRow, CursorTable, OutputColumn};
 use crate::parser::ParsedStatement;
-use crate::rows::{Completion, Rows, Running, Tag};
+use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan};
 use crate::session::portals::{Portals, forward};
-use crate::session::prepared::{Planned, PlannedStatement};
-use crate::session::scroll::Scroll;
+use crate::session::prepared::{CachedStatementPlan, PlannedStatement};
+use crate::session::scroll::ScrollBuffer;
 use crate::session::{Execution, Session};
-use crate::session_objects::{SessionObjects, ShownCursor};
+use crate::session_objects::{CursorRow, SessionObjects};
 use store::TableId;
 use store::transaction::Savepoint;
 use types::Datum;
@@ -45,11 +45,11 @@ pub(super) struct Cursors {
 
 pub(super) struct Cursor {
     /// Rows of the query, used by one thread at a time; the lock makes the session `Sync`.
-    rows: Mutex<Rows>,
+    rows: Mutex<ResultRows>,
     columns: Arc<[OutputColumn]>,
-    life: Life,
+    life: CursorLifetime,
     /// Rows read so far; `None` if the cursor only moves forward.
-    scroll: Option<Mutex<Scroll>>,
+    scroll: Option<Mutex<ScrollBuffer>>,
     /// Declared SCROLL: all read rows are retained.
     is_declared_scroll: bool,
     /// Declared BINARY.
@@ -62,7 +62,7 @@ pub(super) struct Cursor {
     tables: Vec<CursorTable>,
     /// Savepoint position in the transaction at which its snapshot was taken.
     since: Savepoint,
-    place: Place,
+    place: CursorPosition,
     /// Number of rows read, if the cursor only moves forward.
     passed: u64,
     /// True after its query has failed.
@@ -70,7 +70,7 @@ pub(super) struct Cursor {
 }
 
 /// Position of a cursor.
-enum Place {
+enum CursorPosition {
     Before,
     /// On a row, which includes its keys.
     Row(Vec<Datum>),
@@ -79,7 +79,7 @@ enum Place {
 
 /// Life of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
+enum CursorLifetime {
     /// Until the end of its transaction, or a rollback below `savepoints`: the number of
     /// savepoints at its declaration.
     Transaction { savepoints: usize },
@@ -139,7 +139,8 @@ impl Cursors {
 
     /// Returns whether a cursor WITH HOLD was declared in the open transaction.
     pub(super) fn has_uncommitted_held(&self) -> bool {
-        let is_new = |cursor: &Cursor| matches!(cursor.life, Life::Held { committed: false, .. });
+        let is_new =
+            |cursor: &Cursor| matches!(cursor.life, CursorLifetime::Held { committed: false, .. });
         self.open.lock().values().any(is_new)
     }
 
@@ -151,8 +152,8 @@ impl Cursors {
         }
         self.portals.retain(|_| false);
         self.open.lock().retain(|_, cursor| match &mut cursor.life {
-            Life::Transaction { .. } => false,
-            Life::Held { committed, .. } => {
+            CursorLifetime::Transaction { .. } => false,
+            CursorLifetime::Held { committed, .. } => {
                 *committed |= is_committed;
                 *committed
             }
@@ -163,11 +164,10 @@ impl Cursors {
     /// Closes the cursors that were declared after a savepoint, on a rollback to it. `left`: the
     /// number of remaining savepoints.
     pub(super) fn rollback_to(&mut self, left: usize) {
-        let stays = |life: Life| match life {
-            Life::Transaction { savepoints } | Life::Held { committed: false, savepoints } => {
-                savepoints < left
-            }
-            Life::Held { committed: true, .. } => true,
+        let stays = |life: CursorLifetime| match life {
+            CursorLifetime::Transaction { savepoints }
+            | CursorLifetime::Held { committed: false, savepoints } => savepoints < left,
+            CursorLifetime::Held { committed: true, .. } => true,
         };
         self.open.lock().retain(|_, cursor| stays(cursor.life));
         self.portals.retain(|savepoints| savepoints < left);
@@ -179,7 +179,8 @@ impl Cursors {
         self.portals.release(left);
         for cursor in self.open.lock().values_mut() {
             match &mut cursor.life {
-                Life::Transaction { savepoints } | Life::Held { savepoints, .. } => {
+                CursorLifetime::Transaction { savepoints }
+                | CursorLifetime::Held { savepoints, .. } => {
                     *savepoints = left.min(*savepoints);
                 }
             }
@@ -214,8 +215,8 @@ impl Session {
         &mut self,
         statement: &PlannedStatement,
         mut parameters: Vec<Datum>,
-        tag: Tag,
-    ) -> Result<(Arc<[OutputColumn]>, Rows)> {
+        tag: CommandTag,
+    ) -> Result<(Arc<[OutputColumn]>, ResultRows)> {
         if statement.parameter_types.len() > parameters.len() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
@@ -234,9 +235,10 @@ impl Session {
         let context = self.context(open, parameters);
         let context = exec::Context { locks_one_by_one: true, row_by_row: true, ..context };
         let operator = exec::open(&planned.plan, context)?;
-        let operator = Running { operator, transaction: Arc::clone(&transaction) };
+        let operator = RunningPlan { operator, transaction: Arc::clone(&transaction) };
         let columns = statement.columns.clone().unwrap_or_else(|| Arc::from([]));
-        let rows = Rows::streaming(Arc::clone(&columns), operator, tag, Arc::clone(&self.stop));
+        let rows =
+            ResultRows::streaming(Arc::clone(&columns), operator, tag, Arc::clone(&self.stop));
         Ok((columns, rows))
     }
 
@@ -245,13 +247,13 @@ impl Session {
     /// # Errors
     ///
     /// 34000 if there is no such cursor, 24000 if it is not on a row of the table.
-    pub(super) fn place_current_row(
+    pub(super) fn bind_current_row(
         &self,
-        planned: &Planned,
+        planned: &CachedStatementPlan,
         parameters: &mut [Datum],
     ) -> Result<()> {
         match &planned.current_row {
-            Some(row) => self.place_row(row, parameters),
+            Some(row) => self.bind_row_key(row, parameters),
             None => Ok(()),
         }
     }
@@ -260,8 +262,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// See [`Session::place_current_row`].
-    pub(super) fn place_row(&self, row: &CurrentRow, parameters: &mut [Datum]) -> Result<()> {
+    /// See [`Session::bind_current_row`].
+    pub(super) fn bind_row_key(&self, row: &CurrentRow, parameters: &mut [Datum]) -> Result<()> {
         let open = self.cursors.open.lock();
         let cursor = open.get(&row.cursor).ok_or_else(|| unknown(&row.cursor))?;
         let key = cursor.current_key(row)?;
@@ -282,7 +284,8 @@ impl Session {
             return Ok(key);
         };
         let row = table.layout.encode_key_values(&key)?;
-        let moved = open.moved.present_key(&open.transaction, table.id, row.clone(), since)?;
+        let moved =
+            open.key_updates.present_key(&open.transaction, table.id, row.clone(), since)?;
         match moved {
             Some(present) if present == row => Ok(key),
             Some(present) => Ok(table.layout.decode_key(&present)?),
@@ -382,28 +385,28 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
         }
-        let tag = Tag::Returned("FETCH");
+        let tag = CommandTag::Returned("FETCH");
         let (columns, mut rows) = self.open_query(&planned, parameters, tag.clone())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let open_savepoints = open.savepoint_count();
-        let mut life = Life::Transaction { savepoints: open_savepoints };
+        let mut life = CursorLifetime::Transaction { savepoints: open_savepoints };
         let tables = match locks || planned.planned.plan.is_simple_scan() {
             true => planned.cursor_tables,
             false => Vec::new(),
         };
         if !tables.is_empty() {
-            open.moved.follow();
+            open.key_updates.start_recording();
         }
         let since = open.transaction.view()?.place();
         if declared.hold {
             let batches = self.all_rows(&mut rows)?;
             let stop = Arc::clone(&self.stop);
-            rows = Rows::buffered(Arc::clone(&columns), batches, tag, stop);
-            life = Life::Held { committed: false, savepoints: open_savepoints };
+            rows = ResultRows::buffered(Arc::clone(&columns), batches, tag, stop);
+            life = CursorLifetime::Held { committed: false, savepoints: open_savepoints };
         }
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
         let is_declared_scroll = declared.scroll == Some(true);
-        let shown = ShownCursor {
+        let shown = CursorRow {
             statement: Some(Arc::clone(&parsed.text.input)),
             since: self.engine.store().now_micros(),
             is_held: declared.hold,
@@ -422,7 +425,7 @@ impl Session {
             reads: if declared.hold { Vec::new() } else { planned.reads },
             tables,
             since,
-            place: Place::Before,
+            place: CursorPosition::Before,
             passed: 0,
             is_broken: false,
         };
@@ -430,9 +433,9 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn all_rows(&self, rows: &mut Rows) -> Result<BatchBuffer> {
+    pub(super) fn all_rows(&self, rows: &mut ResultRows) -> Result<BatchBuffer> {
         let types = rows.columns().iter().map(|column| column.sql_type.base).collect();
-        let (room, mut batches) = (self.room(), BatchBuffer::new(types));
+        let (room, mut batches) = (self.buffer_limit(), BatchBuffer::new(types));
         while let Some(batch) = rows.next_batch(usize::MAX)? {
             batches.push(batch, &room)?;
         }
@@ -440,10 +443,10 @@ impl Session {
     }
 
     /// Returns the memory limit and spill area of materialised rows.
-    pub(super) fn room(&self) -> Room {
-        Room {
+    pub(super) fn buffer_limit(&self) -> BufferLimit {
+        BufferLimit {
             spill: self.engine.spill.begin(self.settings.parsed().temp_file_limit),
-            bytes: memory::allowance(self.settings.parsed().work_mem_bytes),
+            bytes: memory::spill_limit(self.settings.parsed().work_mem_bytes),
         }
     }
 
@@ -462,12 +465,16 @@ impl Session {
     }
 
     /// Moves a cursor or portal and returns the requested rows.
-    pub(super) fn fetch_rows(&mut self, direction: FetchDirection, name: &str) -> Result<Rows> {
+    pub(super) fn fetch_rows(
+        &mut self,
+        direction: FetchDirection,
+        name: &str,
+    ) -> Result<ResultRows> {
         let columns = self.cursors.columns(name)?;
         let is_binary = self.cursors.open.lock().get(name).is_some_and(|cursor| cursor.is_binary);
         let batches = self.fetch_batches(direction, name)?;
         let stop = Arc::clone(&self.stop);
-        let mut rows = Rows::buffered(columns, batches, Tag::Returned("FETCH"), stop);
+        let mut rows = ResultRows::buffered(columns, batches, CommandTag::Returned("FETCH"), stop);
         rows.is_binary = is_binary;
         Ok(rows)
     }
@@ -477,7 +484,7 @@ impl Session {
         direction: FetchDirection,
         name: &str,
     ) -> Result<BatchBuffer> {
-        let room = self.room();
+        let room = self.buffer_limit();
         // Taken out of the map, as its query may call functions that use cursors.
         let taken = self.cursors.open.lock().remove(name);
         let Some(mut cursor) = taken else {
@@ -500,24 +507,24 @@ impl Session {
 
 impl Cursor {
     /// Moves and returns the requested rows.
-    fn fetch(&mut self, direction: FetchDirection, room: &Room) -> Result<BatchBuffer> {
+    fn fetch(&mut self, direction: FetchDirection, room: &BufferLimit) -> Result<BatchBuffer> {
         let read = self.read(direction, room);
         self.is_broken |= read.is_err();
         let mut batches = read?;
-        batches.show(self.columns.len());
+        batches.truncate_columns(self.columns.len());
         Ok(batches)
     }
 
-    fn read(&mut self, direction: FetchDirection, room: &Room) -> Result<BatchBuffer> {
+    fn read(&mut self, direction: FetchDirection, room: &BufferLimit) -> Result<BatchBuffer> {
         let rows = self.rows.get_mut();
         if let Some(scroll) = &mut self.scroll {
             let scroll = scroll.get_mut();
             if self.is_declared_scroll || !scroll.is_full(room.bytes) {
                 let batches = scroll.fetch(rows, direction, room)?;
                 self.place = match scroll.current()? {
-                    _ if scroll.is_before() => Place::Before,
-                    Some(row) => Place::Row(row),
-                    None => Place::After,
+                    _ if scroll.is_before() => CursorPosition::Before,
+                    Some(row) => CursorPosition::Row(row),
+                    None => CursorPosition::After,
                 };
                 return Ok(batches);
             }
@@ -525,13 +532,15 @@ impl Cursor {
             self.passed = scroll.passed();
             self.scroll = None;
         }
-        let (skipped, count) = ahead(direction, self.passed)?;
+        let (skipped, count) = forward_range(direction, self.passed)?;
         self.passed = self.passed.saturating_add(skipped).saturating_add(count);
         let mut batches = forward(rows, skipped, count, room)?;
         let returned = batches.row_count();
         self.place = match batches.last()? {
-            Some(last) if returned as u64 == count => Place::Row(last.row(last.row_count - 1)),
-            _ => Place::After,
+            Some(last) if returned as u64 == count => {
+                CursorPosition::Row(last.row(last.row_count - 1))
+            }
+            _ => CursorPosition::After,
         };
         Ok(batches)
     }
@@ -540,7 +549,7 @@ impl Cursor {
     fn current_key(&self, of: &CurrentRow) -> Result<Vec<Datum>> {
         let (name, table) = (&of.cursor, &of.table_name);
         let refused = |message| Err(Error::new(sqlstate::INVALID_CURSOR_STATE, message));
-        if matches!(self.life, Life::Held { committed: true, .. }) {
+        if matches!(self.life, CursorLifetime::Held { committed: true, .. }) {
             return refused(format!("cursor \"{name}\" is held from a previous transaction"));
         }
         let mut tables = self.tables.iter().filter(|one| one.table == of.table);
@@ -563,7 +572,9 @@ impl Cursor {
             }
         };
         match &self.place {
-            Place::Row(row) => Ok(found.columns.iter().map(|&at| row[at].clone()).collect()),
+            CursorPosition::Row(row) => {
+                Ok(found.columns.iter().map(|&at| row[at].clone()).collect())
+            }
             _ => refused(format!("cursor \"{name}\" is not positioned on a row")),
         }
     }
@@ -575,7 +586,7 @@ impl Cursor {
 /// # Errors
 ///
 /// 55000 if it would have to move backward.
-pub(super) fn ahead(direction: FetchDirection, passed: u64) -> Result<(u64, u64)> {
+pub(super) fn forward_range(direction: FetchDirection, passed: u64) -> Result<(u64, u64)> {
     rows_ahead(direction, passed).ok_or_else(|| {
         let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
         Error::new(code, "cursor can only scan forward")

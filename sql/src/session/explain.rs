@@ -1,11 +1,11 @@
 //! EXPLAIN of planned statements, and of CREATE TABLE AS, DECLARE and EXECUTE.
 //!
-//! It plans the statement, with ANALYZE also executes it with a [`Profile`], and returns the
-//! rendered plan as result rows.
+//! It plans the statement, with ANALYZE also executes it with a [`ExecutionProfile`], and returns
+//! the rendered plan as result rows.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use store::env::process::monotonic_now;
 use store::{RegionReads, read_by_region};
 use types::text::{self, TextStyle};
 use types::{Batch, DataType, Datum, SqlType};
@@ -16,11 +16,11 @@ use crate::binder;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::logical::OutputColumn;
-use crate::plan::Shown;
-use crate::plan::document::{self, Figure, Format};
-use crate::plan::profile::Profile;
-use crate::rows::{Rows, Tag};
-use crate::session::create_as::Made;
+use crate::plan::ExplainContent;
+use crate::plan::document::{self, Format, SummaryValue};
+use crate::plan::profile::ExecutionProfile;
+use crate::rows::{CommandTag, ResultRows};
+use crate::session::create_as::CreateAsQuery;
 use crate::session::prepared::{PlannedQuery, PlannedStatement, is_planned};
 use crate::session::{Execution, Session};
 
@@ -58,7 +58,7 @@ impl Session {
         let Some(PlannedQuery { statement, types, values }) = self.explained(explain)? else {
             return self.explanation(explain, without_plan(&[NO_PLAN], "Utility Statement"));
         };
-        let began = Instant::now();
+        let began = monotonic_now();
         let (of, estimates) =
             match explain.analyze && matches!(explain.statement, Statement::CreateTableAs(_)) {
                 true => self.planned_and_locked(
@@ -72,11 +72,12 @@ impl Session {
         let estimates = explain.costs.then_some(&estimates);
         let settings = if explain.settings { self.explained_settings() } else { Vec::new() };
         let verbose = explain.verbose;
-        let mut shown = Shown { estimates, verbose, settings: &settings, ..Shown::default() };
+        let mut shown =
+            ExplainContent { estimates, verbose, settings: &settings, ..ExplainContent::default() };
         let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
         let mut region_reads = RegionReads::default();
         if explain.analyze {
-            let began = Instant::now();
+            let began = monotonic_now();
             let run = || self.run_explained(explain, (&statement, &of), values, &profile);
             let buffers = explain.buffers == Some(true);
             let outcome = match buffers {
@@ -90,17 +91,17 @@ impl Session {
             let (row_count, spilled) = outcome?;
             let timing = explain.timing != Some(false);
             let (profile, regions) = (Some(profile.as_ref()), Some(&region_reads));
-            shown = Shown { profile, timing, buffers, regions, ..shown };
+            shown = ExplainContent { profile, timing, buffers, regions, ..shown };
             lines.push(format!("Rows: {row_count}"));
             if spilled > 0 {
                 lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));
-                summary.push(("Temp Written", Figure::Count(spilled.div_ceil(1024))));
+                summary.push(("Temp Written", SummaryValue::Count(spilled.div_ceil(1024))));
             }
             if timing && explain.summary != Some(false) {
                 let execution = began.elapsed();
                 for (name, time) in [("Planning Time", planning), ("Execution Time", execution)] {
                     lines.push(format!("{name}: {:.3} ms", time.as_secs_f64() * 1e3));
-                    summary.push((name, Figure::Time(time)));
+                    summary.push((name, SummaryValue::Time(time)));
                 }
             }
         }
@@ -121,18 +122,18 @@ impl Session {
         explain: &ast::Explain,
         (statement, of): (&Statement, &PlannedStatement),
         values: Vec<Datum>,
-        profile: &Arc<Profile>,
+        profile: &Arc<ExecutionProfile>,
     ) -> Result<(u64, u64)> {
         if of.parameter_types.len() > values.len() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
         let mut values = values;
         values.resize(of.planned.parameter_count, Datum::Null);
-        self.place_current_row(&of.planned, &mut values)?;
+        self.bind_current_row(&of.planned, &mut values)?;
         match &explain.statement {
             Statement::CreateTableAs(create) => {
                 let columns = of.columns.as_deref().unwrap_or_default();
-                let query = Made { planned: &of.planned, columns, values };
+                let query = CreateAsQuery { planned: &of.planned, columns, values };
                 self.make(create, query, Some(profile))
             }
             _ => self.run_for_count(&of.planned, values, statement.tag(), profile),
@@ -147,7 +148,7 @@ impl Session {
     }
 
     fn explanation(&self, explain: &ast::Explain, lines: Vec<String>) -> Result<Execution> {
-        let tag = Tag::Fixed("EXPLAIN".to_owned());
+        let tag = CommandTag::Fixed("EXPLAIN".to_owned());
         if explain.format == ast::ExplainFormat::Json {
             let sql_type = SqlType::from(DataType::Json);
             let name = "QUERY PLAN".to_owned();
@@ -156,10 +157,20 @@ impl Session {
             let rows =
                 lines.iter().map(|line| Ok(vec![parse(line)?])).collect::<Result<Vec<_>>>()?;
             let batch = Batch::from_rows(&[DataType::Json], &rows);
-            return Ok(Execution::Rows(Rows::ready(columns, [batch], tag, Arc::clone(&self.stop))));
+            return Ok(Execution::Rows(ResultRows::ready(
+                columns,
+                [batch],
+                tag,
+                Arc::clone(&self.stop),
+            )));
         }
         let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
-        Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
+        Ok(Execution::Rows(ResultRows::of_text(
+            &["QUERY PLAN"],
+            &rows,
+            tag,
+            Arc::clone(&self.stop),
+        )))
     }
 
     /// Returns the query that a statement plans; `None` for a statement without a plan.
@@ -185,10 +196,10 @@ impl Session {
     /// spilled bytes.
     fn run_for_count(
         &mut self,
-        planned: &super::Planned,
+        planned: &super::CachedStatementPlan,
         parameters: Vec<Datum>,
         tag: &str,
-        profile: &Arc<Profile>,
+        profile: &Arc<ExecutionProfile>,
     ) -> Result<(u64, u64)> {
         let profiled = |context| exec::Context { profile: Some(Arc::clone(profile)), ..context };
         self.begin_request();

@@ -9,7 +9,7 @@ use store::TableId;
 use store::transaction::LockWait;
 
 use crate::ast::LockTables;
-use crate::catalog::Relation;
+use crate::catalog::CatalogRelation;
 use crate::catalog::table::Table;
 use crate::ddl;
 use crate::ddl::undefined_table;
@@ -52,8 +52,8 @@ impl Session {
         let catalog = self.catalog();
         let path = self.constants.search_path();
         match catalog.find(name, path) {
-            Some(Relation::Table(table)) => Ok(vec![Arc::clone(table)]),
-            Some(Relation::View(view)) => {
+            Some(CatalogRelation::Table(table)) => Ok(vec![Arc::clone(table)]),
+            Some(CatalogRelation::View(view)) => {
                 let (mut views, mut tables) = (vec![Arc::clone(view)], Vec::new());
                 while let Some(view) = views.pop() {
                     for relation in &view.relations {
@@ -65,7 +65,7 @@ impl Session {
             }
             Some(other) => {
                 let kinds = match other {
-                    Relation::Sequence(_) => "sequences",
+                    CatalogRelation::Sequence(_) => "sequences",
                     _ => "indexes",
                 };
                 let message = format!("cannot lock relation \"{}\"", name.name.value);

@@ -8,7 +8,7 @@ use store::memory::AccountId;
 use crate::error::{Error, Result, sqlstate};
 use crate::memory_governor;
 use crate::parser::constant_runs;
-use crate::rows::{out_of_memory, stopped};
+use crate::rows::{out_of_memory, with_cancel_reason};
 use crate::session::Session;
 use crate::timer::MemoryShortage;
 
@@ -47,7 +47,7 @@ impl Session {
             return Ok(());
         }
         let message = "canceling statement due to user request";
-        Err(stopped(Error::new(sqlstate::QUERY_CANCELED, message), &self.stop))
+        Err(with_cancel_reason(Error::new(sqlstate::QUERY_CANCELED, message), &self.stop))
     }
 }
 

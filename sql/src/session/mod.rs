@@ -10,14 +10,14 @@
 //! at Sync. After an error it calls [`Session::fail`].
 
 mod analyze;
-mod concurrently;
+mod concurrent_indexes;
 mod create_as;
 mod cursors;
 mod scroll;
-mod deferred;
+mod deferred_constraints;
 mod explain;
 mod lock_tables;
-mod materialized;
+mod materialized_views;
 mod memory_use;
 mod plan_cache;
 mod plpgsql;
@@ -25,16 +25,16 @@ mod plain_strings;
 pub mod portals;
 mod preparation;
 mod prepared;
-mod referential;
-mod regions;
-mod routine;
+mod referential_actions;
+mod region_statements;
+mod routine_calls;
 mod sequences;
-mod temporary;
+mod temporary_tables;
 mod transaction;
 mod two_phase;
-mod unique;
+mod deferrable_unique;
 mod utility;
-mod worker;
+mod statement_executor;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -46,12 +46,12 @@ use store::wal::DurableTicket;
 use types::context::Sequences;
 use types::encoding::Encoding;
 use types::random::Random;
-use types::system::System;
+use types::system::CatalogHandle;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum, SqlType};
 
-use crate::activity::KeptPlan;
-use crate::advisory::{Level, SessionLocks};
+use crate::activity::CachedPlan;
+use crate::advisory::{AdvisoryLevel, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::batch_buffer::BatchBuffer;
 use crate::catalog::name::TEMP_PREFIX;
@@ -61,22 +61,24 @@ use crate::exec;
 use crate::logical::OutputColumn;
 use crate::parser;
 use crate::parser::ParsedStatement;
-use crate::rows::{Completion, Rows, Running, Tag, stopped};
+use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan, with_cancel_reason};
 use crate::session::cursors::{Cursors, OpenCursors};
 use crate::session::plan_cache::PlanCache;
-use crate::session::prepared::{BoundParameters, Planned, Planning, PreparedKind};
-use crate::session::routine::Called;
+use crate::session::prepared::{
+    BoundParameters, CachedStatementPlan, PlanningContext, PreparedKind,
+};
+use crate::session::routine_calls::CallStack;
 use crate::session::sequences::SessionSequences;
-use crate::session::worker::{Around, Snapshots, Worker};
-use crate::session_objects::ShownStatement;
+use crate::session::statement_executor::{SessionEnvironment, SnapshotPolicy, StatementExecutor};
+use crate::session_objects::StatementRow;
 use crate::settings::Settings;
 use crate::statement_log::LoggedStatements;
 use crate::system::{CatalogNames, ChangedSetting, session_constants};
 use crate::timer::StopFlag;
 
-pub use crate::copy::{CopyFormat, CopyIn, Forced};
+pub use crate::copy::{ColumnOptions, CopyFormat, CopyIn};
 pub use crate::rows;
-pub use crate::session::prepared::Prepared;
+pub use crate::session::prepared::PreparedStatement;
 
 /// Owner of a session.
 #[derive(Debug, Clone)]
@@ -112,13 +114,13 @@ pub enum TransactionStatus {
 /// Result of a started statement.
 pub enum Execution {
     /// Result rows, to be read to the end.
-    Rows(Rows),
+    Rows(ResultRows),
     /// Completion of a statement without rows.
     Done(Completion),
     /// COPY … FROM STDIN, which expects data.
     CopyIn(Box<CopyIn>),
     /// COPY … TO STDOUT: rows to be written in this format.
-    CopyOut(Rows, CopyFormat),
+    CopyOut(ResultRows, CopyFormat),
 }
 
 /// Notice or warning for the client.
@@ -136,11 +138,11 @@ pub type NoticeSink = Arc<dyn Fn(&[Notice]) -> bool + Send + Sync>;
 
 /// A parsed statement. Cheap to clone.
 #[derive(Clone)]
-pub struct Parsed {
+pub struct ParsedRequest {
     statement: Arc<ParsedStatement>,
 }
 
-impl Parsed {
+impl ParsedRequest {
     /// Returns the command tag without counts, for example `SELECT`.
     pub fn tag(&self) -> &'static str {
         self.statement.statement.tag()
@@ -157,10 +159,13 @@ impl Parsed {
 /// # Errors
 ///
 /// 42601 and other syntax errors with a position; no statement of the text was executed.
-pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+pub fn parse(sql: &str) -> Result<Vec<ParsedRequest>> {
     memory_use::check_text(sql)?;
     let statements = parser::parse_statements(sql)?;
-    Ok(statements.into_iter().map(|statement| Parsed { statement: Arc::new(statement) }).collect())
+    Ok(statements
+        .into_iter()
+        .map(|statement| ParsedRequest { statement: Arc::new(statement) })
+        .collect())
 }
 
 /// Session number in the process: the result of `pg_backend_pid()`.
@@ -169,8 +174,8 @@ static NEXT_PROCESS_ID: AtomicI32 = AtomicI32::new(1);
 /// One client's session.
 pub struct Session {
     /// Transaction and statement executor.
-    worker: Worker,
-    statements: AHashMap<String, Arc<Prepared>>,
+    worker: StatementExecutor,
+    statements: AHashMap<String, Arc<PreparedStatement>>,
     /// Names of prepared statements with an empty text.
     empty_statements: AHashSet<String>,
     cursors: Cursors,
@@ -191,15 +196,15 @@ pub struct Session {
 }
 
 impl Deref for Session {
-    type Target = Worker;
+    type Target = StatementExecutor;
 
-    fn deref(&self) -> &Worker {
+    fn deref(&self) -> &StatementExecutor {
         &self.worker
     }
 }
 
 impl DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut Worker {
+    fn deref_mut(&mut self) -> &mut StatementExecutor {
         &mut self.worker
     }
 }
@@ -219,7 +224,7 @@ impl Session {
         let who = (process_id, options.user.as_str());
         let activity = engine.sessions.begin(who, &settings, &stop, store.now_micros());
         let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
-        let around = Around {
+        let around = SessionEnvironment {
             engine: Arc::clone(engine),
             constants: Arc::new(session_constants(&options.user, &settings, process_id)),
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
@@ -240,14 +245,14 @@ impl Session {
         };
         let open = Arc::clone(&around.open_cursors);
         let cursors = Cursors::of(Arc::clone(&around.objects), open);
-        let (around, called) = (Arc::new(around), Called::default());
+        let (around, called) = (Arc::new(around), CallStack::default());
         Session {
-            worker: Worker {
-                around,
+            worker: StatementExecutor {
+                environment: around,
                 settings,
                 open: None,
-                called,
-                snapshots: Snapshots::Session,
+                call_stack: called,
+                snapshots: SnapshotPolicy::Session,
                 in_script: false,
             },
             statements: AHashMap::new(),
@@ -270,12 +275,12 @@ impl Session {
     }
 
     /// Returns the cached statement of a text, if its plan is still valid.
-    pub fn cached(&mut self, text: &str) -> Option<Arc<Prepared>> {
+    pub fn cached(&mut self, text: &str) -> Option<Arc<PreparedStatement>> {
         self.follow_search_path();
         let prepared = self.plans.get(text)?;
         let is_current = match &prepared.kind {
             PreparedKind::Planned(slot) => slot.plan().is_some_and(|planned| {
-                let holds = |planning: &Planning<'_>| Ok(planned.is_current(planning));
+                let holds = |planning: &PlanningContext<'_>| Ok(planned.is_current(planning));
                 self.with_planning(holds).unwrap_or(false)
             }),
             PreparedKind::Utility(_) => false,
@@ -287,11 +292,11 @@ impl Session {
     }
 
     /// Adds the plan of a statement text to the plan cache.
-    pub fn keep(&mut self, text: &str, prepared: &Arc<Prepared>) {
+    pub fn cache_plan(&mut self, text: &str, prepared: &Arc<PreparedStatement>) {
         if matches!(prepared.kind, PreparedKind::Planned(_)) {
-            let kept: Weak<dyn KeptPlan> = Arc::downgrade(prepared) as _;
+            let kept: Weak<dyn CachedPlan> = Arc::downgrade(prepared) as _;
             if self.plans.add(text, prepared) {
-                self.activity.keeps(kept);
+                self.activity.register_plan(kept);
             }
         }
     }
@@ -305,26 +310,30 @@ impl Session {
     /// Errors of the statement.
     pub fn execute(
         &mut self,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<PreparedStatement>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.check_memory()?;
         if !std::mem::take(&mut self.is_timed) {
-            self.begin_time();
+            self.start_clock();
         }
         let _scope = self.stop.interrupt().enter_planning();
         self.take_over_settings()?;
-        self.activity.runs(&prepared.text, &self.settings, self.engine.store().now_micros());
+        self.activity.statement_started(
+            &prepared.text,
+            &self.settings,
+            self.engine.store().now_micros(),
+        );
         self.check_prepared_accepted(prepared)?;
         self.follow_search_path();
         let result = self.run_prepared(prepared, parameters);
-        result.map_err(|error| stopped(error, &self.stop))
+        result.map_err(|error| with_cancel_reason(error, &self.stop))
     }
 
     /// Executes a statement within one that has been started.
     fn run_prepared(
         &mut self,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<PreparedStatement>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         match &prepared.kind {
@@ -347,7 +356,7 @@ impl Session {
     pub fn finish_copy(&mut self, copy: CopyIn) -> Result<Completion> {
         let watch = copy.watch();
         let completion = copy.finish()?;
-        self.settle(watch)?;
+        self.process_queue(watch)?;
         Ok(completion)
     }
 
@@ -381,13 +390,13 @@ impl Session {
         self.in_script = false;
         let ended = self.take_over_settings().and_then(|()| match &self.open {
             Some(open) if !open.in_block => self.commit(),
-            _ => Ok(self.seen()),
+            _ => Ok(self.durability_of_reads()),
         });
         if self.open.is_none() {
             self.cursors.end_portals();
         }
         self.rest();
-        ended.map_err(|error| stopped(error, &self.stop))
+        ended.map_err(|error| with_cancel_reason(error, &self.stop))
     }
 
     /// Records in `pg_stat_activity` that the session waits for its client.
@@ -397,13 +406,13 @@ impl Session {
             TransactionStatus::InBlock => "idle in transaction",
             TransactionStatus::Failed => "idle in transaction (aborted)",
         };
-        self.activity.rests(state, self.engine.store().now_micros());
+        self.activity.set_idle(state, self.engine.store().now_micros());
     }
 
     /// Returns a ticket for the durability of what the open transaction has read, to be awaited
     /// before rows are sent; `None` if all of that is durable.
-    pub fn seen(&self) -> Option<DurableTicket> {
-        self.open.as_ref().and_then(|open| open.transaction.seen())
+    pub fn durability_of_reads(&self) -> Option<DurableTicket> {
+        self.open.as_ref().and_then(|open| open.transaction.seen_durable())
     }
 
     /// Adds a ticket to those that must be awaited before the reply.
@@ -425,16 +434,16 @@ impl Session {
     /// Handles an error: completes its message by the session's settings, and rolls the implicit
     /// transaction back or marks the block as failed.
     pub fn fail(&mut self, error: &mut Error) {
-        *error = stopped(std::mem::take(error), &self.stop);
+        *error = with_cancel_reason(std::mem::take(error), &self.stop);
         if !error.mentions.is_empty() {
             let (catalog, path) = (self.catalog(), self.settings.search_path());
-            error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));
+            error.replace_type_names(|oid| catalog.shown_type_with(oid, -1, &path));
         }
         self.in_script = false;
         // Discards settings that the failed statement's functions changed.
         drop(self.changed.take());
         // The error may show values of rows that are not durable yet.
-        let seen = self.seen();
+        let seen = self.durability_of_reads();
         self.await_also(seen);
         let engine = Arc::clone(&self.engine);
         match &mut self.open {
@@ -442,8 +451,8 @@ impl Session {
                 open.fail(&engine);
                 // As in PostgreSQL, advisory locks are released before the client sends ROLLBACK.
                 if open.savepoint_count() == 0 {
-                    let floor = open.transaction.floor();
-                    self.worker.around.locks.release_all(Level::Transaction, floor);
+                    let floor = open.transaction.required_commit();
+                    self.worker.environment.locks.release_all(AdvisoryLevel::Transaction, floor);
                 }
             }
             Some(_) => self.rollback(),
@@ -528,7 +537,7 @@ impl Session {
     }
 
     /// Returns whether `log_statement` applies to a prepared statement.
-    pub fn is_prepared_logged(&self, prepared: &Prepared) -> bool {
+    pub fn is_prepared_logged(&self, prepared: &PreparedStatement) -> bool {
         match &prepared.kind {
             PreparedKind::Planned(slot) => slot.least_logged <= self.settings.logged_statements(),
             PreparedKind::Utility(parsed) => self.is_logged(&parsed.statement),
@@ -537,7 +546,7 @@ impl Session {
 
     /// Returns the reported settings (ParameterStatus) that have changed since the last call; all
     /// of them at the first call.
-    pub fn take_reported(&mut self) -> Vec<(&'static str, Arc<str>)> {
+    pub fn take_changed_reported(&mut self) -> Vec<(&'static str, Arc<str>)> {
         let unchanged = self
             .settings
             .reported()
@@ -554,7 +563,7 @@ impl Session {
 
     /// Sets the callback that sends notices of procedural bodies at once.
     pub fn on_notices(&mut self, sink: NoticeSink) {
-        Arc::make_mut(&mut self.worker.around).notice_sink = Some(sink);
+        Arc::make_mut(&mut self.worker.environment).notice_sink = Some(sink);
     }
 
     /// Returns the notices collected since the last call.
@@ -570,7 +579,7 @@ impl Session {
     /// Returns the text format of values: time zone, bytea, names of OIDs.
     pub fn text_style(&self) -> TextStyle {
         let names = CatalogNames { catalog: self.catalog(), settings: self.settings.clone() };
-        TextStyle { system: System(Some(Arc::new(names))), ..self.settings.style().clone() }
+        TextStyle { system: CatalogHandle(Some(Arc::new(names))), ..self.settings.style().clone() }
     }
 
     /// Returns the origin of each column for RowDescription: relation OID and column number;
@@ -589,7 +598,7 @@ impl Session {
     /// # Errors
     ///
     /// 42P05 if the name is in use.
-    pub fn keep_statement(&mut self, name: &str, prepared: Arc<Prepared>) -> Result<()> {
+    pub fn store_statement(&mut self, name: &str, prepared: Arc<PreparedStatement>) -> Result<()> {
         self.keep_named(name, prepared, false)
     }
 
@@ -619,9 +628,14 @@ impl Session {
         ))
     }
 
-    fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: bool) -> Result<()> {
+    fn keep_named(
+        &mut self,
+        name: &str,
+        prepared: Arc<PreparedStatement>,
+        from_sql: bool,
+    ) -> Result<()> {
         self.check_statement_name(name)?;
-        let shown = ShownStatement {
+        let shown = StatementRow {
             text: Arc::clone(&prepared.text.input),
             since: self.engine.store().now_micros(),
             parameter_types: prepared.parameter_types.clone(),
@@ -629,8 +643,8 @@ impl Session {
             runs: prepared.runs.clone(),
         };
         self.objects.add_statement(name, shown);
-        let kept: Weak<dyn KeptPlan> = Arc::downgrade(&prepared) as _;
-        self.activity.keeps(kept);
+        let kept: Weak<dyn CachedPlan> = Arc::downgrade(&prepared) as _;
+        self.activity.register_plan(kept);
         self.statements.insert(name.to_owned(), prepared);
         Ok(())
     }
@@ -640,7 +654,7 @@ impl Session {
     /// # Errors
     ///
     /// 26000 if there is none.
-    pub fn statement(&self, name: &str) -> Result<&Arc<Prepared>> {
+    pub fn statement(&self, name: &str) -> Result<&Arc<PreparedStatement>> {
         self.statements.get(name).ok_or_else(|| {
             Error::new(
                 sqlstate::INVALID_SQL_STATEMENT_NAME,
@@ -677,7 +691,7 @@ impl Session {
     }
 
     /// Rejects a prepared statement in a failed block unless it ends the block.
-    fn check_prepared_accepted(&self, prepared: &Prepared) -> Result<()> {
+    fn check_prepared_accepted(&self, prepared: &PreparedStatement) -> Result<()> {
         match &prepared.kind {
             PreparedKind::Utility(parsed) => self.check_accepted(&parsed.statement),
             PreparedKind::Planned(_) if self.transaction_status() != TransactionStatus::Failed => {
@@ -688,7 +702,7 @@ impl Session {
     }
 
     /// Returns the statement's plan, even if it is stale; a new one if it was dropped.
-    fn plan_of(&self, prepared: &Prepared) -> Result<Arc<Planned>> {
+    fn plan_of(&self, prepared: &PreparedStatement) -> Result<Arc<CachedStatementPlan>> {
         let PreparedKind::Planned(slot) = &prepared.kind else {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "the statement has no plan"));
         };
@@ -700,7 +714,7 @@ impl Session {
 
     /// Raises the error of a constant expression that failed at planning, with the parameter
     /// values.
-    fn check_constants(&self, prepared: &Prepared, values: &[Datum]) -> Result<()> {
+    fn check_constants(&self, prepared: &PreparedStatement, values: &[Datum]) -> Result<()> {
         match &prepared.kind {
             PreparedKind::Planned(_) => self.plan_of(prepared)?.constants.check(values),
             PreparedKind::Utility(_) => Ok(()),
@@ -709,7 +723,7 @@ impl Session {
 
     fn run_planned(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedStatement,
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
         prepared.runs.add();
@@ -741,8 +755,8 @@ impl Session {
 
     fn run_query(
         &mut self,
-        prepared: &Prepared,
-        mut planned: Arc<Planned>,
+        prepared: &PreparedStatement,
+        mut planned: Arc<CachedStatementPlan>,
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.begin_request();
@@ -755,19 +769,24 @@ impl Session {
         let _turn = context.transaction.turn();
         planned.check_populated()?;
         if let Some(row) = exec::point(&planned.plan, &mut context)? {
-            return Ok(Execution::Rows(Rows::point(columns, row, stop)));
+            return Ok(Execution::Rows(ResultRows::point(columns, row, stop)));
         }
         let transaction = Arc::clone(&context.transaction);
-        let operator = Running { operator: exec::open(&planned.plan, context)?, transaction };
-        Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
+        let operator = RunningPlan { operator: exec::open(&planned.plan, context)?, transaction };
+        Ok(Execution::Rows(ResultRows::streaming(
+            columns,
+            operator,
+            CommandTag::Returned("SELECT"),
+            stop,
+        )))
     }
 
     /// Locks the tables of a query after its start, and replans if the catalog has changed before
     /// the locks were held.
     fn lock_for_query(
         &mut self,
-        prepared: &Prepared,
-        planned: &mut Arc<Planned>,
+        prepared: &PreparedStatement,
+        planned: &mut Arc<CachedStatementPlan>,
         parameters: &mut Vec<Datum>,
     ) -> Result<()> {
         loop {
@@ -783,9 +802,9 @@ impl Session {
     }
 
     /// Locks the tables that a query reads or whose rows it locks.
-    fn lock_tables_of(&mut self, planned: &Planned) -> Result<()> {
+    fn lock_tables_of(&mut self, planned: &CachedStatementPlan) -> Result<()> {
         if self.lock_for_row_locks(planned)? {
-            self.await_published();
+            self.wait_for_publication();
         }
         self.lock_to_read(planned).map(drop)
     }
@@ -793,12 +812,12 @@ impl Session {
     /// Executes CALL to completion.
     fn run_call(
         &mut self,
-        prepared: &Prepared,
-        planned: Arc<Planned>,
+        prepared: &PreparedStatement,
+        planned: Arc<CachedStatementPlan>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         let mut batches = BatchBuffer::default();
-        if let Some(rows) = self.call_itself(&planned, parameters.clone())? {
+        if let Some(rows) = self.call_in_session(&planned, parameters.clone())? {
             let columns = prepared.columns.iter().flat_map(|columns| columns.iter());
             let types: Vec<DataType> = columns.map(|column| column.sql_type.base).collect();
             batches.push_small(Batch::from_rows(&types, &rows));
@@ -807,23 +826,23 @@ impl Session {
                 return Err(Error::new(sqlstate::INTERNAL_ERROR, "CALL has no rows"));
             };
             while let Some(batch) = rows.next_batch(usize::MAX)? {
-                batches.push(batch, &self.room())?;
+                batches.push(batch, &self.buffer_limit())?;
             }
         }
         match &prepared.columns {
             None => Ok(Execution::Done(Completion::new("CALL"))),
             Some(columns) => {
                 let (columns, stop) = (Arc::clone(columns), Arc::clone(&self.stop));
-                let tag = Tag::Fixed("CALL".to_owned());
-                Ok(Execution::Rows(Rows::buffered(columns, batches, tag, stop)))
+                let tag = CommandTag::Fixed("CALL".to_owned());
+                Ok(Execution::Rows(ResultRows::buffered(columns, batches, tag, stop)))
             }
         }
     }
 
     fn run_change(
         &mut self,
-        prepared: &Prepared,
-        mut planned: Arc<Planned>,
+        prepared: &PreparedStatement,
+        mut planned: Arc<CachedStatementPlan>,
         mut parameters: Vec<Datum>,
         tag: &str,
     ) -> Result<Execution> {
@@ -846,7 +865,7 @@ impl Session {
             self.lock_to_read(&again)?;
             planned = again;
         }
-        self.place_current_row(&planned, &mut parameters)?;
+        self.bind_current_row(&planned, &mut parameters)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, parameters);
         planned.check_populated()?;
@@ -860,7 +879,8 @@ impl Session {
             Some(columns) => {
                 let stop = Arc::clone(&self.stop);
                 let columns = Arc::clone(columns);
-                let rows = Rows::buffered(columns, outcome.returning, Tag::Fixed(tag), stop);
+                let rows =
+                    ResultRows::buffered(columns, outcome.returning, CommandTag::Fixed(tag), stop);
                 Ok(Execution::Rows(rows))
             }
         }
@@ -875,13 +895,17 @@ impl Session {
     }
 
     /// Returns whether the catalog has changed since a plan was made.
-    fn is_stale(&self, planned: &Planned) -> bool {
+    fn is_stale(&self, planned: &CachedStatementPlan) -> bool {
         self.catalog().version != planned.catalog_version
     }
 
     /// Returns a new plan if the catalog has changed since a plan was made. The target table is
     /// locked.
-    fn planned_again(&self, prepared: &Prepared, old: &Planned) -> Result<Option<Arc<Planned>>> {
+    fn planned_again(
+        &self,
+        prepared: &PreparedStatement,
+        old: &CachedStatementPlan,
+    ) -> Result<Option<Arc<CachedStatementPlan>>> {
         let PreparedKind::Planned(slot) = &prepared.kind else { return Ok(None) };
         // A previous holder of the table's lock publishes its catalog after releasing it.
         if self.engine.publishing.is_locked() {
@@ -896,26 +920,26 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<Option<DurableTicket>> {
-        if let Err(error) = self.settle_late(true).and_then(|()| self.end_temporary()) {
+        if let Err(error) = self.check_deferred(true).and_then(|()| self.end_temporary()) {
             self.rollback();
             return Err(error);
         }
         let Some(open) = self.open.take() else { return Ok(None) };
         open.transaction.set_limits(transaction::limits(&self.settings));
-        let floor = open.transaction.floor();
-        let committed = open.commit(&self.worker.around.engine, &mut self.worker.settings);
+        let floor = open.transaction.required_commit();
+        let committed = open.commit(&self.worker.environment.engine, &mut self.worker.settings);
         self.cursors.end_transaction(committed.is_ok());
         let commit = committed.as_ref().ok().and_then(Option::as_ref).map(DurableTicket::sequence);
-        self.locks.release_all(Level::Transaction, commit.unwrap_or(floor));
+        self.locks.release_all(AdvisoryLevel::Transaction, commit.unwrap_or(floor));
         committed
     }
 
     fn rollback(&mut self) {
         self.cursors.end_transaction(false);
         if let Some(open) = self.open.take() {
-            let floor = open.transaction.floor();
-            open.rollback(&self.worker.around.engine, &mut self.worker.settings);
-            self.locks.release_all(Level::Transaction, floor);
+            let floor = open.transaction.required_commit();
+            open.rollback(&self.worker.environment.engine, &mut self.worker.settings);
+            self.locks.release_all(AdvisoryLevel::Transaction, floor);
         }
     }
 
@@ -928,12 +952,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if !matches!(self.snapshots, Snapshots::Session) {
+        if !matches!(self.snapshots, SnapshotPolicy::Session) {
             return;
         }
         self.rollback();
         self.drop_temporary();
-        self.locks.release_all(Level::Session, Sequence(0));
+        self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
         self.engine.sessions.end(self.process_id);
     }
 }

@@ -19,7 +19,7 @@ impl Session {
         if !has_meaning || self.settings.is_on("standard_conforming_strings") {
             return Ok(Cow::Borrowed(text));
         }
-        let (text, escapes) = plain_strings::conforming(text)?;
+        let (text, escapes) = plain_strings::to_standard_strings(text)?;
         if self.settings.is_on("escape_string_warning") {
             for (escape, position) in escapes {
                 self.notice("WARNING", warning(escape).at(position));

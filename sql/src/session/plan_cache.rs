@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, RandomState};
 
-use crate::session::prepared::Prepared;
+use crate::session::prepared::PreparedStatement;
 
 /// Maximum number of plans.
 const PLANS_MAX: usize = 128;
@@ -19,7 +19,7 @@ const SEEN: usize = 256;
 
 /// Plan cache; see the module.
 pub(super) struct PlanCache {
-    plans: AHashMap<Box<str>, Entry>,
+    plans: AHashMap<Box<str>, CachedStatement>,
     /// Hashes of texts that came once.
     seen: Vec<u64>,
     hasher: RandomState,
@@ -27,8 +27,8 @@ pub(super) struct PlanCache {
     clock: u64,
 }
 
-struct Entry {
-    prepared: Arc<Prepared>,
+struct CachedStatement {
+    prepared: Arc<PreparedStatement>,
     last_used: u64,
 }
 
@@ -39,7 +39,7 @@ impl PlanCache {
     }
 
     /// Returns the plan of a text.
-    pub(super) fn get(&mut self, text: &str) -> Option<Arc<Prepared>> {
+    pub(super) fn get(&mut self, text: &str) -> Option<Arc<PreparedStatement>> {
         let entry = self.plans.get_mut(text)?;
         self.clock += 1;
         entry.last_used = self.clock;
@@ -47,7 +47,7 @@ impl PlanCache {
     }
 
     /// Records a text and its plan; returns whether the plan is cached now.
-    pub(super) fn add(&mut self, text: &str, prepared: &Arc<Prepared>) -> bool {
+    pub(super) fn add(&mut self, text: &str, prepared: &Arc<PreparedStatement>) -> bool {
         if text.len() > TEXT_BYTES_MAX {
             return false;
         }
@@ -64,7 +64,7 @@ impl PlanCache {
             }
         }
         self.clock += 1;
-        let entry = Entry { prepared: Arc::clone(prepared), last_used: self.clock };
+        let entry = CachedStatement { prepared: Arc::clone(prepared), last_used: self.clock };
         self.plans.insert(text.into(), entry);
         true
     }
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
     use crate::session::prepared::PreparedKind;
 
-    fn prepared() -> Arc<Prepared> {
+    fn prepared() -> Arc<PreparedStatement> {
         let parsed = crate::parser::parse_statements("SELECT 1").unwrap().remove(0);
-        Arc::new(Prepared {
+        Arc::new(PreparedStatement {
             parameter_types: Vec::new(),
             columns: None,
             text: parsed.text.clone(),

@@ -20,14 +20,14 @@ use smallvec::SmallVec;
 use types::Datum;
 
 use crate::ast::FetchDirection;
-use crate::batch_buffer::{BatchBuffer, Room};
+use crate::batch_buffer::{BatchBuffer, BufferLimit};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
-use crate::rows::Rows;
-use crate::session::cursors::ahead;
-use crate::session::prepared::Prepared;
+use crate::rows::ResultRows;
+use crate::session::cursors::forward_range;
+use crate::session::prepared::PreparedStatement;
 use crate::session::{Execution, Session, TransactionStatus, aborted};
-use crate::session_objects::ShownCursor;
+use crate::session_objects::CursorRow;
 
 /// Format codes of the result columns, as in a Bind message.
 pub type FormatCodes = SmallVec<[i16; 8]>;
@@ -35,7 +35,7 @@ pub type FormatCodes = SmallVec<[i16; 8]>;
 /// A bound statement.
 pub struct Portal {
     /// Statement; `None` for one with an empty text.
-    pub prepared: Option<Arc<Prepared>>,
+    pub prepared: Option<Arc<PreparedStatement>>,
     /// Formats of the result columns.
     pub formats: FormatCodes,
     /// Execution state.
@@ -49,7 +49,7 @@ pub enum PortalState {
     /// Not executed yet; has the parameter values.
     Bound(Vec<Datum>),
     /// Partly fetched. Used by one thread at a time, as a session is.
-    Open(Box<Mutex<Rows>>),
+    Open(Box<Mutex<ResultRows>>),
     /// Completely fetched.
     Exhausted,
     /// Returned no rows or failed, and cannot be executed again.
@@ -58,7 +58,7 @@ pub enum PortalState {
 
 impl PortalState {
     /// Returns the state of a portal with remaining rows.
-    pub fn open(rows: Rows) -> PortalState {
+    pub fn open(rows: ResultRows) -> PortalState {
         PortalState::Open(Box::new(Mutex::new(rows)))
     }
 }
@@ -127,7 +127,7 @@ impl Session {
     /// # Errors
     ///
     /// 25P02
-    pub fn check_bindable(&self, prepared: Option<&Prepared>) -> Result<()> {
+    pub fn check_bindable(&self, prepared: Option<&PreparedStatement>) -> Result<()> {
         prepared.map_or(Ok(()), |prepared| self.check_prepared_accepted(prepared))
     }
 
@@ -152,7 +152,7 @@ impl Session {
     pub fn bind_portal(
         &mut self,
         name: &str,
-        prepared: Option<Arc<Prepared>>,
+        prepared: Option<Arc<PreparedStatement>>,
         parameters: Vec<Datum>,
         formats: FormatCodes,
     ) -> Result<()> {
@@ -163,7 +163,7 @@ impl Session {
         if let Some(prepared) = &prepared {
             self.check_constants(prepared, &parameters)?;
         }
-        let shown = ShownCursor {
+        let shown = CursorRow {
             statement: prepared.as_ref().map(|prepared| Arc::clone(&prepared.text.input)),
             since: self.engine.store().now_micros(),
             is_held: false,
@@ -203,7 +203,7 @@ impl Session {
     /// # Errors
     ///
     /// Errors of the query; 34000 if there is no such cursor; 25P02 in a failed block.
-    pub fn execute_cursor(&mut self, name: &str, row_limit: usize) -> Result<Rows> {
+    pub fn execute_cursor(&mut self, name: &str, row_limit: usize) -> Result<ResultRows> {
         self.check_describable()?;
         self.stop.begin_statement();
         let count = i64::try_from(row_limit).unwrap_or(i64::MAX);
@@ -247,14 +247,14 @@ impl Session {
             PortalState::Open(rows) => rows.into_inner(),
             PortalState::Exhausted => {
                 // After the last row; portals do not move backward.
-                ahead(direction, i64::MAX as u64)?;
+                forward_range(direction, i64::MAX as u64)?;
                 portal.state = PortalState::Exhausted;
                 return Ok(BatchBuffer::default());
             }
             PortalState::Done => return Err(cannot_run()),
         };
-        let (skipped, count) = ahead(direction, rows.passed())?;
-        let batches = forward(&mut rows, skipped, count, &self.room())?;
+        let (skipped, count) = forward_range(direction, rows.returned_total())?;
+        let batches = forward(&mut rows, skipped, count, &self.buffer_limit())?;
         portal.state = PortalState::open(rows);
         Ok(batches)
     }
@@ -262,10 +262,10 @@ impl Session {
 
 /// Skips rows and returns those after them.
 pub(super) fn forward(
-    rows: &mut Rows,
+    rows: &mut ResultRows,
     skipped: u64,
     count: u64,
-    room: &Room,
+    room: &BufferLimit,
 ) -> Result<BatchBuffer> {
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let (mut skipped, mut left) = (size(skipped), size(count));

@@ -8,10 +8,10 @@ use crate::ast::Statement;
 use crate::error::{Error, Result};
 use crate::logical::ParameterTypes;
 use crate::parser::ParsedStatement;
-use crate::rows::stopped;
-use crate::session::prepared::{self, PlanSlot, PlannedStatement, Prepared, PreparedKind};
-use crate::session::{Parsed, Session, parse};
-use crate::session_objects::Runs;
+use crate::rows::with_cancel_reason;
+use crate::session::prepared::{self, PlanSlot, PlannedStatement, PreparedKind, PreparedStatement};
+use crate::session::{ParsedRequest, Session, parse};
+use crate::session_objects::ExecutionCounter;
 
 impl Session {
     /// Splits SQL text from the client into its statements, and starts the statement timeout.
@@ -19,15 +19,15 @@ impl Session {
     /// # Errors
     ///
     /// 42601 and other syntax errors with a position; 57014.
-    pub fn parse(&mut self, sql: &str) -> Result<Vec<Parsed>> {
-        self.begin_time();
+    pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedRequest>> {
+        self.start_clock();
         self.is_timed = true;
         let _scope = self.stop.interrupt().enter_planning();
         parse(sql).map_err(|error| self.ended(error))
     }
 
     /// Starts a statement's clock: clears its cancel flag and starts its timeout.
-    pub(super) fn begin_time(&self) {
+    pub(super) fn start_clock(&self) {
         self.stop.begin_statement();
         if let Some(timeout) = self.settings.parsed().statement_timeout {
             self.engine.timer.stop_after(timeout, &self.stop);
@@ -40,11 +40,11 @@ impl Session {
             Ok(()) => error,
             Err(stopped) => Error::from(stopped),
         };
-        stopped(error, &self.stop)
+        with_cancel_reason(error, &self.stop)
     }
 
     /// Marks the requests of the client as answered: the next statement starts another clock.
-    pub fn end_time(&mut self) {
+    pub fn stop_clock(&mut self) {
         self.is_timed = false;
     }
 
@@ -54,16 +54,20 @@ impl Session {
     /// # Errors
     ///
     /// Errors of the statement, with their positions in the text.
-    pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
+    pub fn prepare(
+        &mut self,
+        parsed: &ParsedRequest,
+        types: &[Option<SqlType>],
+    ) -> Result<Arc<PreparedStatement>> {
         let _scope = self.stop.interrupt().enter_planning();
-        self.plan_statement(parsed, types).map_err(|error| stopped(error, &self.stop))
+        self.plan_statement(parsed, types).map_err(|error| with_cancel_reason(error, &self.stop))
     }
 
     fn plan_statement(
         &mut self,
-        parsed: &Parsed,
+        parsed: &ParsedRequest,
         types: &[Option<SqlType>],
-    ) -> Result<Arc<Prepared>> {
+    ) -> Result<Arc<PreparedStatement>> {
         let statement = &parsed.statement.statement;
         self.check_memory()?;
         self.take_over_settings()?;
@@ -76,12 +80,12 @@ impl Session {
             // A procedure without OUT parameters returns no rows.
             let is_call = matches!(statement, Statement::Call(_));
             let columns = columns.filter(|columns| !is_call || !columns.is_empty());
-            return Ok(Arc::new(Prepared {
+            return Ok(Arc::new(PreparedStatement {
                 parameter_types,
                 columns,
                 text: parsed.text.clone(),
                 kind: PreparedKind::Planned(PlanSlot::of(planned, parsed)),
-                runs: Runs::default(),
+                runs: ExecutionCounter::default(),
             }));
         }
         let columns = match statement {
@@ -92,9 +96,9 @@ impl Session {
             _ => prepared::utility_columns(statement).map(Arc::from),
         };
         let parameter_types = self.utility_parameters(&parsed, types)?;
-        let (text, runs) = (parsed.text.clone(), Runs::default());
+        let (text, runs) = (parsed.text.clone(), ExecutionCounter::default());
         let kind = PreparedKind::Utility(parsed);
-        Ok(Arc::new(Prepared { parameter_types, columns, text, kind, runs }))
+        Ok(Arc::new(PreparedStatement { parameter_types, columns, text, kind, runs }))
     }
 
     /// Returns the parameter types of the query within a utility statement.

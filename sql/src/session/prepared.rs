@@ -1,10 +1,11 @@
 //! Prepared statements: parsed and bound once, replanned when the catalog or a table's size has
 //! changed.
 //!
-//! [`Planning`] binds and plans a statement; [`Prepared`] has the parameter types and result
-//! columns that the client knows, and a slot for the current plan ([`Planned`]). Executions check
-//! [`Planned::is_current`] and replan if necessary; the memory governor may drop plans and parse
-//! trees, which are then rebuilt from the text.
+//! [`PlanningContext`] binds and plans a statement; [`PreparedStatement`] has the parameter types
+//! and result columns that the client knows, and a slot for the current plan
+//! ([`CachedStatementPlan`]). Executions check [`CachedStatementPlan::is_current`] and replan if
+//! necessary; the memory governor may drop plans and parse trees, which are then rebuilt from the
+//! text.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use types::expr::Routine;
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
-use crate::activity::KeptPlan;
+use crate::activity::CachedPlan;
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
 use crate::binder::{
@@ -28,25 +29,25 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, SourceLocation, sqlstate};
-use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
-use crate::new_relations::NewerRelations;
+use crate::logical::{BoundPlan, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
 use crate::parser::{self, ParsedStatement, StatementText};
 use crate::plan::{Estimates, Plan};
 use crate::planner;
-use crate::planner::statistics::{Noted, Sizes, Statistics};
-use crate::session_objects::Runs;
+use crate::planner::statistics::{RecordingStatistics, Statistics, TableSizes};
+use crate::relation_visibility::InvisibleRelations;
+use crate::session_objects::ExecutionCounter;
 use crate::statement_log::LoggedStatements;
 use crate::system::SystemNames;
 
 /// A parsed, bound and planned statement.
-pub struct Prepared {
+pub struct PreparedStatement {
     /// Parameter types, `$1` first.
     pub parameter_types: ParameterTypes,
     /// Result columns; `None` for a statement that returns no rows.
     pub columns: Option<Arc<[OutputColumn]>>,
     pub(crate) text: StatementText,
     pub(crate) kind: PreparedKind,
-    pub(crate) runs: Runs,
+    pub(crate) runs: ExecutionCounter,
 }
 
 /// Executable form of a statement.
@@ -60,7 +61,7 @@ pub(crate) enum PreparedKind {
 /// Plan and parse tree of a statement. Both may be dropped when memory is short, and are then
 /// rebuilt from the text at the next execution.
 pub(crate) struct PlanSlot {
-    plan: ArcSwapOption<Planned>,
+    plan: ArcSwapOption<CachedStatementPlan>,
     tree: ArcSwapOption<ParsedStatement>,
     /// Command tag of the statement.
     pub tag: &'static str,
@@ -72,7 +73,7 @@ pub(crate) struct PlanSlot {
 
 impl PlanSlot {
     /// Returns the slot of a planned statement.
-    pub(crate) fn of(planned: Planned, parsed: Arc<ParsedStatement>) -> PlanSlot {
+    pub(crate) fn of(planned: CachedStatementPlan, parsed: Arc<ParsedStatement>) -> PlanSlot {
         PlanSlot {
             plan: ArcSwapOption::from_pointee(planned),
             tag: parsed.statement.tag(),
@@ -83,7 +84,7 @@ impl PlanSlot {
     }
 
     /// Returns the plan, if it was not dropped.
-    pub(crate) fn plan(&self) -> Option<Arc<Planned>> {
+    pub(crate) fn plan(&self) -> Option<Arc<CachedStatementPlan>> {
         self.plan.load_full()
     }
 
@@ -106,7 +107,7 @@ impl PlanSlot {
 }
 
 /// A plan and the state that it depends on.
-pub(crate) struct Planned {
+pub(crate) struct CachedStatementPlan {
     /// Catalog version: [`Catalog::version`].
     pub catalog_version: u64,
     /// Search path of its names.
@@ -114,7 +115,7 @@ pub(crate) struct Planned {
     /// True if the plan avoids indexes that are newer than the snapshot.
     is_of_old_snapshot: bool,
     /// Table sizes at planning.
-    pub sizes: Sizes,
+    pub sizes: TableSizes,
     /// The plan.
     pub plan: Arc<Plan>,
     /// Result columns, if it returns rows: of the types that the client knows, as they are
@@ -142,7 +143,7 @@ pub(crate) struct Planned {
 /// A plan with the statement's parameter types and result columns.
 pub(crate) struct PlannedStatement {
     /// The plan.
-    pub planned: Planned,
+    pub planned: CachedStatementPlan,
     /// Parameter types, `$1` first.
     pub parameter_types: ParameterTypes,
     /// Result columns, if it returns rows.
@@ -175,7 +176,7 @@ pub(crate) struct PlannedQuery {
 }
 
 /// Environment for binding and planning a statement.
-pub(crate) struct Planning<'a> {
+pub(crate) struct PlanningContext<'a> {
     /// The catalog that the statement sees.
     pub catalog: &'a Catalog,
     /// System views, table functions and endpoints.
@@ -185,10 +186,10 @@ pub(crate) struct Planning<'a> {
     /// Table statistics.
     pub statistics: &'a dyn Statistics,
     /// Indexes and tables that the transaction's snapshot may not see.
-    pub newer: Option<NewerRelations>,
+    pub newer: Option<InvisibleRelations>,
 }
 
-impl Planning<'_> {
+impl PlanningContext<'_> {
     /// Binds and plans a query or a data-changing statement.
     pub(crate) fn plan(
         &self,
@@ -206,20 +207,22 @@ impl Planning<'_> {
         types: &[Option<SqlType>],
         variables: Option<&VariableScope<'_>>,
     ) -> Result<PlannedStatement> {
-        let bound = binder::bind_cursor(cursor, self.world(), types, variables)?;
+        let bound = binder::bind_cursor(cursor, self.binding_environment(), types, variables)?;
         self.plan_bound(bound)
     }
 
     /// Plans a bound statement.
     pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
         self.hide_newer(&mut bound)?;
-        let statistics = Noted::new(self.statistics);
+        let statistics = RecordingStatistics::new(self.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
         Ok(self.planned(bound, plan, statistics.into_sizes()))
     }
 
     /// Returns the binding environment of procedural bodies.
-    pub(crate) fn world(&self) -> (&Catalog, &dyn SystemCatalog, &binder::SessionConstants) {
+    pub(crate) fn binding_environment(
+        &self,
+    ) -> (&Catalog, &dyn SystemCatalog, &binder::SessionConstants) {
         (self.catalog, &self.system, self.constants)
     }
 
@@ -234,7 +237,7 @@ impl Planning<'_> {
         binder::bind_body_statement(function, at, routine, world)
     }
 
-    /// Like [`Planning::plan`], with the estimated rows and costs of the plan nodes.
+    /// Like [`PlanningContext::plan`], with the estimated rows and costs of the plan nodes.
     pub(crate) fn estimated(
         &self,
         statement: &Statement,
@@ -242,7 +245,7 @@ impl Planning<'_> {
     ) -> Result<(PlannedStatement, Estimates)> {
         let mut bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         self.hide_newer(&mut bound)?;
-        let statistics = Noted::new(self.statistics);
+        let statistics = RecordingStatistics::new(self.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
         Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
     }
@@ -263,7 +266,7 @@ impl Planning<'_> {
     }
 
     /// Plans the query of a materialized view.
-    pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<Planned> {
+    pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<CachedStatementPlan> {
         let bound = binder::bind_materialized(view, self.catalog, &self.system, self.constants)?;
         Ok(self.plan_bound(bound)?.planned)
     }
@@ -274,7 +277,7 @@ impl Planning<'_> {
         let rewritten = Cell::new(false);
         binder::replace_tables(&mut bound.bound, &|table| {
             rewritten.set(rewritten.get() || newer.has_rows_of(table));
-            newer.without(table)
+            newer.without_newer_indexes(table)
         });
         match rewritten.get() {
             true => Err(Error::new(
@@ -286,9 +289,9 @@ impl Planning<'_> {
         }
     }
 
-    fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
+    fn planned(&self, bound: BoundStatement, plan: Plan, sizes: TableSizes) -> PlannedStatement {
         let columns: Option<Arc<[OutputColumn]>> = bound.bound.columns().map(Arc::from);
-        let planned = Planned {
+        let planned = CachedStatementPlan {
             catalog_version: self.catalog.version,
             search_path: Arc::clone(self.constants.search_path()),
             is_of_old_snapshot: self.newer.is_some(),
@@ -311,7 +314,7 @@ impl Planning<'_> {
     }
 }
 
-impl Planned {
+impl CachedStatementPlan {
     /// Returns the locks of the tables that it reads without writing or row locks.
     fn to_lock(&self, reads: &[TableId]) -> Vec<LockName> {
         let is_locked = |table: &TableId| {
@@ -334,16 +337,16 @@ impl Planned {
     }
 
     /// Returns whether the plan is still valid.
-    pub(crate) fn is_current(&self, planning: &Planning<'_>) -> bool {
+    pub(crate) fn is_current(&self, planning: &PlanningContext<'_>) -> bool {
         let path = planning.constants.search_path();
         self.catalog_version == planning.catalog.version
             && self.is_of_old_snapshot == planning.newer.is_some()
             && (Arc::ptr_eq(&self.search_path, path) || self.search_path == *path)
-            && self.sizes.hold(planning.statistics)
+            && self.sizes.are_similar(planning.statistics)
     }
 }
 
-impl KeptPlan for Prepared {
+impl CachedPlan for PreparedStatement {
     fn forget_plan(&self) {
         if let PreparedKind::Planned(slot) = &self.kind {
             slot.plan.store(None);
@@ -352,7 +355,7 @@ impl KeptPlan for Prepared {
     }
 }
 
-impl Prepared {
+impl PreparedStatement {
     /// Returns the text of the statement.
     pub fn text(&self) -> &str {
         self.text.as_str()
@@ -403,7 +406,11 @@ impl Prepared {
     ///
     /// Errors of planning; 0A000 if the result columns have changed since the statement was
     /// prepared.
-    pub(crate) fn planned(&self, slot: &PlanSlot, planning: &Planning<'_>) -> Result<Arc<Planned>> {
+    pub(crate) fn planned(
+        &self,
+        slot: &PlanSlot,
+        planning: &PlanningContext<'_>,
+    ) -> Result<Arc<CachedStatementPlan>> {
         if let Some(planned) = slot.plan()
             && planned.is_current(planning)
         {
@@ -449,14 +456,14 @@ fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> b
 
 /// Returns the tables that a statement writes to, ascending, so that all statements lock them in
 /// one order. `counts`: whether a MERGE counts.
-fn written_tables(bound: &Bound, counts: fn(&Merge) -> bool) -> Vec<TableId> {
+fn written_tables(bound: &BoundPlan, counts: fn(&Merge) -> bool) -> Vec<TableId> {
     match bound {
-        Bound::Query(_) => Vec::new(),
-        Bound::Insert(insert) => vec![insert.table.id],
-        Bound::Update(update) => vec![update.table.id],
-        Bound::Delete(delete) => vec![delete.table.id],
-        Bound::Merge(merge) => counts(merge).then_some(merge.table.id).into_iter().collect(),
-        Bound::Steps(steps) => {
+        BoundPlan::Query(_) => Vec::new(),
+        BoundPlan::Insert(insert) => vec![insert.table.id],
+        BoundPlan::Update(update) => vec![update.table.id],
+        BoundPlan::Delete(delete) => vec![delete.table.id],
+        BoundPlan::Merge(merge) => counts(merge).then_some(merge.table.id).into_iter().collect(),
+        BoundPlan::Steps(steps) => {
             let before = steps.before.iter().flat_map(|step| written_tables(&step.bound, counts));
             let mut tables: Vec<TableId> =
                 before.chain(written_tables(&steps.last, counts)).collect();

@@ -8,13 +8,13 @@
 use types::Datum;
 
 use crate::ast::FetchDirection;
-use crate::batch_buffer::{BatchBuffer, Room, byte_count};
+use crate::batch_buffer::{BatchBuffer, BufferLimit, byte_count};
 use crate::error::Result;
-use crate::rows::Rows;
+use crate::rows::ResultRows;
 
 /// Buffered rows of a cursor, and its position.
 #[derive(Default)]
-pub(super) struct Scroll {
+pub(super) struct ScrollBuffer {
     batches: BatchBuffer,
     /// Cumulated number of rows at the end of each batch.
     ends: Vec<usize>,
@@ -26,14 +26,14 @@ pub(super) struct Scroll {
 
 /// Row range to return, in either direction.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct FetchRange {
     /// From 1.
     first: usize,
     count: usize,
     backward: bool,
 }
 
-impl Scroll {
+impl ScrollBuffer {
     fn row_count(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -63,7 +63,7 @@ impl Scroll {
     }
 
     /// Reads rows until `wanted` are buffered, or to the end.
-    fn read(&mut self, rows: &mut Rows, wanted: usize, room: &Room) -> Result<()> {
+    fn read(&mut self, rows: &mut ResultRows, wanted: usize, room: &BufferLimit) -> Result<()> {
         while !self.complete && self.row_count() < wanted {
             let Some(batch) = rows.next_batch(wanted - self.row_count())? else {
                 self.complete = true;
@@ -79,21 +79,26 @@ impl Scroll {
     /// Moves and returns the requested rows.
     pub(super) fn fetch(
         &mut self,
-        rows: &mut Rows,
+        rows: &mut ResultRows,
         direction: FetchDirection,
-        room: &Room,
+        room: &BufferLimit,
     ) -> Result<BatchBuffer> {
         let wanted = self.go(rows, direction, room)?;
         self.rows(&wanted, room)
     }
 
-    fn go(&mut self, rows: &mut Rows, direction: FetchDirection, room: &Room) -> Result<Wanted> {
+    fn go(
+        &mut self,
+        rows: &mut ResultRows,
+        direction: FetchDirection,
+        room: &BufferLimit,
+    ) -> Result<FetchRange> {
         let size = |count: i64| usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         match direction {
             FetchDirection::Forward(0) | FetchDirection::Relative(0) => {
                 let on_row = (1..=self.row_count()).contains(&self.position);
                 let count = usize::from(on_row);
-                Ok(Wanted { first: self.position, count, backward: false })
+                Ok(FetchRange { first: self.position, count, backward: false })
             }
             FetchDirection::Forward(count @ 1..) => self.forward(rows, size(count), room),
             FetchDirection::ForwardAll => self.forward(rows, usize::MAX, room),
@@ -116,31 +121,41 @@ impl Scroll {
         }
     }
 
-    fn forward(&mut self, rows: &mut Rows, count: usize, room: &Room) -> Result<Wanted> {
+    fn forward(
+        &mut self,
+        rows: &mut ResultRows,
+        count: usize,
+        room: &BufferLimit,
+    ) -> Result<FetchRange> {
         let last = self.position.saturating_add(count);
         self.read(rows, last, room)?;
         let first = self.position + 1;
         let end = last.min(self.row_count());
         let count = (end + 1).saturating_sub(first);
         self.position = last.min(self.row_count() + 1);
-        Ok(Wanted { first, count, backward: false })
+        Ok(FetchRange { first, count, backward: false })
     }
 
-    fn backward(&mut self, count: usize) -> Wanted {
+    fn backward(&mut self, count: usize) -> FetchRange {
         let before = self.position.saturating_sub(1);
         let end = before.saturating_sub(count);
         self.position = if before < count { 0 } else { end + 1 };
-        Wanted { first: before, count: before - end, backward: true }
+        FetchRange { first: before, count: before - end, backward: true }
     }
 
-    fn jump(&mut self, rows: &mut Rows, target: usize, room: &Room) -> Result<Wanted> {
+    fn jump(
+        &mut self,
+        rows: &mut ResultRows,
+        target: usize,
+        room: &BufferLimit,
+    ) -> Result<FetchRange> {
         self.read(rows, target, room)?;
         self.position = target.min(self.row_count() + 1);
         let count = usize::from((1..=self.row_count()).contains(&target));
-        Ok(Wanted { first: target, count, backward: false })
+        Ok(FetchRange { first: target, count, backward: false })
     }
 
-    fn rows(&mut self, wanted: &Wanted, room: &Room) -> Result<BatchBuffer> {
+    fn rows(&mut self, wanted: &FetchRange, room: &BufferLimit) -> Result<BatchBuffer> {
         let mut batches = BatchBuffer::default();
         let mut done = 0;
         while done < wanted.count {

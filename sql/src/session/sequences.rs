@@ -13,7 +13,7 @@ use types::context::SequenceSource;
 
 use crate::catalog::name::{SearchPath, is_temporary};
 use crate::catalog::sequence::Sequence;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::{self, SharedChanges, undefined_table};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
@@ -21,7 +21,7 @@ use crate::parser;
 
 /// Values that the session got, for `currval()` and `lastval()`.
 #[derive(Debug, Default)]
-struct Seen {
+struct SessionSequenceValues {
     values: AHashMap<u32, i64>,
     last: Option<u32>,
 }
@@ -36,7 +36,7 @@ pub(super) struct SessionSequences {
     read_only: bool,
     /// Search path of sequence names.
     path: Arc<SearchPath>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SessionSequenceValues>>,
     /// Transaction of the current statement, which locks the sequences that it uses.
     transaction: Arc<Mutex<Weak<Transaction>>>,
 }
@@ -77,13 +77,13 @@ impl SessionSequences {
 
     /// Removes the session's values: DISCARD ALL.
     pub(super) fn discard(&self) {
-        *self.seen.lock() = Seen::default();
+        *self.seen.lock() = SessionSequenceValues::default();
     }
 
     fn find(&self, text: &str) -> Result<Arc<Sequence>> {
         let catalog = self.catalog();
         match catalog.find_text(text, &self.path)? {
-            Some(Relation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
+            Some(CatalogRelation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
             Some(other) => {
                 let message = format!("\"{}\" is not a sequence", other.name().name);
                 Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))

@@ -16,21 +16,21 @@ use types::context::EvalContext;
 
 use crate::advisory::SessionLocks;
 use crate::ast::IsolationLevel;
-use crate::attach::Attached;
 use crate::binder::SessionConstants;
 use crate::ddl::{self, Ddl, SharedChanges};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::moved_rows::MovedRows;
+use crate::exec::key_updates::KeyUpdates;
 use crate::parser;
-use crate::session::deferred::Deferred;
-use crate::settings::{Modes, Settings};
+use crate::session::deferred_constraints::DeferredConstraints;
+use crate::settings::{Settings, TransactionModeSet};
 use crate::system::{SystemNames, exported_named};
+use crate::table_coprocessors::AttachedCoprocessor;
 
 use crate::timer::StopFlag;
 
 /// An open transaction.
-pub(crate) struct Open {
+pub(crate) struct OpenTransaction {
     /// Store transaction.
     pub transaction: Arc<Transaction>,
     /// Catalog changes of its DDL statements.
@@ -42,9 +42,9 @@ pub(crate) struct Open {
     /// True once a statement has read or written in it.
     pub used: bool,
     /// True for the view of a function's statements on the calling statement's transaction.
-    pub is_inside: bool,
+    pub is_in_function: bool,
     /// Transaction modes.
-    pub modes: Modes,
+    pub modes: TransactionModeSet,
     /// `now()`: microseconds since 2000-01-01 UTC.
     pub started: i64,
     /// Settings to restore on rollback.
@@ -55,9 +55,9 @@ pub(crate) struct Open {
     /// Number of savepoints of the session and of calling functions.
     savepoints_around: usize,
     /// Rows whose keys were updated, for cursors.
-    pub moved: Arc<MovedRows>,
+    pub key_updates: Arc<KeyUpdates>,
     /// State that is shared with statements of functions.
-    pub held: Arc<Mutex<Held>>,
+    pub constraints: Arc<Mutex<TransactionConstraints>>,
     /// Advisory locks of the session.
     advisory: Arc<SessionLocks>,
 }
@@ -75,20 +75,20 @@ pub(crate) struct SessionHandles<'a> {
 
 /// Table locks and deferred checks of a transaction.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct TransactionConstraints {
     /// Locked tables and lock modes.
     tables: Vec<(TableId, TableLockMode)>,
     /// Deferred-constraint state.
-    pub deferred: Deferred,
+    pub deferred: DeferredConstraints,
 }
 
 /// Transaction state that statements of functions share.
-pub(super) struct Seen {
+pub(super) struct SharedTransactionState {
     changes: SharedChanges,
-    modes: Modes,
+    modes: TransactionModeSet,
     started: i64,
-    moved: Arc<MovedRows>,
-    held: Arc<Mutex<Held>>,
+    moved: Arc<KeyUpdates>,
+    held: Arc<Mutex<TransactionConstraints>>,
     advisory: Arc<SessionLocks>,
     savepoint_count: usize,
 }
@@ -99,82 +99,86 @@ struct NamedSavepoint {
     /// Savepoint number of the catalog changes.
     mark: usize,
     settings: Settings,
-    deferred: Deferred,
+    deferred: DeferredConstraints,
     read_only: bool,
-    locks: Locks,
+    locks: LockCounts,
 }
 
 /// State before a DDL statement.
-pub(crate) struct DefinitionMark {
+pub(crate) struct DdlSavepoint {
     savepoint: Savepoint,
     mark: usize,
-    locks: Locks,
+    locks: LockCounts,
 }
 
 /// Numbers of held locks: of the store, of tables among them, and advisory ones.
 #[derive(Clone, Copy)]
-struct Locks {
+struct LockCounts {
     all: LockPlace,
     of_tables: usize,
     advisory: usize,
 }
 
-impl Open {
+impl OpenTransaction {
     /// Begins a transaction.
     pub(crate) fn begin(
         engine: &Engine,
         settings: &Settings,
-        modes: Modes,
+        modes: TransactionModeSet,
         session: SessionHandles<'_>,
-    ) -> Open {
-        Open {
+    ) -> OpenTransaction {
+        OpenTransaction {
             transaction: begin_in_store(engine, settings, modes, session),
             changes: SharedChanges::default(),
             in_block: false,
             failed: false,
             used: false,
-            is_inside: false,
+            is_in_function: false,
             modes,
             started: now(engine),
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
             savepoints_around: 0,
-            moved: Arc::default(),
-            held: Arc::default(),
+            key_updates: Arc::default(),
+            constraints: Arc::default(),
             advisory: Arc::clone(session.advisory),
         }
     }
 
     /// Returns the transaction as statements of functions see it.
-    pub(super) fn inside(seen: &Seen, settings: &Settings, transaction: &Arc<Transaction>) -> Open {
-        Open {
+    pub(super) fn for_function(
+        seen: &SharedTransactionState,
+        settings: &Settings,
+        transaction: &Arc<Transaction>,
+    ) -> OpenTransaction {
+        OpenTransaction {
             transaction: Arc::clone(transaction),
             changes: seen.changes.clone(),
             in_block: true,
             failed: false,
             used: true,
-            is_inside: true,
+            is_in_function: true,
             modes: seen.modes,
             started: seen.started,
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
             savepoints_around: seen.savepoint_count,
-            moved: Arc::clone(&seen.moved),
-            held: Arc::clone(&seen.held),
+            key_updates: Arc::clone(&seen.moved),
+            constraints: Arc::clone(&seen.held),
             advisory: Arc::clone(&seen.advisory),
         }
     }
 
     /// Returns the state that statements of functions share.
-    pub(super) fn seen(&self) -> Seen {
-        Seen {
+    pub(super) fn shared_state(&self) -> SharedTransactionState {
+        SharedTransactionState {
             changes: self.changes.clone(),
             modes: self.modes,
             started: self.started,
-            moved: Arc::clone(&self.moved),
-            held: Arc::clone(&self.held),
+            moved: Arc::clone(&self.key_updates),
+            held: Arc::clone(&self.constraints),
             advisory: Arc::clone(&self.advisory),
             savepoint_count: self.savepoint_count(),
         }
@@ -196,7 +200,7 @@ impl Open {
         engine: &'a Engine,
         constants: &SessionConstants,
         eval: EvalContext,
-        changes: &'a mut ddl::Changes,
+        changes: &'a mut ddl::CatalogChanges,
     ) -> Ddl<'a> {
         Ddl {
             engine,
@@ -211,12 +215,12 @@ impl Open {
             system: Box::new(SystemNames::of(engine)),
             settings: None,
             notices: Vec::new(),
-            stale: Vec::new(),
-            gives_up: false,
+            stale_indexes: Vec::new(),
+            stops_at_locks: false,
             index_drop_mode: TableLockMode::AccessExclusive,
-            gave_up_for: None,
-            waits_beside: false,
-            pending: self.held.lock().deferred.tables(),
+            retry_reason: None,
+            waits_without_queueing: false,
+            pending: self.constraints.lock().deferred.tables(),
         }
     }
 
@@ -225,7 +229,7 @@ impl Open {
         &mut self,
         engine: &Engine,
         settings: &Settings,
-        modes: Modes,
+        modes: TransactionModeSet,
         session: SessionHandles<'_>,
     ) -> Result<()> {
         if self.used && modes.isolation != self.modes.isolation {
@@ -293,7 +297,7 @@ impl Open {
         Ok(())
     }
 
-    fn check_deferrable(&self, modes: Modes) -> Result<()> {
+    fn check_deferrable(&self, modes: TransactionModeSet) -> Result<()> {
         let why = match modes.deferrable != self.modes.deferrable {
             true if !self.savepoints.is_empty() => "cannot be called within a subtransaction",
             true if self.used => "must be called before any query",
@@ -312,7 +316,7 @@ impl Open {
     pub(crate) fn lock_for_write(&mut self, engine: &Engine, table: TableId) -> Result<()> {
         self.lock_shared(engine, table, TableLockMode::RowExclusive)?;
         // Attaching or detaching such a coprocessor needs the table's exclusive lock.
-        match engine.keeper_of(table) {
+        match engine.exclusive_writer_of(table) {
             // Its rows remain when its source table is dropped.
             Some((source, _)) if self.changes.drops(source) => Ok(()),
             Some((_, keeper)) => Err(kept(&keeper)),
@@ -333,11 +337,11 @@ impl Open {
         table: TableId,
         mode: TableLockMode,
     ) -> Result<()> {
-        if self.held.lock().tables.contains(&(table, mode)) {
+        if self.constraints.lock().tables.contains(&(table, mode)) {
             return Ok(());
         }
         ddl::lock_table(&self.transaction, table, mode)?;
-        self.held.lock().tables.push((table, mode));
+        self.constraints.lock().tables.push((table, mode));
         if mode == TableLockMode::RowShare {
             return Ok(());
         }
@@ -359,7 +363,7 @@ impl Open {
 
     /// Returns whether it has locked a table for writing.
     pub(crate) fn has_locked(&self, table: TableId) -> bool {
-        self.held.lock().tables.contains(&(table, TableLockMode::RowExclusive))
+        self.constraints.lock().tables.contains(&(table, TableLockMode::RowExclusive))
     }
 
     /// Returns the number of savepoints.
@@ -372,7 +376,7 @@ impl Open {
         let savepoint = self.transaction.savepoint();
         let mark = self.changes.savepoint();
         let settings = settings.clone();
-        let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
+        let (name, deferred) = (name.to_owned(), self.constraints.lock().deferred.clone());
         let read_only = self.modes.read_only;
         let locks = self.locks();
         let marked = NamedSavepoint { name, savepoint, mark, settings, deferred, read_only, locks };
@@ -380,15 +384,15 @@ impl Open {
     }
 
     /// Records the state before a DDL statement.
-    pub(crate) fn mark_definition(&mut self) -> DefinitionMark {
+    pub(crate) fn mark_definition(&mut self) -> DdlSavepoint {
         let savepoint = self.transaction.savepoint();
         let mark = self.changes.savepoint();
         let locks = self.locks();
-        DefinitionMark { savepoint, mark, locks }
+        DdlSavepoint { savepoint, mark, locks }
     }
 
     /// Undoes a DDL statement and releases its locks.
-    pub(crate) fn undo_definition(&mut self, engine: &Engine, mark: DefinitionMark) {
+    pub(crate) fn undo_definition(&mut self, engine: &Engine, mark: DdlSavepoint) {
         self.transaction.rollback_to(mark.savepoint);
         self.changes.rollback_to(engine, mark.mark);
         self.forget_mark(&mark);
@@ -396,7 +400,7 @@ impl Open {
     }
 
     /// Discards the state before a DDL statement.
-    pub(crate) fn forget_mark(&self, mark: &DefinitionMark) {
+    pub(crate) fn forget_mark(&self, mark: &DdlSavepoint) {
         self.changes.release(mark.mark);
     }
 
@@ -413,24 +417,24 @@ impl Open {
             }
             None => {
                 self.changes.rollback(engine, &self.transaction);
-                self.held.lock().tables.clear();
+                self.constraints.lock().tables.clear();
             }
         }
     }
 
     /// Returns the present lock counts.
-    fn locks(&self) -> Locks {
-        let of_tables = self.held.lock().tables.len();
+    fn locks(&self) -> LockCounts {
+        let of_tables = self.constraints.lock().tables.len();
         let all = self.transaction.lock_place();
-        Locks { all, of_tables, advisory: self.advisory.place() }
+        LockCounts { all, of_tables, advisory: self.advisory.acquisition_count() }
     }
 
     /// Releases the locks that were acquired after `locks`. The changes under them, DDL included,
     /// must have been undone.
-    fn release_after(&self, locks: Locks) {
-        self.held.lock().tables.truncate(locks.of_tables);
+    fn release_after(&self, locks: LockCounts) {
+        self.constraints.lock().tables.truncate(locks.of_tables);
         self.transaction.release_locks_after(locks.all);
-        self.advisory.release_after(locks.advisory, self.transaction.floor());
+        self.advisory.release_after(locks.advisory, self.transaction.required_commit());
     }
 
     /// Rolls back to a savepoint, which remains. Returns the settings at the savepoint.
@@ -444,7 +448,7 @@ impl Open {
         self.release_after(target.locks);
         let target = &self.savepoints[position];
         self.modes.read_only = target.read_only;
-        self.held.lock().deferred = target.deferred.clone();
+        self.constraints.lock().deferred = target.deferred.clone();
         Ok(target.settings.clone())
     }
 
@@ -516,7 +520,7 @@ impl Open {
 }
 
 /// Returns the error of a write to rows that a coprocessor maintains exclusively.
-fn kept(keeper: &Attached) -> Error {
+fn kept(keeper: &AttachedCoprocessor) -> Error {
     let (name, table) = (&keeper.record.name, &keeper.table);
     Error::new(
         sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -538,7 +542,7 @@ pub(crate) fn now(engine: &Engine) -> i64 {
 fn begin_in_store(
     engine: &Engine,
     settings: &Settings,
-    modes: Modes,
+    modes: TransactionModeSet,
     session: SessionHandles<'_>,
 ) -> Arc<Transaction> {
     let transaction = Arc::new(engine.store().begin(options(engine, settings, modes, session)));
@@ -560,7 +564,7 @@ pub(super) fn limits(settings: &Settings) -> TransactionLimits {
 fn options(
     engine: &Engine,
     settings: &Settings,
-    modes: Modes,
+    modes: TransactionModeSet,
     session: SessionHandles<'_>,
 ) -> TransactionOptions {
     let role = &settings.parsed().role;

@@ -25,12 +25,12 @@ impl Session {
                 done = "ROLLBACK";
             }
             Statement::CommitPrepared(gid) => {
-                self.refuse_in_block(tag)?;
+                self.reject_in_block(tag)?;
                 self.ticket = self.engine.prepared.commit(gid)?;
                 self.forget_ended();
             }
             Statement::RollbackPrepared(gid) => {
-                self.refuse_in_block(tag)?;
+                self.reject_in_block(tag)?;
                 self.engine.prepared.rollback(gid)?;
                 self.forget_ended();
             }
@@ -49,7 +49,7 @@ impl Session {
             self.rollback();
             return Ok(false);
         }
-        let prepared = self.settle_late(true).and_then(|()| self.check_preparable());
+        let prepared = self.check_deferred(true).and_then(|()| self.check_preparable());
         let prepared = prepared.and_then(|()| self.prepare_open(gid));
         if prepared.is_err() {
             self.rollback();
@@ -86,7 +86,7 @@ impl Session {
 
     /// Releases the advisory locks of prepared transactions that have ended.
     fn forget_ended(&self) {
-        let shown = self.engine.prepared.shown();
+        let shown = self.engine.prepared.all();
         let is_prepared = |transaction| shown.iter().any(|one| one.transaction == transaction);
         self.engine.advisory.forget_ended(is_prepared);
     }
@@ -97,13 +97,13 @@ impl Session {
         self.locks.give_to(&open.transaction)?;
         let ticket = self.engine.prepared.prepare(gid, &owner, &open.transaction);
         let ticket = ticket.inspect_err(|_| self.forget_ended())?;
-        let floor = open.transaction.floor();
+        let floor = open.transaction.required_commit();
         self.ticket = Some(ticket);
         if let Some(open) = self.open.take() {
             open.detach(&mut self.worker.settings)?;
         }
         self.cursors.end_transaction(true);
-        self.locks.release_all(crate::advisory::Level::Transaction, floor);
+        self.locks.release_all(crate::advisory::AdvisoryLevel::Transaction, floor);
         Ok(())
     }
 }

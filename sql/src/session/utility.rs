@@ -12,28 +12,28 @@ use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
 
-use crate::advisory::Level;
+use crate::advisory::AdvisoryLevel;
 use crate::ast;
 use crate::ast::{AlterTableAction, SetScope, Statement, TypeStatement};
-use crate::binder::{self, Names, SessionConstants, TableClause};
+use crate::binder::{self, NameContext, SessionConstants, TableClause};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::table::Table;
 use crate::copy;
 use crate::copy::{CopyFormat, CopyIn};
 use crate::ddl;
-use crate::ddl::{Ddl, GaveUp};
+use crate::ddl::{Ddl, RetryReason};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
-use crate::rows::{Completion, Rows, Running, Tag};
-use crate::session::prepared::{PlannedQuery, Prepared, PreparedKind};
-use crate::session::transaction::Open;
+use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan};
+use crate::session::prepared::{PlannedQuery, PreparedKind, PreparedStatement};
+use crate::session::statement_executor::StatementExecutor;
+use crate::session::transaction::OpenTransaction;
 use crate::session::two_phase::is_two_phase;
-use crate::session::worker::Worker;
-use crate::session::{Execution, Notice, Parsed, Session, read_only};
-use crate::settings::{Modes, Settings};
+use crate::session::{Execution, Notice, ParsedRequest, Session, read_only};
+use crate::settings::{Settings, TransactionModeSet};
 use crate::system::{SystemNames, is_catalog_table};
 
 impl Session {
@@ -97,7 +97,7 @@ impl Session {
             },
             Statement::AlterIndex(alter) => self.alter_index_regions(&alter.name, &alter.action)?,
             Statement::Vacuum { tables, full, analyze } => {
-                self.refuse_in_block("VACUUM")?;
+                self.reject_in_block("VACUUM")?;
                 self.run_vacuum(tables, *full, *analyze)?;
             }
             Statement::Analyze(tables) => self.run_analyze(tables)?,
@@ -166,7 +166,7 @@ impl Session {
     }
 
     /// Returns the modes of the transaction that AND CHAIN begins.
-    fn chained(&self, chain: bool, statement: &Statement) -> Result<Option<Modes>> {
+    fn chained(&self, chain: bool, statement: &Statement) -> Result<Option<TransactionModeSet>> {
         if !chain {
             return Ok(None);
         }
@@ -179,9 +179,10 @@ impl Session {
         }
     }
 
-    fn begin_chained(&mut self, modes: Option<Modes>) {
+    fn begin_chained(&mut self, modes: Option<TransactionModeSet>) {
         if let Some(modes) = modes {
-            let mut open = Open::begin(&self.engine, &self.settings, modes, self.handles());
+            let mut open =
+                OpenTransaction::begin(&self.engine, &self.settings, modes, self.handles());
             open.in_block = true;
             self.open = Some(open);
         }
@@ -202,7 +203,11 @@ impl Session {
     }
 
     fn run_savepoint(&mut self, statement: &Statement) -> Result<()> {
-        let Session { worker: Worker { around, settings, open, .. }, cursors, .. } = self;
+        let Session {
+            worker: StatementExecutor { environment: around, settings, open, .. },
+            cursors,
+            ..
+        } = self;
         let Some(open) = open.as_mut().filter(|open| open.in_block) else {
             return Err(Error::new(
                 sqlstate::NO_ACTIVE_SQL_TRANSACTION,
@@ -272,7 +277,7 @@ impl Session {
     ) -> Result<T> {
         let (done, stale) = self.with_ddl(|ddl| {
             let done = run(ddl)?;
-            Ok((done, std::mem::take(&mut ddl.stale)))
+            Ok((done, std::mem::take(&mut ddl.stale_indexes)))
         })?;
         // Functions now have the definitions that the statement gave them.
         for index in stale {
@@ -286,21 +291,21 @@ impl Session {
             match self.try_ddl(&mut run)? {
                 DdlOutcome::Done(done) => return Ok(done),
                 // Restart: the previous lock holder may have changed what the names refer to.
-                DdlOutcome::GaveUp(GaveUp::Lock(row, mode)) => {
+                DdlOutcome::GaveUp(RetryReason::Lock(row, mode)) => {
                     let open = self.open.as_ref().expect("a statement was begun");
                     let (mode, wait) = (LockMode::Table(mode), LockWait::Wait);
                     open.transaction.lock_present_row(CATALOG_TABLE, &row, mode, wait)?;
-                    self.await_published();
+                    self.wait_for_publication();
                 }
-                DdlOutcome::GaveUp(GaveUp::LockBeside(row, mode)) => {
+                DdlOutcome::GaveUp(RetryReason::LockBeside(row, mode)) => {
                     let open = self.open.as_ref().expect("a statement was begun");
                     let mode = LockMode::Table(mode);
-                    open.transaction.lock_beside_others(CATALOG_TABLE, &row, mode)?;
-                    self.await_published();
+                    open.transaction.lock_without_queueing(CATALOG_TABLE, &row, mode)?;
+                    self.wait_for_publication();
                 }
                 // Each conflict means progress of another session, so the loop ends, but it may
                 // take long.
-                DdlOutcome::GaveUp(GaveUp::Outdated) => self.stop.interrupt().check()?,
+                DdlOutcome::GaveUp(RetryReason::Outdated) => self.stop.interrupt().check()?,
             }
         }
     }
@@ -314,14 +319,14 @@ impl Session {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
-        let Worker { around, open, settings, .. } = &mut self.worker;
+        let StatementExecutor { environment: around, open, settings, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
         let mark = open.mark_definition();
         let mut gave_up = None;
         let done = open.define(&around.engine, &around.constants, eval, |ddl| {
-            (ddl.settings, ddl.gives_up) = (Some(settings.clone()), true);
+            (ddl.settings, ddl.stops_at_locks) = (Some(settings.clone()), true);
             let done = run(ddl).and_then(|done| ddl.finish().map(|()| done));
-            gave_up = ddl.gave_up_for.take();
+            gave_up = ddl.retry_reason.take();
             Ok((done?, std::mem::take(&mut ddl.notices)))
         });
         if let (Err(_), Some(gave_up)) = (&done, gave_up) {
@@ -363,7 +368,7 @@ impl Session {
         let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
         if self.is_inner() {
             // The session applies it at the end of the statement that called the function.
-            let Worker { around, settings, .. } = &self.worker;
+            let StatementExecutor { environment: around, settings, .. } = &self.worker;
             around.changed.set(settings, name, value, scope == SetScope::Local)?;
         }
         self.settings.set(name, value)?;
@@ -422,7 +427,7 @@ impl Session {
 
     fn run_show(&mut self, name: Option<&ast::Ident>) -> Result<Execution> {
         let stop = Arc::clone(&self.stop);
-        let tag = Tag::Fixed("SHOW".to_owned());
+        let tag = CommandTag::Fixed("SHOW".to_owned());
         let modes = self
             .open
             .as_ref()
@@ -435,22 +440,22 @@ impl Session {
                 .map(|(name, value, about)| vec![name.into(), value.into(), about.into()])
                 .collect();
             let columns = ["name", "setting", "description"];
-            return Ok(Execution::Rows(Rows::of_text(&columns, &rows, tag, stop)));
+            return Ok(Execution::Rows(ResultRows::of_text(&columns, &rows, tag, stop)));
         };
         let (title, value) = settings.show(&name.value)?;
         let rows = [vec![value.to_owned()]];
-        Ok(Execution::Rows(Rows::of_text(&[title], &rows, tag, stop)))
+        Ok(Execution::Rows(ResultRows::of_text(&[title], &rows, tag, stop)))
     }
 
     fn discard_all(&mut self) -> Result<()> {
-        self.refuse_in_block("DISCARD ALL")?;
+        self.reject_in_block("DISCARD ALL")?;
         self.settings.reset_all()?;
         self.cursors.clear();
         self.forget_statements();
         self.plans.clear();
         self.sequences.discard();
         self.drop_temporary();
-        self.locks.release_all(Level::Session, Sequence(0));
+        self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
         Ok(())
     }
 
@@ -461,7 +466,7 @@ impl Session {
                 let copied = Statement::clone(copied);
                 let copied =
                     ParsedStatement { statement: copied, ..ParsedStatement::clone(parsed) };
-                let prepared = self.prepare(&Parsed { statement: Arc::new(copied) }, &[])?;
+                let prepared = self.prepare(&ParsedRequest { statement: Arc::new(copied) }, &[])?;
                 let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
                 let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
                 let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
@@ -499,9 +504,9 @@ impl Session {
         let names: Vec<&str> =
             columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
         let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
-        let watch = self.watch(&[table.id])?;
+        let watch = self.constraint_queue(&[table.id])?;
         let open = self.open.as_ref().expect("a statement was begun");
-        let context = exec::Context { watch, ..self.context(open, Vec::new()) };
+        let context = exec::Context { constraint_queue: watch, ..self.context(open, Vec::new()) };
         let filter = match &statement.filter {
             Some(filter) => Some(self.copy_filter(filter, &table)?),
             None => None,
@@ -513,7 +518,8 @@ impl Session {
     /// Returns the bound WHERE condition of COPY FROM.
     fn copy_filter(&self, filter: &ast::Expr, table: &Table) -> Result<Expr> {
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
+        let names =
+            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         // Columns without a name cannot be referenced.
         let mut columns: Vec<(String, SqlType)> =
             table.columns.iter().map(|column| (String::new(), column.sql_type)).collect();
@@ -563,10 +569,10 @@ impl Session {
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn();
         let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
-        let operator = Running { operator, transaction: Arc::clone(&transaction) };
+        let operator = RunningPlan { operator, transaction: Arc::clone(&transaction) };
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
-        let rows = Rows::streaming(columns, operator, Tag::Returned("COPY"), stop);
+        let rows = ResultRows::streaming(columns, operator, CommandTag::Returned("COPY"), stop);
         Ok(Execution::CopyOut(rows, format))
     }
 
@@ -579,7 +585,7 @@ impl Session {
             statement: prepare.statement.clone(),
             ..ParsedStatement::clone(parsed)
         };
-        let prepared = self.prepare(&Parsed { statement: Arc::new(statement) }, &types)?;
+        let prepared = self.prepare(&ParsedRequest { statement: Arc::new(statement) }, &types)?;
         self.keep_named(&prepare.name.value, prepared, true)
     }
 
@@ -612,7 +618,7 @@ impl Session {
         &self,
         name: &str,
         arguments: &[ast::Expr],
-    ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
+    ) -> Result<(Arc<PreparedStatement>, Vec<Datum>)> {
         let prepared = Arc::clone(self.statement(name)?);
         if arguments.len() != prepared.parameter_types.len() {
             return Err(Error::new(
@@ -631,7 +637,8 @@ impl Session {
         let context = EvalContext { style, sequences, ..EvalContext::default() };
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
+        let names =
+            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         let types = prepared.parameter_types.iter();
         for (number, (argument, sql_type)) in (1..).zip(arguments.iter().zip(types)) {
             let target = Some(*sql_type);
@@ -656,7 +663,7 @@ impl Session {
     /// 23514 and 23502.
     pub fn checked_parameters(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedStatement,
         values: Vec<Datum>,
     ) -> Result<Vec<Datum>> {
         if prepared.parameter_types.iter().all(|sql_type| sql_type.domain.is_none()) {
@@ -664,7 +671,8 @@ impl Session {
         }
         let context = EvalContext { style: self.text_style(), ..EvalContext::default() };
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
+        let names =
+            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         let types = prepared.parameter_types.iter();
         let check = |(value, sql_type): (Datum, &SqlType)| {
             let given = Expr::Constant { value, data_type: sql_type.base };
@@ -738,7 +746,7 @@ enum DdlOutcome<T> {
     /// Executed.
     Done(T),
     /// Given up, to be retried.
-    GaveUp(GaveUp),
+    GaveUp(RetryReason),
 }
 
 /// Executes a statement that changes the catalog.
@@ -796,7 +804,7 @@ fn define_schema(
     if create.elements.is_empty() {
         return Ok(());
     }
-    let path = Arc::new(constants.search_path().behind(&schema));
+    let path = Arc::new(constants.search_path().with_first(&schema));
     let mut within = constants.clone();
     within.set_search_path(Arc::clone(&path));
     let outside = std::mem::replace(&mut ddl.path, path);

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 
 /// The modes of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Modes {
+pub(crate) struct TransactionModeSet {
     /// Isolation level: the snapshot that statements read.
     pub isolation: IsolationLevel,
     /// Rejects writes.
@@ -16,10 +16,10 @@ pub(crate) struct Modes {
     pub deferrable: bool,
 }
 
-impl Modes {
+impl TransactionModeSet {
     /// Returns the modes with those of a statement applied.
-    pub(crate) fn with(self, given: &TransactionModes) -> Modes {
-        Modes {
+    pub(crate) fn with(self, given: &TransactionModes) -> TransactionModeSet {
+        TransactionModeSet {
             isolation: given.isolation.unwrap_or(self.isolation),
             read_only: given.read_only.unwrap_or(self.read_only),
             deferrable: given.deferrable.unwrap_or(self.deferrable),

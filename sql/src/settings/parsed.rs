@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::transaction::Consistency;
 
 use crate::ast::IsolationLevel;
-use crate::settings::modes::Modes;
+use crate::settings::modes::TransactionModeSet;
 use crate::settings::quantity::{SIZE_UNITS, TIME_UNITS, parse_quantity};
 use crate::settings::value_of;
 
@@ -32,7 +32,7 @@ pub(crate) struct ParsedSettings {
     /// `consistency`, with `primary_call_timeout`.
     pub consistency: Consistency,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
-    pub default_modes: Modes,
+    pub default_modes: TransactionModeSet,
     /// `session_authorization`.
     pub role: Arc<str>,
     /// `search_path`; the same pointer until it is set again.
@@ -69,7 +69,7 @@ impl ParsedSettings {
                 .map(|kilobytes| kilobytes.saturating_mul(1 << 10)),
             is_commit_asynchronous: value("synchronous_commit") == "off",
             consistency,
-            default_modes: Modes {
+            default_modes: TransactionModeSet {
                 isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),
                 read_only: value("default_transaction_read_only") == "on",
                 deferrable: value("default_transaction_deferrable") == "on",

@@ -2,25 +2,25 @@
 //! endpoints.
 //!
 //! The first view joins the chains in the catalog with the counters of the store; the second lists
-//! the registry of the server. [`call`] runs an endpoint for a table function in FROM.
+//! the registry of the server. [`call_endpoint`] runs an endpoint for a table function in FROM.
 
 use std::sync::Arc;
 
 use coprocessors::registry::{
-    ArgumentKind, Arguments, CallableEndpoint, EndpointCall, Need, Parameter,
+    ArgumentKind, Arguments, CallableEndpoint, EndpointCall, Parameter, ParameterRequirement,
 };
 use store::observer::{CoprocessorScope, CoprocessorState, CoprocessorStatus};
 use types::{DataType, Datum};
 
-use crate::attach::{CONSTRAINT_PRIORITY, Coprocessors, INDEX_PRIORITY, Scope};
 use crate::binder::EndpointShape;
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::EndpointRequest;
-use crate::system::{Row, SystemRowSource, View, int8, output, text};
+use crate::system::{Row, SystemContext, SystemView, int8, output, text};
+use crate::table_coprocessors::{CONSTRAINT_PRIORITY, CoprocessorRegistry, INDEX_PRIORITY, Scope};
 
-pub(super) const VIEW: View = View {
+pub(super) const VIEW: SystemView = SystemView {
     name: "coprocessors",
     columns: &[
         ("table_name", DataType::Text),
@@ -40,7 +40,7 @@ pub(super) const VIEW: View = View {
     rows: coprocessors,
 };
 
-pub(super) const AVAILABLE: View = View {
+pub(super) const AVAILABLE: SystemView = SystemView {
     name: "available_coprocessors",
     columns: &[
         ("name", DataType::Text),
@@ -52,7 +52,7 @@ pub(super) const AVAILABLE: View = View {
 };
 
 /// An attached coprocessor, as the catalog has it.
-struct Link {
+struct ChainLink {
     priority: i32,
     name: String,
     coprocessor: String,
@@ -64,7 +64,7 @@ struct Link {
 
 /// Returns the rows of `bennu.coprocessors`: the chain of each table, in execution order, with the
 /// counters of the store.
-fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn coprocessors(source: &SystemContext) -> Result<Vec<Row>> {
     let figures = source.engine.store().coprocessors();
     let mut rows = Vec::new();
     for table in source.catalog.tables() {
@@ -83,8 +83,8 @@ fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {
-    let schema = |priority, name: &str, coprocessor: &str, arguments| Link {
+fn links(source: &SystemContext, table: &Table) -> Vec<ChainLink> {
+    let schema = |priority, name: &str, coprocessor: &str, arguments| ChainLink {
         priority,
         name: name.to_owned(),
         coprocessor: coprocessor.to_owned(),
@@ -111,7 +111,7 @@ fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {
         let arguments = record.arguments.iter();
         let arguments =
             arguments.map(|(name, value)| format!("{name} = '{}'", value.replace('\'', "''")));
-        links.push(Link {
+        links.push(ChainLink {
             priority: record.priority,
             name: record.name.clone(),
             coprocessor: record.coprocessor.clone(),
@@ -129,7 +129,7 @@ fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {
     links
 }
 
-fn coprocessor_row(table: &str, link: &Link, figures: Option<&CoprocessorStatus>) -> Row {
+fn coprocessor_row(table: &str, link: &ChainLink, figures: Option<&CoprocessorStatus>) -> Row {
     let state = match figures.map(|figures| figures.state) {
         _ if !link.is_available => "unavailable",
         Some(CoprocessorState::Suspended) => "suspended",
@@ -171,7 +171,7 @@ fn kind_name(kind: CoprocessorKind) -> &'static str {
 
 /// Returns the rows of `bennu.available_coprocessors`: the factories that ATTACH COPROCESSOR
 /// accepts.
-fn available(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn available(source: &SystemContext) -> Result<Vec<Row>> {
     let registry = source.engine.coprocessors.registry();
     let row = |name: &str, kind, parameters: &[Parameter], about: &str| {
         let arguments: Vec<String> = parameters.iter().map(parameter_text).collect();
@@ -203,15 +203,17 @@ fn parameter_text(parameter: &Parameter) -> String {
         ArgumentKind::Table => "table",
     };
     match parameter.need {
-        Need::Required => format!("{} {kind} required", parameter.name),
-        Need::Optional => format!("{} {kind}", parameter.name),
-        Need::Default(value) => format!("{} {kind} default {value}", parameter.name),
+        ParameterRequirement::Required => format!("{} {kind} required", parameter.name),
+        ParameterRequirement::Optional => format!("{} {kind}", parameter.name),
+        ParameterRequirement::Default(value) => {
+            format!("{} {kind} default {value}", parameter.name)
+        }
     }
 }
 
 /// Returns the parameters and columns of an endpoint, for the binder.
-pub(super) fn shape(
-    coprocessors: &Coprocessors,
+pub(super) fn endpoint_shape(
+    coprocessors: &CoprocessorRegistry,
     table: &Table,
     name: &str,
 ) -> Result<EndpointShape> {
@@ -223,8 +225,8 @@ pub(super) fn shape(
 }
 
 /// Calls an endpoint that is attached to a table. Arguments of the call override those of ATTACH.
-pub(super) fn call(
-    source: &SystemRowSource,
+pub(super) fn call_endpoint(
+    source: &SystemContext,
     request: &EndpointRequest<'_>,
 ) -> Result<Vec<Vec<Datum>>> {
     let EndpointRequest { table, name, arguments, ranges } = request;

@@ -11,14 +11,15 @@ use crate::ast::{self, CheckOption, Collation, Deferral, ReferentialAction};
 use crate::catalog::domain::{Domain, VALUE};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::{Catalog, collation};
-use crate::deparse::{self, Layout, Over, Reader};
+use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
-use crate::system::objects::{
-    Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
+use crate::system::catalog_objects::{
+    CatalogConstraint, CatalogObjects, ConstraintKind, ForeignKeyTarget, SystemRelation,
+    SystemRelationKind, attribute_number,
 };
 use crate::system::pg_catalog::index_record;
-use crate::system::views::Viewer;
-use crate::system::{SystemNames, names, storage_options};
+use crate::system::views::DefinitionContext;
+use crate::system::{SystemNames, reg_names, storage_options};
 
 pub(super) use types::function::quote_ident as identifier;
 
@@ -28,14 +29,14 @@ pub(super) fn qualified(schema: &str, name: &str) -> String {
 }
 
 /// Returns the text of an expression over the columns of a table, coerced to `target`.
-pub(super) fn over_table(
+pub(super) fn table_expression(
     text: &str,
     (table, target): (&Table, Option<SqlType>),
-    reader: Reader<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> String {
     let columns = columns_by_name(table);
-    let over = Over { columns: &columns, target, is_domain: false };
+    let over = ExpressionInput { columns: &columns, target, is_domain: false };
     deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -45,40 +46,44 @@ fn columns_by_name(table: &Table) -> Vec<(String, SqlType)> {
 }
 
 /// Returns the text of an expression over `VALUE` of a domain.
-pub(super) fn over_value(
+pub(super) fn domain_expression(
     text: &str,
     domain: &Domain,
-    reader: Reader<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> String {
-    let columns = [(VALUE.to_owned(), domain.over)];
-    let over = Over { columns: &columns, target: Some(DataType::Bool.into()), is_domain: true };
+    let columns = [(VALUE.to_owned(), domain.base_type)];
+    let over =
+        ExpressionInput { columns: &columns, target: Some(DataType::Bool.into()), is_domain: true };
     deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Returns the stored text of a column's default for `pg_attrdef`: a literal gets its type.
 pub(super) fn stored_default(text: &str, sql_type: SqlType, catalog: &Catalog) -> String {
     match parser::parse_expression(text) {
-        Ok(ast::Expr::String { .. } | ast::Expr::Null { .. }) => {
-            alone(text, Some(sql_type), Reader::new(catalog), Layout::EXPRESSION)
-        }
+        Ok(ast::Expr::String { .. } | ast::Expr::Null { .. }) => constant_expression(
+            text,
+            Some(sql_type),
+            DeparseContext::new(catalog),
+            Layout::EXPRESSION,
+        ),
         _ => text.to_owned(),
     }
 }
 
 /// Returns the text of the default of a domain.
-pub(super) fn default(text: &str, domain: &Domain, reader: Reader<'_>) -> String {
-    alone(text, Some(domain.over.below()), reader, Layout::QUERY)
+pub(super) fn default(text: &str, domain: &Domain, reader: DeparseContext<'_>) -> String {
+    constant_expression(text, Some(domain.base_type.base_type()), reader, Layout::QUERY)
 }
 
 /// Returns the text of an expression without columns, coerced to `target`.
-pub(super) fn alone(
+pub(super) fn constant_expression(
     text: &str,
     target: Option<SqlType>,
-    reader: Reader<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> String {
-    let over = Over { columns: &[], target, is_domain: false };
+    let over = ExpressionInput { columns: &[], target, is_domain: false };
     deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -115,7 +120,7 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
             Expr::Column { index, .. } => {
                 let column = &table.columns[*index];
                 own = column.collation;
-                (column.name.clone(), number_of_column(table, *index), column.sql_type)
+                (column.name.clone(), attribute_number(table, *index), column.sql_type)
             }
             Expr::Call { function, .. } => {
                 let name = types::function::signature(*function).name;
@@ -142,11 +147,11 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
 /// other expressions do.
 pub(super) fn key_texts(
     (table, index): (&Table, &Index),
-    reader: Reader<'_>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> Vec<String> {
     let columns = columns_by_name(table);
-    let over = Over { columns: &columns, target: None, is_domain: false };
+    let over = ExpressionInput { columns: &columns, target: None, is_domain: false };
     let key = |(expr, text): (&Expr, &String)| {
         if let Expr::Column { index, .. } = expr {
             return identifier(&table.columns[*index].name);
@@ -166,7 +171,7 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
         let column = &table.columns[key.column];
         IndexKey {
             name: column.name.clone(),
-            number: number_of_column(table, key.column),
+            number: attribute_number(table, key.column),
             sql_type: column.sql_type,
             descending: key.descending,
             nulls_first: key.nulls_first,
@@ -178,21 +183,21 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
 }
 
 /// Returns the attribute numbers of the included columns of a primary key.
-pub(super) fn key_included(table: &Table, catalog: &Catalog) -> Vec<i16> {
+pub(super) fn primary_key_included(table: &Table, catalog: &Catalog) -> Vec<i16> {
     let record = catalog.record(table.oid);
     let include = record.iter().flat_map(|record| &record.retained.key_include);
-    include.map(|column| number_of_column(table, *column as usize)).collect()
+    include.map(|column| attribute_number(table, *column as usize)).collect()
 }
 
 /// Returns ` INCLUDE (…)` for the index of a constraint; empty without included columns.
-fn constraint_include(objects: &Objects, index: u32, catalog: &Catalog) -> String {
+fn constraint_include(objects: &CatalogObjects, index: u32, catalog: &Catalog) -> String {
     let names: Vec<String> = match objects.relation(index).map(|one| &one.kind) {
-        Some(Kind::PrimaryKey(table)) => {
+        Some(SystemRelationKind::PrimaryKey(table)) => {
             let record = catalog.record(table.oid);
             let include = record.iter().flat_map(|record| &record.retained.key_include);
             include.map(|column| identifier(&table.columns[*column as usize].name)).collect()
         }
-        Some(Kind::Index(table, index)) => {
+        Some(SystemRelationKind::Index(table, index)) => {
             let include = index.spec.include.iter();
             include.map(|column| identifier(&table.columns[*column].name)).collect()
         }
@@ -203,7 +208,7 @@ fn constraint_include(objects: &Objects, index: u32, catalog: &Catalog) -> Strin
 
 /// Returns the attribute numbers of the included columns of an index.
 pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
-    index.spec.include.iter().map(|column| number_of_column(table, *column)).collect()
+    index.spec.include.iter().map(|column| attribute_number(table, *column)).collect()
 }
 
 fn ordered(key: &IndexKey, mut text: String, (class, is_primary): (Option<&str>, bool)) -> String {
@@ -224,8 +229,8 @@ fn ordered(key: &IndexKey, mut text: String, (class, is_primary): (Option<&str>,
 
 /// Context and format of an index definition.
 #[derive(Clone, Copy)]
-pub(super) struct Shown<'a> {
-    pub(super) reader: Reader<'a>,
+pub(super) struct IndexDefinitionStyle<'a> {
+    pub(super) reader: DeparseContext<'a>,
     pub(super) layout: Layout,
     /// True if the table's name is written without its schema.
     pub(super) hides_schema: bool,
@@ -235,13 +240,13 @@ pub(super) struct Shown<'a> {
 
 /// `pg_get_indexdef`: the whole definition, or one column, counted from 1.
 pub(super) fn index(
-    objects: &Objects,
-    relation: &Relation,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
     column: i32,
-    shown: Shown<'_>,
+    shown: IndexDefinitionStyle<'_>,
 ) -> Option<String> {
     let (table, keys, texts, include, unique) = match &relation.kind {
-        Kind::PrimaryKey(table) => {
+        SystemRelationKind::PrimaryKey(table) => {
             let keys = primary_key(table);
             let texts = keys.iter().map(|key| identifier(&key.name)).collect();
             let record = shown.reader.catalog.record(table.oid);
@@ -250,7 +255,7 @@ pub(super) fn index(
             let include: Vec<String> = include.map(name).collect();
             (table, keys, texts, include, true)
         }
-        Kind::Index(table, index) => {
+        SystemRelationKind::Index(table, index) => {
             let include = index.spec.include.iter();
             let include = include.map(|column| identifier(&table.columns[*column].name)).collect();
             let texts = key_texts((table, index), shown.reader, shown.layout);
@@ -265,7 +270,7 @@ pub(super) fn index(
     }
     let is_primary = is_primary(relation);
     let record = match &relation.kind {
-        Kind::Index(table, index) => index_record(shown.reader.catalog, table, index),
+        SystemRelationKind::Index(table, index) => index_record(shown.reader.catalog, table, index),
         _ => None,
     };
     let retained = record.map(|index| index.retained.0.clone()).unwrap_or_default();
@@ -293,7 +298,7 @@ pub(super) fn index(
     }
     let options = match (&relation.kind, record) {
         (_, Some(index)) => storage_options::of_index(index, shown.is_portable),
-        (Kind::PrimaryKey(table), _) => {
+        (SystemRelationKind::PrimaryKey(table), _) => {
             let record = shown.reader.catalog.record(table.oid);
             record.map(|record| record.retained.key_parameters.clone()).unwrap_or_default()
         }
@@ -308,54 +313,54 @@ pub(super) fn index(
 
 /// Returns the text of the predicate of a partial index.
 pub(super) fn index_predicate(
-    relation: &Relation,
-    reader: Reader<'_>,
+    relation: &SystemRelation,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> Option<String> {
-    let Kind::Index(table, index) = &relation.kind else { return None };
+    let SystemRelationKind::Index(table, index) = &relation.kind else { return None };
     let text = index.predicate_text()?;
-    Some(over_table(text, (table, Some(DataType::Bool.into())), reader, layout))
+    Some(table_expression(text, (table, Some(DataType::Bool.into())), reader, layout))
 }
 
 /// `pg_get_expr`: the text of an expression that a catalog column has shown, over the columns of a
 /// relation.
 pub(super) fn shown_expression(
     text: &str,
-    relation: Option<&Relation>,
-    reader: Reader<'_>,
+    relation: Option<&SystemRelation>,
+    reader: DeparseContext<'_>,
     layout: Layout,
 ) -> String {
     match relation.map(|relation| &relation.kind) {
-        Some(Kind::Table(table) | Kind::Materialized(table, _)) => {
+        Some(SystemRelationKind::Table(table) | SystemRelationKind::Materialized(table, _)) => {
             // A default is coerced to its column's type, with the type modifier.
             let mut columns = relation.iter().flat_map(|relation| &relation.columns);
             let of_column = columns.find(|column| column.default.as_deref() == Some(text));
             let target = of_column.map(|column| column.sql_type);
-            over_table(text, (table, target), reader, layout)
+            table_expression(text, (table, target), reader, layout)
         }
-        _ => alone(text, None, reader, layout),
+        _ => constant_expression(text, None, reader, layout),
     }
 }
 
 /// Returns the text of the condition of a CHECK constraint.
 pub(super) fn check(
     text: &str,
-    objects: &Objects,
-    constraint: &Constraint,
-    (reader, layout): (Reader<'_>, Layout),
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+    (reader, layout): (DeparseContext<'_>, Layout),
 ) -> String {
     match objects.domain(constraint.domain) {
-        Some(domain) => over_value(text, domain, reader, layout),
+        Some(domain) => domain_expression(text, domain, reader, layout),
         None => shown_expression(text, objects.relation(constraint.table), reader, layout),
     }
 }
 
 /// `pg_get_constraintdef`
 pub(super) fn constraint(
-    objects: &Objects,
-    constraint: &Constraint,
-    (reader, layout): (Reader<'_>, Layout),
-    is_visible: &dyn Fn(&Relation) -> bool,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+    (reader, layout): (DeparseContext<'_>, Layout),
+    is_visible: &dyn Fn(&SystemRelation) -> bool,
 ) -> String {
     let names = || {
         let table = objects.relation(constraint.table);
@@ -406,24 +411,27 @@ fn deferral_words(deferral: Deferral) -> &'static str {
 }
 
 /// Returns true if an index is that of a primary key.
-pub(super) fn is_primary(index: &Relation) -> bool {
+pub(super) fn is_primary(index: &SystemRelation) -> bool {
     match &index.kind {
-        Kind::PrimaryKey(_) => true,
-        Kind::Index(_, index) => index.primary,
+        SystemRelationKind::PrimaryKey(_) => true,
+        SystemRelationKind::Index(_, index) => index.primary,
         _ => false,
     }
 }
 
 /// Returns the DEFERRABLE mode of the constraint of an index.
-pub(super) fn deferral(relation: &Relation) -> Deferral {
+pub(super) fn deferral(relation: &SystemRelation) -> Deferral {
     match &relation.kind {
-        Kind::Index(_, index) => index.deferral,
+        SystemRelationKind::Index(_, index) => index.deferral,
         _ => Deferral::Never,
     }
 }
 
 /// Returns the DEFERRABLE mode of a constraint.
-pub(super) fn constraint_deferral(objects: &Objects, constraint: &Constraint) -> Deferral {
+pub(super) fn constraint_deferral(
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Deferral {
     match &constraint.kind {
         ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
         ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
@@ -434,13 +442,16 @@ pub(super) fn constraint_deferral(objects: &Objects, constraint: &Constraint) ->
 }
 
 /// Returns true if an index is NULLS NOT DISTINCT.
-pub(super) fn nulls_not_distinct(relation: &Relation) -> bool {
-    matches!(&relation.kind, Kind::Index(_, index) if index.spec.nulls_not_distinct)
+pub(super) fn nulls_not_distinct(relation: &SystemRelation) -> bool {
+    matches!(&relation.kind, SystemRelationKind::Index(_, index) if index.spec.nulls_not_distinct)
 }
 
 /// Returns the text behind the name of the referenced table of a foreign key: columns, MATCH FULL
 /// and actions.
-fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) -> String {
+fn references(
+    table: &SystemRelation,
+    ForeignKeyTarget { columns, key, .. }: &ForeignKeyTarget,
+) -> String {
     let name = |number: &i16| {
         let column = table.columns.iter().find(|column| column.number == *number)?;
         Some(identifier(&column.name))
@@ -459,7 +470,11 @@ fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) ->
 }
 
 /// Returns the column list of ON DELETE SET NULL or SET DEFAULT, which ends a foreign key.
-fn delete_columns(objects: &Objects, constraint: &Constraint, key: &ForeignKey) -> String {
+fn delete_columns(
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+    key: &ForeignKeyTarget,
+) -> String {
     let Some(table) = objects.relation(constraint.table) else { return String::new() };
     let name = |number: &i16| {
         let column = table.columns.iter().find(|column| column.number == *number)?;
@@ -483,8 +498,8 @@ pub(super) fn action_words(action: ReferentialAction) -> &'static str {
 }
 
 /// Returns the check option of a view.
-pub(super) fn check_option(relation: &Relation) -> Option<&'static str> {
-    let Kind::View(view) = &relation.kind else { return None };
+pub(super) fn check_option(relation: &SystemRelation) -> Option<&'static str> {
+    let SystemRelationKind::View(view) = &relation.kind else { return None };
     Some(match view.check_option? {
         CheckOption::Local => "LOCAL",
         CheckOption::Cascaded => "CASCADED",
@@ -492,8 +507,16 @@ pub(super) fn check_option(relation: &Relation) -> Option<&'static str> {
 }
 
 /// `pg_get_viewdef`
-pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> Option<String> {
-    let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
+pub(super) fn view(
+    relation: &SystemRelation,
+    viewer: &DefinitionContext<'_>,
+    layout: Layout,
+) -> Option<String> {
+    let (SystemRelationKind::View(view) | SystemRelationKind::Materialized(_, view)) =
+        &relation.kind
+    else {
+        return None;
+    };
     let path = viewer.search_path();
     let reader = viewer.reader(&path);
     let names = SystemNames { coprocessors: viewer.coprocessors, settings: None };
@@ -506,13 +529,13 @@ pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> 
 
 /// `pg_get_ruledef`: the `_RETURN` rule of a view.
 pub(super) fn rule(
-    relation: &Relation,
-    viewer: &Viewer<'_>,
-    objects: &Objects,
+    relation: &SystemRelation,
+    viewer: &DefinitionContext<'_>,
+    objects: &CatalogObjects,
     pretty: bool,
 ) -> Option<String> {
     let query = view(relation, viewer, Layout { pretty, ..Layout::QUERY })?;
-    let name = match pretty && names::is_visible(viewer, objects, relation) {
+    let name = match pretty && reg_names::is_visible(viewer, objects, relation) {
         true => identifier(&relation.name),
         false => qualified(objects.namespace(relation.schema), &relation.name),
     };

@@ -1,7 +1,7 @@
 //! System information and administration functions (PostgreSQL's documentation, 9.26 and 9.27)
 //! that read the catalog or the session, and the setting changes of a running statement.
 //!
-//! The executor calls them by name through [`SystemSource`]; functions on privileges, names, text
+//! The executor calls them by name through [`CatalogAccess`]; functions on privileges, names, text
 //! search and sessions are in modules of their own.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use types::datatype::RegKind;
 use types::datum::{Nested, Record};
 use types::encoding::Encoding;
 use types::expr::Routine;
-use types::system::SystemSource;
-use types::{DataType, Datum, SqlType, WordKind};
+use types::system::CatalogAccess;
+use types::{DataType, Datum, FixedWidthKind, SqlType};
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
@@ -22,17 +22,18 @@ use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::deparse::Layout;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
-use crate::system::definition::{self, qualified};
-use crate::system::objects::{
-    DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, made,
+use crate::system::catalog_objects::{
+    CatalogObjects, DATABASE, DATABASE_CLASS, DATABASE_NAME, SystemRelation, SystemRelationKind,
+    hashed_oid,
 };
-use crate::system::shape::PG_CATALOG;
-use crate::system::snapshot::Snapshot;
+use crate::system::definition::{self, qualified};
+use crate::system::relation_definitions::PG_CATALOG;
 use crate::system::updatable::Updatable;
 use crate::system::value::{array, int4, int8, text, text_or_null};
-use crate::system::views::{Viewer, instant, roles};
+use crate::system::view_cache::SystemViewCache;
+use crate::system::views::{DefinitionContext, roles, timestamptz};
 use crate::system::{
-    Row, SystemRowSource, names, pg_proc, privileges, pseudo_types, session, text_search,
+    Row, SystemContext, pg_proc, privileges, pseudo_types, reg_names, session, text_search,
     user_functions,
 };
 
@@ -61,29 +62,35 @@ pub struct CatalogNames {
     pub settings: Settings,
 }
 
-impl SystemSource for CatalogNames {
+impl CatalogAccess for CatalogNames {
     fn call(&self, function: &str, _: &[Datum]) -> types::Result<Datum> {
         let message = format!("function {function}() cannot be called here");
         Err(types::Error::new(types::error::sqlstate::FEATURE_NOT_SUPPORTED, message))
     }
 
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {
-        let viewer =
-            Viewer { catalog: &self.catalog, settings: &self.settings, coprocessors: None };
-        names::name_of(&viewer, &Snapshot::of(&self.catalog).objects, kind, oid)
+        let viewer = DefinitionContext {
+            catalog: &self.catalog,
+            settings: &self.settings,
+            coprocessors: None,
+        };
+        reg_names::name_of(&viewer, &SystemViewCache::of(&self.catalog).objects, kind, oid)
     }
 
     fn reg_oid(&self, kind: RegKind, text: &str) -> types::Result<u32> {
-        let viewer =
-            Viewer { catalog: &self.catalog, settings: &self.settings, coprocessors: None };
-        let snapshot = Snapshot::of(&self.catalog);
-        names::oid_of(&viewer, &snapshot.objects, kind, text).map_err(Error::into_value_error)
+        let viewer = DefinitionContext {
+            catalog: &self.catalog,
+            settings: &self.settings,
+            coprocessors: None,
+        };
+        let snapshot = SystemViewCache::of(&self.catalog);
+        reg_names::oid_of(&viewer, &snapshot.objects, kind, text).map_err(Error::into_value_error)
     }
 }
 
-impl SystemSource for SystemRowSource {
+impl CatalogAccess for SystemContext {
     fn call(&self, function: &str, arguments: &[Datum]) -> types::Result<Datum> {
-        let snapshot = Snapshot::of(&self.catalog);
+        let snapshot = SystemViewCache::of(&self.catalog);
         call(self, &snapshot.objects, function, arguments).map_err(Error::into_value_error)
     }
 
@@ -94,12 +101,12 @@ impl SystemSource for SystemRowSource {
     }
 
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {
-        names::name_of(&self.viewer(), &Snapshot::of(&self.catalog).objects, kind, oid)
+        reg_names::name_of(&self.viewer(), &SystemViewCache::of(&self.catalog).objects, kind, oid)
     }
 
     fn reg_oid(&self, kind: RegKind, text: &str) -> types::Result<u32> {
-        let snapshot = Snapshot::of(&self.catalog);
-        names::oid_of(&self.viewer(), &snapshot.objects, kind, text)
+        let snapshot = SystemViewCache::of(&self.catalog);
+        reg_names::oid_of(&self.viewer(), &snapshot.objects, kind, text)
             .map_err(Error::into_value_error)
     }
 }
@@ -116,8 +123,8 @@ fn value_of(routine: &Routine, mut row: Row) -> Datum {
 }
 
 fn call(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Result<Datum> {
@@ -126,7 +133,7 @@ fn call(
         return to_reg(source, objects, kind, text_at(arguments, 0));
     }
     if function.starts_with("has_") || ["pg_has_role", "acldefault"].contains(&function) {
-        return privileges::privilege(source, objects, function, arguments);
+        return privileges::has_privilege(source, objects, function, arguments);
     }
     if function.ends_with("_is_visible") {
         return Ok(visible(source, objects, function, first));
@@ -160,11 +167,11 @@ fn call(
         "getdatabaseencoding" => text("UTF8"),
         "pg_client_encoding" => current_setting(source, &[Datum::text("client_encoding")])?,
         "pg_char_to_encoding" => {
-            int4(Encoding::named(text_at(arguments, 0)).map_or(-1, |found| found.number))
+            int4(Encoding::by_name(text_at(arguments, 0)).map_or(-1, |found| found.number))
         }
         "pg_encoding_to_char" => {
             let number = arguments[0].as_i64().and_then(|number| i32::try_from(number).ok());
-            text(number.and_then(Encoding::numbered).map_or("", |found| found.name))
+            text(number.and_then(Encoding::by_number).map_or("", |found| found.name))
         }
         "pg_relation_is_updatable" | "pg_column_is_updatable" => {
             updatable(source, objects, function, arguments)
@@ -173,12 +180,14 @@ fn call(
         | "pg_is_other_temp_schema"
         | "pg_relation_is_publishable"
         | "row_security_active" => Datum::Bool(false),
-        "pg_postmaster_start_time" | "pg_conf_load_time" => instant(source.engine.opened_micros),
+        "pg_postmaster_start_time" | "pg_conf_load_time" => {
+            timestamptz(source.engine.opened_micros)
+        }
         "pg_my_temp_schema" => Datum::Int8(0),
         "txid_current" | "txid_current_if_assigned" => int8(source.transaction.id()),
         "pg_current_xact_id" | "pg_current_xact_id_if_assigned" => {
             let number = source.transaction.id();
-            Datum::Int8(WordKind::Xid8.of_unsigned(number))
+            Datum::Int8(FixedWidthKind::Xid8.of_unsigned(number))
         }
         "inet_client_addr" | "inet_client_port" | "inet_server_addr" | "inet_server_port" => {
             // PostgreSQL returns NULL to clients on Unix-domain sockets. Sessions do not know the
@@ -193,8 +202,8 @@ fn call(
 }
 
 fn updatable(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Datum {
@@ -208,18 +217,18 @@ fn updatable(
 }
 
 fn index_definition(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     arguments: Arguments<'_>,
 ) -> Datum {
     let Some(relation) = objects.relation(oid_at(arguments, 0)) else { return Datum::Null };
     let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
     let (viewer, pretty) = (source.viewer(), is_true(arguments, 2));
     let path = viewer.search_path();
-    let shown = definition::Shown {
+    let shown = definition::IndexDefinitionStyle {
         reader: viewer.reader(&path),
         layout: Layout { pretty, ..Layout::QUERY },
-        hides_schema: pretty && names::is_visible(&viewer, objects, relation),
+        hides_schema: pretty && reg_names::is_visible(&viewer, objects, relation),
         is_portable: viewer.settings.is_on("portable_definitions"),
     };
     text_or_null(definition::index(objects, relation, column, shown))
@@ -227,7 +236,7 @@ fn index_definition(
 
 /// Returns the comment that COMMENT ON has set.
 fn description<'o>(
-    objects: &'o Objects,
+    objects: &'o CatalogObjects,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Option<&'o str> {
@@ -260,8 +269,8 @@ fn description<'o>(
 
 /// Calls a function that returns a definition; `None` for other functions.
 fn defined(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Result<Option<Datum>> {
@@ -273,7 +282,7 @@ fn defined(
             let path = viewer.search_path();
             let reader = viewer.reader(&path);
             let shown = (reader, Layout { pretty: is_true(arguments, 1), ..Layout::QUERY });
-            let is_visible = |one: &Relation| names::is_visible(&viewer, objects, one);
+            let is_visible = |one: &SystemRelation| reg_names::is_visible(&viewer, objects, one);
             text_or_null(found.map(|one| definition::constraint(objects, one, shown, &is_visible)))
         }
         "pg_get_expr" => {
@@ -318,7 +327,7 @@ fn defined(
         }
         "pg_get_ruledef" => {
             let mut views = objects.relations.iter();
-            let view = views.find(|one| made(one.oid, "_RETURN") == first);
+            let view = views.find(|one| hashed_oid(one.oid, "_RETURN") == first);
             let viewer = source.viewer();
             let pretty = is_true(arguments, 1);
             text_or_null(view.and_then(|view| definition::rule(view, &viewer, objects, pretty)))
@@ -333,13 +342,13 @@ fn defined(
 
 /// `pg_get_viewdef` of a view by OID or name, with an optional argument for the layout.
 fn view_definition(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     arguments: Arguments<'_>,
 ) -> Result<Datum> {
     let viewer = source.viewer();
     let view = match arguments.first() {
-        Some(Datum::Text(name)) => Some(names::relation(&viewer, objects, name)?),
+        Some(Datum::Text(name)) => Some(reg_names::relation(&viewer, objects, name)?),
         _ => objects.relation(oid_at(arguments, 0)),
     };
     let layout = match arguments.get(1) {
@@ -355,16 +364,21 @@ fn view_definition(
 
 /// Calls `ask` with the user-defined function of an OID; `None` if it does not exist.
 fn of_user_function<T>(
-    source: &SystemRowSource,
+    source: &SystemContext,
     oid: u32,
-    ask: impl FnOnce(&user_functions::Names<'_>, &Function) -> T,
+    ask: impl FnOnce(&user_functions::FunctionNames<'_>, &Function) -> T,
 ) -> Option<T> {
     let function = source.catalog.function(oid.checked_sub(OID_OFFSET)?)?;
     let path = source.viewer().search_path();
-    Some(ask(&user_functions::Names { catalog: &source.catalog, path: &path }, function))
+    Some(ask(&user_functions::FunctionNames { catalog: &source.catalog, path: &path }, function))
 }
 
-fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -> Result<Datum> {
+fn to_reg(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    kind: &str,
+    name: &str,
+) -> Result<Datum> {
     let kind = match kind {
         "class" => RegKind::Class,
         "collation" => RegKind::Collation,
@@ -376,7 +390,7 @@ fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -
         "role" => RegKind::Role,
         _ => RegKind::Type,
     };
-    match names::oid_of(&source.viewer(), objects, kind, name) {
+    match reg_names::oid_of(&source.viewer(), objects, kind, name) {
         Ok(number) => Ok(Datum::Int8(i64::from(number))),
         Err(error) if error.sqlstate == sqlstate::INVALID_NAME => Err(error),
         Err(_) => Ok(Datum::Null),
@@ -406,11 +420,11 @@ fn format_type(catalog: &Catalog, path: &SearchPath, arguments: Arguments<'_>) -
     }
 }
 
-fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32) -> Datum {
+fn visible(source: &SystemContext, objects: &CatalogObjects, function: &str, oid: u32) -> Datum {
     let known = match function {
         "pg_table_is_visible" => objects
             .relation(oid)
-            .map(|relation| names::is_visible(&source.viewer(), objects, relation)),
+            .map(|relation| reg_names::is_visible(&source.viewer(), objects, relation)),
         "pg_type_is_visible" => {
             let known = source.catalog.type_of_oid(oid);
             let found = |known: &UserType| {
@@ -441,22 +455,22 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
 
 /// Returns the relation of an argument that is a name or an OID.
 pub(super) fn relation_at<'o>(
-    source: &SystemRowSource,
-    objects: &'o Objects,
+    source: &SystemContext,
+    objects: &'o CatalogObjects,
     argument: &Datum,
-) -> Result<Option<&'o Relation>> {
+) -> Result<Option<&'o SystemRelation>> {
     match argument {
-        Datum::Text(name) => names::relation(&source.viewer(), objects, name).map(Some),
+        Datum::Text(name) => reg_names::relation(&source.viewer(), objects, name).map(Some),
         other => Ok(other.as_i64().and_then(|oid| objects.relation(u32::try_from(oid).ok()?))),
     }
 }
 
 fn serial_sequence(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     arguments: Arguments<'_>,
 ) -> Result<Datum> {
-    let table = names::relation(&source.viewer(), objects, text_at(arguments, 0))?;
+    let table = reg_names::relation(&source.viewer(), objects, text_at(arguments, 0))?;
     let name = text_at(arguments, 1);
     let column = table.column(name).ok_or_else(|| {
         let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
@@ -467,18 +481,18 @@ fn serial_sequence(
 }
 
 fn relation_size(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     function: &str,
     oid: u32,
 ) -> Result<Datum> {
     let Some(relation) = objects.relation(oid) else { return Ok(Datum::Null) };
     let (own, indexes) = match &relation.kind {
-        Kind::Table(table) | Kind::Materialized(table, _) => {
+        SystemRelationKind::Table(table) | SystemRelationKind::Materialized(table, _) => {
             let indexes = table.indexes.iter().map(|index| index.spec.store_table);
             (Some(table.id), indexes.collect())
         }
-        Kind::Index(_, index) => (Some(index.spec.store_table), Vec::new()),
+        SystemRelationKind::Index(_, index) => (Some(index.spec.store_table), Vec::new()),
         // The primary key is stored in the table itself.
         _ => (None, Vec::new()),
     };
@@ -500,7 +514,7 @@ fn relation_size(
     }
 }
 
-fn database_size(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+fn database_size(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     match arguments.first() {
         Some(Datum::Text(name)) if **name != *DATABASE_NAME => {
             let message = format!("database \"{name}\" does not exist");
@@ -512,7 +526,7 @@ fn database_size(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<D
     Ok(int8(source.engine.store().compaction_figures(None)?.file_bytes))
 }
 
-fn current_setting(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+fn current_setting(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     let settings = source.changed.settings(&source.settings);
     match settings.show(text_at(arguments, 0)) {
         Ok((_, value)) => Ok(text(value)),
@@ -521,7 +535,7 @@ fn current_setting(source: &SystemRowSource, arguments: Arguments<'_>) -> Result
     }
 }
 
-fn set_config(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+fn set_config(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     let [name, value, local] = arguments else { return Ok(Datum::Null) };
     let Some(name) = name.as_str() else {
         let message = "SET requires parameter name";
@@ -534,17 +548,17 @@ fn set_config(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datu
 
 /// Settings that functions of the running statement change; the session adopts them at its end.
 #[derive(Default)]
-pub struct ChangedSettings(parking_lot::Mutex<NotedChanges>);
+pub struct ChangedSettings(parking_lot::Mutex<SettingChangeList>);
 
 /// The changes, in order.
 #[derive(Default)]
-struct NotedChanges {
+struct SettingChangeList {
     list: Vec<ChangedSetting>,
     /// Incremented by each change of the list.
     generation: u64,
 }
 
-impl NotedChanges {
+impl SettingChangeList {
     fn change(&mut self, change: impl FnOnce(&mut Vec<ChangedSetting>)) {
         change(&mut self.list);
         self.generation += 1;
@@ -565,7 +579,7 @@ impl ChangedSettings {
     /// Returns `before` with the changes applied.
     fn settings(&self, before: &Settings) -> Settings {
         let mut settings = before.clone();
-        self.show_in(&mut settings);
+        self.apply_to(&mut settings);
         settings
     }
 
@@ -605,7 +619,7 @@ impl ChangedSettings {
     }
 
     /// Records the settings of a function's SET clauses, which the caller has validated.
-    pub fn enter(&self, settings: &[(String, String)]) {
+    pub fn push_function_settings(&self, settings: &[(String, String)]) {
         let noted = settings.iter().map(|(name, value)| ChangedSetting {
             name: name.clone(),
             value: Some(value.clone()),
@@ -617,7 +631,7 @@ impl ChangedSettings {
     /// Discards the changes since there were `count` of them that are local and concern the
     /// settings of the function's SET clauses. Changes that the function made for the session
     /// stay.
-    pub fn leave(&self, settings: &[(String, String)], count: usize) {
+    pub fn pop_function_settings(&self, settings: &[(String, String)], count: usize) {
         let is_of = |one: &ChangedSetting| {
             one.local && settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(&one.name))
         };
@@ -628,7 +642,7 @@ impl ChangedSettings {
     }
 
     /// Applies the changes to some settings.
-    pub fn show_in(&self, settings: &mut Settings) {
+    pub fn apply_to(&self, settings: &mut Settings) {
         for one in &self.0.lock().list {
             // `set` validated it before it was recorded.
             let _ = settings.set(&one.name, one.value.as_deref());
@@ -647,7 +661,11 @@ impl ChangedSettings {
 
 /// Returns the existing schemas of the search path; if the argument is true, also the implicit
 /// ones: the temporary schema and `pg_catalog`.
-fn current_schemas(source: &SystemRowSource, objects: &Objects, arguments: Arguments<'_>) -> Datum {
+fn current_schemas(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    arguments: Arguments<'_>,
+) -> Datum {
     let path = source.viewer().search_path();
     let all = is_true(arguments, 0);
     let temp = path

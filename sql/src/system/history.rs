@@ -3,16 +3,16 @@
 
 use store::{CellBatch, Get, Timestamp};
 
-use crate::catalog::history::{dropped_column_key, history_key};
+use crate::catalog::history_marks::{dropped_column_key, history_key};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::HistoryBegin;
-use crate::system::SystemRowSource;
+use crate::system::SystemContext;
 
 /// Returns the begin of the history of a table for queries that read these columns.
-pub(super) fn begin(
-    source: &SystemRowSource,
+pub(super) fn history_begin(
+    source: &SystemContext,
     table: &Table,
     columns: &[usize],
 ) -> Result<HistoryBegin> {
@@ -27,7 +27,7 @@ pub(super) fn begin(
 
 /// Returns the timestamp of a mark: that of the present transaction or the newest committed one,
 /// since the catalog may be newer than the snapshot of a transaction.
-fn marked(source: &SystemRowSource, key: Vec<u8>) -> Result<Timestamp> {
+fn marked(source: &SystemContext, key: Vec<u8>) -> Result<Timestamp> {
     let (get, mut found) = (Get::new(key), CellBatch::new());
     source.transaction.get(CATALOG_TABLE, &get, &mut found)?;
     source.engine.store().get(CATALOG_TABLE, &get, &mut found)?;

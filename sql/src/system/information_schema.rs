@@ -1,11 +1,11 @@
 //! Rows of the views of `information_schema`, as in the SQL standard and PostgreSQL.
 //!
-//! Modules [`grants`], [`usage`] and [`type_limits`] have the views of privileges, of type usage
-//! and the columns of type modifiers.
+//! Modules [`grants`], [`usage`] and [`type_modifier_columns`] have the views of privileges, of
+//! type usage and the columns of type modifiers.
 //!
-//! [`grants`]: crate::system::grants
+//! [`grants`]: crate::system::privilege_views
 //! [`usage`]: crate::system::usage
-//! [`type_limits`]: crate::system::type_limits
+//! [`type_modifier_columns`]: crate::system::type_modifier_columns
 
 use types::{DataType, Datum, SqlType};
 
@@ -14,25 +14,35 @@ use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::IdentityRecord;
-use crate::deparse::{Layout, Reader};
-use crate::system::objects::{
-    Attribute, Constraint, ConstraintKind, DATABASE_NAME, ForeignKey, Kind, OWNER_NAME, Objects,
-    Relation,
+use crate::deparse::{DeparseContext, Layout};
+use crate::system::catalog_objects::{
+    Attribute, CatalogConstraint, CatalogObjects, ConstraintKind, DATABASE_NAME, ForeignKeyTarget,
+    OWNER_NAME, SystemRelation, SystemRelationKind,
 };
-use crate::system::shape::Shape;
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::updatable::Updatable;
 use crate::system::value::{int4, text, text_or_null, yes_or_no};
-use crate::system::views::Viewer;
-use crate::system::{Row, definition, grants, type_limits, usage, user_functions};
+use crate::system::views::DefinitionContext;
+use crate::system::{
+    Row, definition, privilege_views, type_modifier_columns, usage, user_functions,
+};
 
 /// Returns the rows of `views`.
-pub(super) fn views(shape: &Shape, objects: &Objects, viewer: &Viewer<'_>) -> Vec<Row> {
+pub(super) fn views(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    viewer: &DefinitionContext<'_>,
+) -> Vec<Row> {
     objects.relations.iter().filter_map(|one| view(shape, (objects, viewer), one)).collect()
 }
 
 /// Returns the rows of a view that depends on nothing but the catalog and the search path of
 /// `reader`; `None` if it is always empty.
-pub(super) fn rows(shape: &Shape, reader: Reader<'_>, objects: &Objects) -> Option<Vec<Row>> {
+pub(super) fn rows(
+    shape: &RelationDefinition,
+    reader: DeparseContext<'_>,
+    objects: &CatalogObjects,
+) -> Option<Vec<Row>> {
     let catalog = reader.catalog;
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
@@ -93,7 +103,10 @@ pub(super) fn rows(shape: &Shape, reader: Reader<'_>, objects: &Objects) -> Opti
 }
 
 /// Returns the rows of a view that describes types.
-fn of_types(shape: &Shape, (objects, reader): (&Objects, Reader<'_>)) -> Option<Vec<Row>> {
+fn of_types(
+    shape: &RelationDefinition,
+    (objects, reader): (&CatalogObjects, DeparseContext<'_>),
+) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
     Some(match shape.name {
@@ -105,16 +118,18 @@ fn of_types(shape: &Shape, (objects, reader): (&Objects, Reader<'_>)) -> Option<
             constraints.filter_map(|one| domain_constraint(shape, objects, one)).collect()
         }
         "attributes" => {
-            let composites = relations.filter(|one| matches!(one.kind, Kind::Composite(_)));
-            let row = |one: &Relation| {
+            let composites =
+                relations.filter(|one| matches!(one.kind, SystemRelationKind::Composite(_)));
+            let row = |one: &SystemRelation| {
                 let columns = one.columns.iter();
                 columns.map(|of| attribute(shape, objects, one, of)).collect::<Vec<Row>>()
             };
             composites.flat_map(row).collect()
         }
         "user_defined_types" => {
-            let composites = relations.filter(|one| matches!(one.kind, Kind::Composite(_)));
-            let row = |one: &Relation| {
+            let composites =
+                relations.filter(|one| matches!(one.kind, SystemRelationKind::Composite(_)));
+            let row = |one: &SystemRelation| {
                 shape.row([
                     ("user_defined_type_catalog", text(DATABASE_NAME)),
                     ("user_defined_type_schema", text(objects.namespace(one.schema))),
@@ -129,13 +144,13 @@ fn of_types(shape: &Shape, (objects, reader): (&Objects, Reader<'_>)) -> Option<
             relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
         }
         _ => {
-            let grants = grants::rows(shape, objects, reader.catalog);
+            let grants = privilege_views::rows(shape, objects, reader.catalog);
             return grants.or_else(|| usage::rows(shape, objects, reader.catalog));
         }
     })
 }
 
-fn schema(shape: &Shape, name: &str) -> Row {
+fn schema(shape: &RelationDefinition, name: &str) -> Row {
     shape.row([
         ("catalog_name", text(DATABASE_NAME)),
         ("schema_name", text(name)),
@@ -143,22 +158,22 @@ fn schema(shape: &Shape, name: &str) -> Row {
     ])
 }
 
-pub(super) fn is_table(relation: &Relation) -> bool {
+pub(super) fn is_table(relation: &SystemRelation) -> bool {
     match &relation.kind {
-        Kind::Table(_) => true,
-        Kind::System(shape) => shape.is_table,
+        SystemRelationKind::Table(_) => true,
+        SystemRelationKind::System(shape) => shape.is_table,
         _ => false,
     }
 }
 
-pub(super) fn is_view(relation: &Relation) -> bool {
+pub(super) fn is_view(relation: &SystemRelation) -> bool {
     relation.relkind() == 'v'
 }
 
 fn table(
-    shape: &Shape,
-    (objects, catalog): (&Objects, &Catalog),
-    relation: &Relation,
+    shape: &RelationDefinition,
+    (objects, catalog): (&CatalogObjects, &Catalog),
+    relation: &SystemRelation,
 ) -> Option<Row> {
     let kind = match () {
         () if is_temporary(objects.namespace(relation.schema)) && is_table(relation) => {
@@ -180,7 +195,7 @@ fn table(
 }
 
 /// Returns the `data_type` of the standard for a type, and the type's schema and name.
-pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) {
+pub(super) fn type_names(objects: &CatalogObjects, sql_type: SqlType) -> (&str, &str, &str) {
     if let Some(domain) = sql_type.domain.and_then(|oid| objects.domain(oid)) {
         return ("USER-DEFINED", &domain.record.schema, &domain.record.name);
     }
@@ -201,12 +216,16 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
     (data_type, schema, base.internal_name())
 }
 
-fn domain(shape: &Shape, (objects, reader): (&Objects, Reader<'_>), domain: &Domain) -> Row {
+fn domain(
+    shape: &RelationDefinition,
+    (objects, reader): (&CatalogObjects, DeparseContext<'_>),
+    domain: &Domain,
+) -> Row {
     let default = domain.record.default.as_ref();
     let default = default.map(|text| definition::default(text, domain, reader));
-    let (data_type, udt_schema, udt_name) = named(objects, domain.over);
+    let (data_type, udt_schema, udt_name) = type_names(objects, domain.base_type);
     // PostgreSQL shows ARRAY for columns only.
-    let data_type = if data_type == "ARRAY" { domain.over.base.sql_name() } else { data_type };
+    let data_type = if data_type == "ARRAY" { domain.base_type.base.sql_name() } else { data_type };
     let mut row = shape.row([
         ("domain_catalog", text(DATABASE_NAME)),
         ("domain_schema", text(&domain.record.schema)),
@@ -218,12 +237,16 @@ fn domain(shape: &Shape, (objects, reader): (&Objects, Reader<'_>), domain: &Dom
         ("udt_name", text(udt_name)),
         ("dtd_identifier", text("1")),
     ]);
-    type_limits::set(shape, &mut row, domain.over);
+    type_modifier_columns::set(shape, &mut row, domain.base_type);
     shape.set(&mut row, collation_columns(domain.collation));
     row
 }
 
-fn domain_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
+fn domain_constraint(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Option<Row> {
     let domain = objects.domain(constraint.domain)?;
     Some(shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),
@@ -237,7 +260,11 @@ fn domain_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) 
     ]))
 }
 
-fn domain_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+fn domain_columns(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Vec<Row> {
     if !is_table(relation) && !is_view(relation) {
         return Vec::new();
     }
@@ -257,9 +284,9 @@ fn domain_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<
 }
 
 fn columns(
-    shape: &Shape,
-    (objects, reader): (&Objects, Reader<'_>),
-    relation: &Relation,
+    shape: &RelationDefinition,
+    (objects, reader): (&CatalogObjects, DeparseContext<'_>),
+    relation: &SystemRelation,
 ) -> Vec<Row> {
     if !is_table(relation) && !is_view(relation) {
         return Vec::new();
@@ -280,10 +307,15 @@ fn columns(
     relation.columns.iter().map(row).collect()
 }
 
-fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attribute) -> Row {
+fn attribute(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    composite: &SystemRelation,
+    one: &Attribute,
+) -> Row {
     let domain = one.sql_type.domain.and_then(|oid| objects.domain(oid));
-    let over = domain.map_or(one.sql_type, |domain| domain.over);
-    let (data_type, udt_schema, udt_name) = named(objects, over);
+    let over = domain.map_or(one.sql_type, |domain| domain.base_type);
+    let (data_type, udt_schema, udt_name) = type_names(objects, over);
     let mut row = shape.row([
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(objects.namespace(composite.schema))),
@@ -298,7 +330,7 @@ fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attri
         ("dtd_identifier", text(one.number.to_string())),
         ("is_derived_reference_attribute", yes_or_no(false)),
     ]);
-    type_limits::set(shape, &mut row, over);
+    type_modifier_columns::set(shape, &mut row, over);
     shape.set(&mut row, collation_columns(one.collation));
     row
 }
@@ -313,11 +345,16 @@ fn collation_columns(collation: Option<Collation>) -> [(&'static str, Datum); 3]
     ]
 }
 
-fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {
+fn column(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+    column: &Attribute,
+) -> Row {
     let domain = column.sql_type.domain.and_then(|oid| objects.domain(oid));
-    let over = domain.map_or(column.sql_type, |domain| domain.over);
+    let over = domain.map_or(column.sql_type, |domain| domain.base_type);
     let refuses_null = domain.is_some_and(|domain| domain.record.not_null);
-    let (data_type, udt_schema, udt_name) = named(objects, over);
+    let (data_type, udt_schema, udt_name) = type_names(objects, over);
     let identity = column.identity.map(|identity| match identity {
         IdentityRecord::Always => "ALWAYS",
         IdentityRecord::ByDefault => "BY DEFAULT",
@@ -343,7 +380,7 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("identity_cycle", yes_or_no(false)),
         ("is_generated", text(if column.is_generated { "ALWAYS" } else { "NEVER" })),
     ]);
-    type_limits::set(shape, &mut row, over);
+    type_modifier_columns::set(shape, &mut row, over);
     shape.set(&mut row, collation_columns(column.collation));
     if identity.is_some()
         && let Some(sequence) = objects.sequence_of(relation.oid, column)
@@ -361,9 +398,9 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
 }
 
 fn view(
-    shape: &Shape,
-    (objects, viewer): (&Objects, &Viewer<'_>),
-    relation: &Relation,
+    shape: &RelationDefinition,
+    (objects, viewer): (&CatalogObjects, &DefinitionContext<'_>),
+    relation: &SystemRelation,
 ) -> Option<Row> {
     let no = || yes_or_no(false);
     is_view(relation).then(|| {
@@ -384,8 +421,12 @@ fn view(
     })
 }
 
-fn view_tables(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
-    let row = |on: &Relation| {
+fn view_tables(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Vec<Row> {
+    let row = |on: &SystemRelation| {
         shape.row([
             ("view_catalog", text(DATABASE_NAME)),
             ("view_schema", text(objects.namespace(relation.schema))),
@@ -395,16 +436,20 @@ fn view_tables(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row
             ("table_name", text(&on.name)),
         ])
     };
-    objects.read_by(relation).map(row).collect()
+    objects.view_dependencies(relation).map(row).collect()
 }
 
-fn sequence(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
-    let Kind::Sequence(sequence) = &relation.kind else { return None };
+fn sequence(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Option<Row> {
+    let SystemRelationKind::Sequence(sequence) = &relation.kind else { return None };
     if objects.is_identity(sequence) {
         return None;
     }
     let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
-    let [precision, radix, scale] = type_limits::number(data_type, -1);
+    let [precision, radix, scale] = type_modifier_columns::number(data_type, -1);
     Some(shape.row([
         ("sequence_catalog", text(DATABASE_NAME)),
         ("sequence_schema", text(objects.namespace(relation.schema))),
@@ -422,29 +467,32 @@ fn sequence(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row
 }
 
 /// NOT NULL of a column, which the standard represents as a CHECK constraint.
-struct NotNull<'o> {
+struct NotNullConstraint<'o> {
     schema: &'o str,
-    table: &'o Relation,
+    table: &'o SystemRelation,
     column: &'o Attribute,
 }
 
-fn not_nulls<'o>(objects: &'o Objects, relation: &'o Relation) -> Vec<NotNull<'o>> {
-    if !matches!(relation.kind, Kind::Table(_)) {
+fn not_nulls<'o>(
+    objects: &'o CatalogObjects,
+    relation: &'o SystemRelation,
+) -> Vec<NotNullConstraint<'o>> {
+    if !matches!(relation.kind, SystemRelationKind::Table(_)) {
         return Vec::new();
     }
     let schema = objects.namespace(relation.schema);
     let columns = relation.columns.iter().filter(|column| column.not_null);
-    columns.map(|column| NotNull { schema, table: relation, column }).collect()
+    columns.map(|column| NotNullConstraint { schema, table: relation, column }).collect()
 }
 
-impl NotNull<'_> {
+impl NotNullConstraint<'_> {
     /// Returns the name that PostgreSQL generates for it; the OIDs make it unique.
     fn name(&self) -> String {
-        let NotNull { table, column, .. } = self;
+        let NotNullConstraint { table, column, .. } = self;
         format!("{}_{}_{}_not_null", table.schema, table.oid, column.number)
     }
 
-    fn table_constraint(&self, shape: &Shape) -> Row {
+    fn table_constraint(&self, shape: &RelationDefinition) -> Row {
         shape.row([
             ("constraint_catalog", text(DATABASE_NAME)),
             ("constraint_schema", text(self.schema)),
@@ -459,7 +507,7 @@ impl NotNull<'_> {
         ])
     }
 
-    fn check(&self, shape: &Shape) -> Row {
+    fn check(&self, shape: &RelationDefinition) -> Row {
         shape.row([
             ("constraint_catalog", text(DATABASE_NAME)),
             ("constraint_schema", text(self.schema)),
@@ -469,7 +517,11 @@ impl NotNull<'_> {
     }
 }
 
-fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
+fn table_constraint(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Row {
     let schema = || text(objects.namespace(constraint.schema));
     let (kind, nulls) = match &constraint.kind {
         ConstraintKind::Check { .. } => ("CHECK", Datum::Null),
@@ -496,12 +548,12 @@ fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -
     ])
 }
 
-fn table_name(objects: &Objects, constraint: &Constraint) -> Datum {
+fn table_name(objects: &CatalogObjects, constraint: &CatalogConstraint) -> Datum {
     text_or_null(objects.relation(constraint.table).map(|table| &table.name))
 }
 
 /// Returns the names of the columns of a constraint, in its order.
-fn column_names(objects: &Objects, constraint: &Constraint) -> Vec<String> {
+fn column_names(objects: &CatalogObjects, constraint: &CatalogConstraint) -> Vec<String> {
     let table = objects.relation(constraint.table);
     let name = |number: &i16| {
         let column = table?.columns.iter().find(|column| column.number == *number)?;
@@ -510,7 +562,11 @@ fn column_names(objects: &Objects, constraint: &Constraint) -> Vec<String> {
     constraint.columns.iter().filter_map(name).collect()
 }
 
-fn key_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec<Row> {
+fn key_columns(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Vec<Row> {
     let schema = || text(objects.namespace(constraint.schema));
     let row = |(position, name): (usize, String)| {
         shape.row([
@@ -530,9 +586,13 @@ fn key_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec
 
 /// Returns the position, in the referenced unique constraint, of the column that a column of a
 /// foreign key references.
-fn position_there(objects: &Objects, constraint: &Constraint, position: usize) -> Datum {
+fn position_there(
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+    position: usize,
+) -> Datum {
     let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Datum::Null };
-    let unique = objects.constraint_of(key.index);
+    let unique = objects.constraint_of_index(key.index);
     let there = unique
         .zip(key.columns.get(position))
         .and_then(|(unique, number)| unique.columns.iter().position(|one| one == number));
@@ -541,14 +601,21 @@ fn position_there(objects: &Objects, constraint: &Constraint, position: usize) -
 
 /// Returns the table and the columns that a constraint uses: those referenced for a foreign key,
 /// else its own.
-fn used<'o>(objects: &'o Objects, constraint: &'o Constraint) -> (Option<&'o Relation>, &'o [i16]) {
+fn used<'o>(
+    objects: &'o CatalogObjects,
+    constraint: &'o CatalogConstraint,
+) -> (Option<&'o SystemRelation>, &'o [i16]) {
     match &constraint.kind {
         ConstraintKind::ForeignKey(key) => (objects.relation(key.table), &key.columns),
         _ => (objects.relation(constraint.table), &constraint.columns),
     }
 }
 
-fn used_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec<Row> {
+fn used_columns(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Vec<Row> {
     let (Some(table), numbers) = used(objects, constraint) else { return Vec::new() };
     let named = |number: &i16| table.columns.iter().find(|column| column.number == *number);
     let row = |column: &Attribute| {
@@ -565,7 +632,11 @@ fn used_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Ve
     numbers.iter().filter_map(named).map(row).collect()
 }
 
-fn used_table(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
+fn used_table(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Row {
     let table = used(objects, constraint).0;
     shape.row([
         ("table_catalog", text(DATABASE_NAME)),
@@ -577,11 +648,15 @@ fn used_table(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row 
     ])
 }
 
-fn referential(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
-    let ConstraintKind::ForeignKey(ForeignKey { index, key, .. }) = &constraint.kind else {
+fn referential(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Option<Row> {
+    let ConstraintKind::ForeignKey(ForeignKeyTarget { index, key, .. }) = &constraint.kind else {
         return None;
     };
-    let unique = objects.constraint_of(*index);
+    let unique = objects.constraint_of_index(*index);
     Some(shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),
         ("constraint_schema", text(objects.namespace(constraint.schema))),
@@ -599,9 +674,9 @@ fn referential(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Opt
 }
 
 fn check(
-    shape: &Shape,
-    (objects, reader): (&Objects, Reader<'_>),
-    constraint: &Constraint,
+    shape: &RelationDefinition,
+    (objects, reader): (&CatalogObjects, DeparseContext<'_>),
+    constraint: &CatalogConstraint,
 ) -> Option<Row> {
     let ConstraintKind::Check { text: clause } = &constraint.kind else { return None };
     let shown = (reader, Layout::QUERY);

@@ -19,20 +19,20 @@ use store::transaction::{LockMode, TableLockMode};
 use store::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus, TRANSACTION_ENDS};
 use types::Datum;
 
-use crate::advisory::{Key, Mode, ShownLock};
+use crate::advisory::{AdvisoryKey, AdvisoryLockRow, AdvisoryMode};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::ddl::{relation_lock, relation_lock_name};
-use crate::system::objects::{DATABASE, shown};
-use crate::system::shape::Shape;
+use crate::system::catalog_objects::{DATABASE, user_oid};
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{int2, int4, oid, text};
-use crate::system::views::instant;
-use crate::system::{Row, SystemRowSource};
+use crate::system::views::timestamptz;
+use crate::system::{Row, SystemContext};
 
 /// Returns the rows of the view.
-pub(super) fn locks(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
-    let mut view = View::new(shape, source);
+pub(super) fn locks(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
+    let mut view = LockViewBuilder::new(shape, source);
     let contended = source.engine.store().contended_locks();
-    let advisory = source.engine.advisory.shown();
+    let advisory = source.engine.advisory.lock_rows();
     view.relations();
     view.rows_waited_for(&contended);
     view.transactions();
@@ -41,9 +41,9 @@ pub(super) fn locks(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
 }
 
 /// Builder of the rows.
-struct View<'a> {
-    shape: &'a Shape,
-    source: &'a SystemRowSource,
+struct LockViewBuilder<'a> {
+    shape: &'a RelationDefinition,
+    source: &'a SystemContext,
     /// Sessions by their open transactions.
     sessions: BTreeMap<u64, i32>,
     prepared: BTreeSet<u64>,
@@ -53,25 +53,25 @@ struct View<'a> {
 }
 
 /// Columns that identify the locked object.
-type Target = Vec<(&'static str, Datum)>;
+type LockTargetColumns = Vec<(&'static str, Datum)>;
 
-impl<'a> View<'a> {
-    fn new(shape: &'a Shape, source: &'a SystemRowSource) -> View<'a> {
+impl<'a> LockViewBuilder<'a> {
+    fn new(shape: &'a RelationDefinition, source: &'a SystemContext) -> LockViewBuilder<'a> {
         let engine = &source.engine;
         let prepared: BTreeSet<u64> =
-            engine.prepared.shown().iter().map(|one| one.transaction).collect();
+            engine.prepared.all().iter().map(|one| one.transaction).collect();
         let all = engine.sessions.all();
         let open = all.iter().filter(|activity| activity.now().state != "idle");
         let open: BTreeSet<i32> = open.map(|activity| activity.session).collect();
         let mut sessions = engine.sessions.by_transaction();
         sessions.retain(|number, session| open.contains(session) && !prepared.contains(number));
         let writing = prepared.clone();
-        View { shape, source, sessions, prepared, writing, found: Vec::new() }
+        LockViewBuilder { shape, source, sessions, prepared, writing, found: Vec::new() }
     }
 
     /// Adds a row for a lock of an owner; `since` is the begin of the wait, `None` if the lock is
     /// held.
-    fn add(&mut self, owner: LockOwner, target: Target, mode: &str, since: Option<i64>) {
+    fn add(&mut self, owner: LockOwner, target: LockTargetColumns, mode: &str, since: Option<i64>) {
         let (session, transaction) = match owner {
             LockOwner::Session(session) => (Some(session.cast_signed()), 0),
             LockOwner::Transaction(number) => (self.sessions.get(&number).copied(), number),
@@ -93,7 +93,7 @@ impl<'a> View<'a> {
         if !columns.iter().any(|(name, _)| *name == "fastpath") {
             columns.push(("fastpath", Datum::Bool(false)));
         }
-        columns.extend(since.map(|since| ("waitstart", instant(since))));
+        columns.extend(since.map(|since| ("waitstart", timestamptz(since))));
         self.found.push(self.shape.row(columns));
     }
 
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
                 vec![
                     ("locktype", text("relation")),
                     ("database", oid(DATABASE)),
-                    ("relation", oid(shown(relation))),
+                    ("relation", oid(user_oid(relation))),
                 ]
             };
             for owner in noted.remove(&relation_lock_name(number)).unwrap_or_default() {
@@ -162,7 +162,7 @@ impl<'a> View<'a> {
                 let target = vec![
                     ("locktype", text("tuple")),
                     ("database", oid(DATABASE)),
-                    ("relation", oid(shown(relation))),
+                    ("relation", oid(user_oid(relation))),
                     ("page", int4((lock.key[0] >> 33) as i32)),
                     ("tuple", int2((lock.key[1] >> 49) as i16)),
                 ];
@@ -200,12 +200,12 @@ impl<'a> View<'a> {
     }
 }
 
-fn virtual_transaction(session: i32, number: u64) -> Target {
+fn virtual_transaction(session: i32, number: u64) -> LockTargetColumns {
     let shown = format!("{session}/{number}");
     vec![("locktype", text("virtualxid")), ("virtualxid", text(shown))]
 }
 
-fn transaction(number: u64) -> Target {
+fn transaction(number: u64) -> LockTargetColumns {
     vec![("locktype", text("transactionid")), ("transactionid", oid(number as u32))]
 }
 
@@ -232,15 +232,15 @@ fn row_mode(mode: LockMode) -> &'static str {
     }
 }
 
-fn advisory_lock(shape: &Shape, lock: &ShownLock) -> Row {
+fn advisory_lock(shape: &RelationDefinition, lock: &AdvisoryLockRow) -> Row {
     // PostgreSQL's encoding: `objsubid` is 1 for one bigint key and 2 for two integer keys.
     let (class, object, kind) = match lock.key {
-        Key::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
-        Key::Two(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),
+        AdvisoryKey::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
+        AdvisoryKey::Two(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),
     };
     let mode = match lock.mode {
-        Mode::Exclusive => "ExclusiveLock",
-        Mode::Shared => "ShareLock",
+        AdvisoryMode::Exclusive => "ExclusiveLock",
+        AdvisoryMode::Shared => "ShareLock",
     };
     let mut columns = vec![
         ("locktype", text("advisory")),

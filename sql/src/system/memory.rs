@@ -6,9 +6,9 @@ use store::memory::AccountId;
 use types::{DataType, Datum};
 
 use crate::error::Result;
-use crate::system::{Row, SystemRowSource, View, int8, text};
+use crate::system::{Row, SystemContext, SystemView, int8, text};
 
-pub(super) const VIEW: View = View {
+pub(super) const VIEW: SystemView = SystemView {
     name: "memory",
     columns: &[
         ("holder", DataType::Text),
@@ -21,7 +21,7 @@ pub(super) const VIEW: View = View {
 };
 
 /// Returns a row for the total, one for each component of the server, and one for each session.
-fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn rows(source: &SystemContext) -> Result<Vec<Row>> {
     let store = source.engine.store();
     let (status, cache) = (store.status(), store.cache());
     let row = |holder: &str, bytes: u64, limit: Option<u64>| {
@@ -36,7 +36,7 @@ fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
         row("read-ahead", status.read_ahead_bytes, None),
     ];
     for session in source.engine.sessions.all() {
-        let statement = session.now().statement.filter(|_| session.is_at_work());
+        let statement = session.now().statement.filter(|_| session.is_active());
         let statement = statement.map_or(Datum::Null, |(statement, _)| text(statement.as_str()));
         let bytes = session.account().byte_count();
         let number = Datum::Int8(session.session.into());

@@ -7,7 +7,7 @@ use types::DataType;
 
 use crate::system::Row;
 use crate::system::pg_proc;
-use crate::system::shape::Shape;
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{char, oid};
 
 /// A row of `pg_cast`.
@@ -46,7 +46,7 @@ fn named(name: &str) -> Option<DataType> {
 }
 
 /// Returns the rows of `pg_cast`.
-pub(super) fn rows(shape: &Shape) -> Vec<Row> {
+pub(super) fn rows(shape: &RelationDefinition) -> Vec<Row> {
     let row = |cast: Cast| {
         let function = cast.function.map_or(0, |name| pg_proc::cast_oid(name, cast.source));
         shape.row([

@@ -10,24 +10,24 @@ use types::{DataType, Datum};
 use crate::ast::{Collation, Deferral, ReferentialAction, StorageKind};
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
+use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, Parameter, ReplicaIdentity};
 use crate::catalog::name;
 use crate::catalog::record::{IdentityRecord, IndexRecord};
-use crate::catalog::retained::{Parameter, ReplicaIdentity, RetainedColumn};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
-use crate::deparse::Reader;
-use crate::system::definition;
-use crate::system::objects::{
-    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, DATABASE_OWNER,
-    DATABASE_OWNER_NAME, ForeignKey, Kind, OWNER, Objects, Relation, extension_oid, made,
-    relation_of_type, shown, shown_schema,
+use crate::deparse::DeparseContext;
+use crate::system::catalog_objects::{
+    Attribute, CatalogConstraint, CatalogObjects, ConstraintKind, DATABASE, DATABASE_CLASS,
+    DATABASE_NAME, DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
+    SystemRelationKind, composite_relation_oid, extension_oid, hashed_oid, schema_oid_of, user_oid,
 };
-use crate::system::pg_type::{self, Facts};
+use crate::system::definition;
+use crate::system::pg_type::{self, TypeFacts};
 use crate::system::pseudo_types;
-use crate::system::shape::{BENNU, PG_CATALOG, Shape};
+use crate::system::relation_definitions::{BENNU, PG_CATALOG, RelationDefinition};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
     Row, pg_cast, pg_depend, pg_opclass, pg_proc, storage_options, text_search, user_functions,
@@ -49,7 +49,11 @@ const NULLS_FIRST: i16 = 2;
 pub(super) const UTF8: i32 = 6;
 
 /// Returns the rows of a table; `None` if it is always empty.
-pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
+pub(super) fn rows(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+) -> Option<Vec<Row>> {
     Some(match shape.name {
         "pg_class" => {
             let row = |relation| class(shape, relation, (objects, catalog), false);
@@ -108,9 +112,9 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
 /// Returns the `pg_class` row of a relation. `portable` leaves out the options that PostgreSQL
 /// does not know.
 pub(super) fn class(
-    shape: &Shape,
-    relation: &Relation,
-    (objects, catalog): (&Objects, &Catalog),
+    shape: &RelationDefinition,
+    relation: &SystemRelation,
+    (objects, catalog): (&CatalogObjects, &Catalog),
     portable: bool,
 ) -> Row {
     let rows = |table: &Table| {
@@ -118,12 +122,12 @@ pub(super) fn class(
         statistics.map_or(-1.0, |statistics| statistics.rows as f32)
     };
     let (method, rows, checks, has_index) = match &relation.kind {
-        Kind::Table(table) | Kind::Materialized(table, _) => {
+        SystemRelationKind::Table(table) | SystemRelationKind::Materialized(table, _) => {
             let indexed = !table.primary_key_name.is_empty() || !table.indexes.is_empty();
             let checks = table.constraints.checks.len();
             (HEAP, rows(table), checks, indexed)
         }
-        Kind::Index(table, index) => {
+        SystemRelationKind::Index(table, index) => {
             let method = if is_hash(catalog, table, index) { HASH } else { BTREE };
             let statistics = catalog.statistics(table.id);
             let entries = match index.spec.predicate {
@@ -132,17 +136,17 @@ pub(super) fn class(
             };
             (method, entries.map_or(-1.0, |entries| entries as f32), 0, false)
         }
-        Kind::PrimaryKey(table) => (BTREE, rows(table), 0, false),
-        Kind::View(_) => (0, -1.0, 0, false),
-        Kind::Sequence(_) => (0, 1.0, 0, false),
-        Kind::Composite(_) => (0, -1.0, 0, false),
-        Kind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
-        Kind::System(_) => (0, -1.0, 0, false),
+        SystemRelationKind::PrimaryKey(table) => (BTREE, rows(table), 0, false),
+        SystemRelationKind::View(_) => (0, -1.0, 0, false),
+        SystemRelationKind::Sequence(_) => (0, 1.0, 0, false),
+        SystemRelationKind::Composite(_) => (0, -1.0, 0, false),
+        SystemRelationKind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
+        SystemRelationKind::System(_) => (0, -1.0, 0, false),
     };
     // In PostgreSQL, triggers enforce foreign keys; clients read `pg_constraint` only if
     // `relhastriggers` is true.
     let refers = match &relation.kind {
-        Kind::Table(table) => {
+        SystemRelationKind::Table(table) => {
             !table.foreign_keys.is_empty() || catalog.referencing(table.oid).next().is_some()
         }
         _ => false,
@@ -180,16 +184,22 @@ pub(super) fn class(
 }
 
 /// Returns `relpersistence` and `relreplident`.
-fn persistence(relation: &Relation, objects: &Objects, catalog: &Catalog) -> (char, char) {
+fn persistence(
+    relation: &SystemRelation,
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+) -> (char, char) {
     // A sequence has the persistence of the table of its identity column; pg_dump then omits it.
     let identity_of = |sequence: &Sequence| {
         let is_identity = objects.is_identity(sequence);
         sequence.owned_by.filter(|_| is_identity).and_then(|(table, _)| catalog.table(table))
     };
     let table = match &relation.kind {
-        Kind::Table(table) | Kind::Materialized(table, _) => Some(table),
-        Kind::PrimaryKey(table) | Kind::Index(table, _) => Some(table),
-        Kind::Sequence(sequence) => identity_of(sequence),
+        SystemRelationKind::Table(table) | SystemRelationKind::Materialized(table, _) => {
+            Some(table)
+        }
+        SystemRelationKind::PrimaryKey(table) | SystemRelationKind::Index(table, _) => Some(table),
+        SystemRelationKind::Sequence(sequence) => identity_of(sequence),
         _ => None,
     };
     let Some(table) = table else { return ('p', 'd') };
@@ -205,16 +215,16 @@ fn persistence(relation: &Relation, objects: &Objects, catalog: &Catalog) -> (ch
 
 /// Returns the storage parameters of a relation and, unless `portable`, the options that only
 /// bennu has.
-fn options(relation: &Relation, catalog: &Catalog, portable: bool) -> Vec<Parameter> {
+fn options(relation: &SystemRelation, catalog: &Catalog, portable: bool) -> Vec<Parameter> {
     let record = |table: &Table| catalog.record(table.oid);
     match &relation.kind {
-        Kind::Table(table) | Kind::Materialized(table, _) => {
+        SystemRelationKind::Table(table) | SystemRelationKind::Materialized(table, _) => {
             record(table).map(|record| storage_options::of_table(record, portable))
         }
-        Kind::PrimaryKey(table) => {
+        SystemRelationKind::PrimaryKey(table) => {
             record(table).map(|record| record.retained.key_parameters.clone())
         }
-        Kind::Index(table, index) => index_record(catalog, table, index)
+        SystemRelationKind::Index(table, index) => index_record(catalog, table, index)
             .map(|index| storage_options::of_index(index, portable)),
         _ => definition::check_option(relation)
             .map(|option| vec![("check_option".to_owned(), option.to_lowercase())]),
@@ -239,18 +249,21 @@ fn collation_oid(collation: Option<Collation>) -> Datum {
     oid(collation.map_or(0, Collation::oid))
 }
 
-fn attributes(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
+fn attributes(shape: &RelationDefinition, objects: &CatalogObjects, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for relation in &objects.relations {
         let record = match &relation.kind {
-            Kind::Table(table) | Kind::Materialized(table, _) => catalog.record(table.oid),
+            SystemRelationKind::Table(table) | SystemRelationKind::Materialized(table, _) => {
+                catalog.record(table.oid)
+            }
             _ => None,
         };
         for column in &relation.columns {
             let mut row = attribute(shape, relation, column);
             let mut columns = record.iter().flat_map(|record| &record.columns);
             let own = columns.find(|one| !one.dropped && one.name == column.name);
-            if let Some(own) = own.filter(|own| *own.retained != RetainedColumn::default()) {
+            if let Some(own) = own.filter(|own| *own.retained != IgnoredColumnAttributes::default())
+            {
                 set_retained(shape, &mut row, &own.retained);
             }
             rows.push(row);
@@ -264,7 +277,7 @@ fn attributes(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
 
 /// Returns the row of a dropped column. It retains its attribute number, since pg_dump rejects a
 /// relation with gaps.
-fn dropped_attribute(shape: &Shape, relation: &Relation, number: i16) -> Row {
+fn dropped_attribute(shape: &RelationDefinition, relation: &SystemRelation, number: i16) -> Row {
     shape.row([
         ("attrelid", oid(relation.oid)),
         ("attname", text(format!("........pg.dropped.{number}........"))),
@@ -284,7 +297,7 @@ fn dropped_attribute(shape: &Shape, relation: &Relation, number: i16) -> Row {
 
 /// Sets the properties of a column that are stored but have no effect: statistics target, storage
 /// and compression.
-fn set_retained(shape: &Shape, row: &mut Row, retained: &RetainedColumn) {
+fn set_retained(shape: &RelationDefinition, row: &mut Row, retained: &IgnoredColumnAttributes) {
     if let Some(target) = retained.statistics {
         shape.set(row, [("attstattarget", int4(target))]);
     }
@@ -306,7 +319,7 @@ fn set_retained(shape: &Shape, row: &mut Row, retained: &RetainedColumn) {
     }
 }
 
-fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
+fn attribute(shape: &RelationDefinition, relation: &SystemRelation, column: &Attribute) -> Row {
     let base = column.sql_type.base;
     let facts = pg_type::of(base);
     let identity = match column.identity {
@@ -323,7 +336,7 @@ fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
         ("attnum", int2(column.number)),
         ("attndims", int4(i32::from(matches!(base, DataType::Array(_))))),
         ("attcacheoff", int4(-1)),
-        ("atttypmod", int4(column.sql_type.stored().1)),
+        ("atttypmod", int4(column.sql_type.stored_oid_and_modifier().1)),
         ("attbyval", Datum::Bool(facts.is_some_and(|facts| facts.by_value))),
         ("attalign", char(facts.map_or('i', |facts| facts.align))),
         ("attstorage", char(facts.map_or('x', |facts| facts.storage))),
@@ -339,10 +352,10 @@ fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
 
 /// Returns the OID of a column's default.
 pub(super) fn default_oid(relation: u32, column: &Attribute) -> u32 {
-    made(relation, &column.number.to_string())
+    hashed_oid(relation, &column.number.to_string())
 }
 
-fn attribute_defaults(shape: &Shape, objects: &Objects) -> Vec<Row> {
+fn attribute_defaults(shape: &RelationDefinition, objects: &CatalogObjects) -> Vec<Row> {
     let mut rows = Vec::new();
     for relation in objects.relations.iter().filter(|relation| relation.is_user()) {
         for column in &relation.columns {
@@ -358,8 +371,8 @@ fn attribute_defaults(shape: &Shape, objects: &Objects) -> Vec<Row> {
     rows
 }
 
-fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
-    let row = |namespace: &super::objects::Namespace| {
+fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects) -> Vec<Row> {
+    let row = |namespace: &super::catalog_objects::Namespace| {
         let is_public = namespace.oid == PUBLIC_OID;
         let grants = [
             format!("{DATABASE_OWNER_NAME}=UC/{DATABASE_OWNER_NAME}"),
@@ -378,7 +391,7 @@ fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
     shown.map(row).collect()
 }
 
-fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
+fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects) -> Vec<Row> {
     let built_in = pg_type::all().map(|facts| type_row(shape, facts, PG_CATALOG));
     let namespace = |schema: &str| {
         objects.namespace_named(schema).map_or(PUBLIC_OID, |namespace| namespace.oid)
@@ -396,7 +409,7 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
         {
             let relation = match composite.is_of_rows() {
                 true => one.oid(),
-                false => relation_of_type(composite.number),
+                false => composite_relation_oid(composite.number),
             };
             shape.set(&mut row, [("typrelid", oid(relation))]);
         }
@@ -412,7 +425,7 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
 }
 
 /// Returns the row of a domain's array type: that of the base type's array with its own names.
-fn domain_array_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
+fn domain_array_row(shape: &RelationDefinition, domain: &Domain, namespace: u32) -> Option<Row> {
     let array = domain.array.as_ref()?;
     let mut row = type_row(shape, &pg_type::of(array.sql_type.base)?, namespace);
     let own = [
@@ -427,11 +440,17 @@ fn domain_array_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Ro
 }
 
 /// Returns the row of a domain: that of its base type with the columns of the domain.
-fn domain_row(shape: &Shape, domain: &Domain, namespace: u32, catalog: &Catalog) -> Option<Row> {
+fn domain_row(
+    shape: &RelationDefinition,
+    domain: &Domain,
+    namespace: u32,
+    catalog: &Catalog,
+) -> Option<Row> {
     let mut row = type_row(shape, &pg_type::of(domain.sql_type.base)?, namespace);
     let function = |name: &str| oid(pg_proc::internal_oid(name));
     let default = domain.record.default.as_ref();
-    let default = default.map(|text| definition::default(text, domain, Reader::new(catalog)));
+    let default =
+        default.map(|text| definition::default(text, domain, DeparseContext::new(catalog)));
     let own = [
         ("oid", oid(domain.sql_type.oid())),
         ("typname", text(&domain.record.name)),
@@ -446,8 +465,8 @@ fn domain_row(shape: &Shape, domain: &Domain, namespace: u32, catalog: &Catalog)
         ("typmodout", oid(0)),
         ("typnotnull", Datum::Bool(domain.record.not_null)),
         ("typcollation", collation_oid(domain.collation)),
-        ("typbasetype", oid(domain.over.oid())),
-        ("typtypmod", int4(domain.over.stored().1)),
+        ("typbasetype", oid(domain.base_type.oid())),
+        ("typtypmod", int4(domain.base_type.stored_oid_and_modifier().1)),
         ("typdefaultbin", text_or_null(default.clone())),
         ("typdefault", text_or_null(default)),
     ];
@@ -455,7 +474,7 @@ fn domain_row(shape: &Shape, domain: &Domain, namespace: u32, catalog: &Catalog)
     Some(row)
 }
 
-fn labels(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+fn labels(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for one in catalog.types() {
         let UserType::Enum(record) = one.as_ref() else { continue };
@@ -473,9 +492,9 @@ fn labels(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
 }
 
 /// Returns the row of `pg_type` of a type.
-pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
+pub(super) fn type_row(shape: &RelationDefinition, facts: &TypeFacts, namespace: u32) -> Row {
     let data_type = facts.data_type;
-    let [input, output, receive, send] = facts.io();
+    let [input, output, receive, send] = facts.io_functions();
     let function = |name: &str| oid(pg_proc::internal_oid(name));
     let modifier = |suffix: &str| match facts.modified && data_type.element().is_none() {
         true => {
@@ -521,13 +540,13 @@ pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
     ])
 }
 
-fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
+fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalog) -> Option<Row> {
     let (table, keys, included, unique) = match &relation.kind {
-        Kind::PrimaryKey(table) => {
-            let included = definition::key_included(table, catalog);
+        SystemRelationKind::PrimaryKey(table) => {
+            let included = definition::primary_key_included(table, catalog);
             (table, definition::primary_key(table), included, true)
         }
-        Kind::Index(table, index) => {
+        SystemRelationKind::Index(table, index) => {
             let included = definition::included(table, index);
             (table, definition::index_keys(table, index), included, index.is_unique())
         }
@@ -535,7 +554,7 @@ fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
     };
     let is_primary = definition::is_primary(relation);
     let is_valid = match &relation.kind {
-        Kind::Index(_, index) => index.state == IndexState::Active,
+        SystemRelationKind::Index(_, index) => index.state == IndexState::Active,
         _ => true,
     };
     let numbers = keys.iter().map(|key| key.number).chain(included.iter().copied());
@@ -545,7 +564,7 @@ fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
     };
     let collations = keys.iter().map(|key| collation_oid(key.collation));
     let record = match &relation.kind {
-        Kind::Index(table, index) => index_record(catalog, table, index),
+        SystemRelationKind::Index(table, index) => index_record(catalog, table, index),
         _ => None,
     };
     let retained = record.map(|index| index.retained.0.clone()).unwrap_or_default();
@@ -555,7 +574,7 @@ fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
         oid(pg_opclass::of_key(key.sql_type.base, name, retained.is_hash))
     });
     let number = match &relation.kind {
-        Kind::Index(_, index) => index.oid,
+        SystemRelationKind::Index(_, index) => index.oid,
         _ => table.oid,
     };
     let table_record = catalog.record(table.oid);
@@ -563,7 +582,7 @@ fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
     let is_clustered = of_table.clustered_on == Some(number);
     let is_identity = of_table.replica_identity == ReplicaIdentity::Index(number);
     let (texts, predicate): (&[String], _) = match &relation.kind {
-        Kind::Index(_, index) => (index.key_texts(), index.predicate_text()),
+        SystemRelationKind::Index(_, index) => (index.key_texts(), index.predicate_text()),
         _ => (&[], None),
     };
     let expressions = keys.iter().zip(texts).filter(|(key, _)| key.number == 0);
@@ -571,7 +590,7 @@ fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
     let expressions = (!expressions.is_empty()).then(|| expressions.join(", "));
     Some(shape.row([
         ("indexrelid", oid(relation.oid)),
-        ("indrelid", oid(shown(table.oid))),
+        ("indrelid", oid(user_oid(table.oid))),
         ("indnatts", int2(keys.len() + included.len())),
         ("indnkeyatts", int2(keys.len())),
         ("indisunique", Datum::Bool(unique)),
@@ -592,7 +611,11 @@ fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
     ]))
 }
 
-fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
+fn constraint(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    constraint: &CatalogConstraint,
+) -> Row {
     let (kind, check) = match &constraint.kind {
         ConstraintKind::Check { text } => ('c', Some(text)),
         ConstraintKind::PrimaryKey(_) => ('p', None),
@@ -619,8 +642,13 @@ fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row 
         ("condeferrable", Datum::Bool(deferral != Deferral::Never)),
         ("condeferred", Datum::Bool(deferral == Deferral::Deferred)),
     ]);
-    if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key, delete_columns }) =
-        &constraint.kind
+    if let ConstraintKind::ForeignKey(ForeignKeyTarget {
+        table,
+        columns,
+        index,
+        key,
+        delete_columns,
+    }) = &constraint.kind
     {
         let set = match delete_columns.as_slice() {
             [] => Datum::Null,
@@ -651,9 +679,9 @@ fn action(action: ReferentialAction) -> char {
     }
 }
 
-fn sequence(shape: &Shape, sequence: &Sequence) -> Row {
+fn sequence(shape: &RelationDefinition, sequence: &Sequence) -> Row {
     shape.row([
-        ("seqrelid", oid(shown(sequence.oid))),
+        ("seqrelid", oid(user_oid(sequence.oid))),
         ("seqtypid", oid(sequence.type_oid)),
         ("seqstart", int8(sequence.start)),
         ("seqincrement", int8(sequence.increment)),
@@ -665,10 +693,14 @@ fn sequence(shape: &Shape, sequence: &Sequence) -> Row {
 }
 
 /// Returns the `_RETURN` rule of a view.
-fn rule(shape: &Shape, relation: &Relation) -> Option<Row> {
-    let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
+fn rule(shape: &RelationDefinition, relation: &SystemRelation) -> Option<Row> {
+    let (SystemRelationKind::View(view) | SystemRelationKind::Materialized(_, view)) =
+        &relation.kind
+    else {
+        return None;
+    };
     Some(shape.row([
-        ("oid", oid(made(relation.oid, "_RETURN"))),
+        ("oid", oid(hashed_oid(relation.oid, "_RETURN"))),
         ("rulename", text("_RETURN")),
         ("ev_class", oid(relation.oid)),
         ("ev_type", char('1')),
@@ -679,7 +711,7 @@ fn rule(shape: &Shape, relation: &Relation) -> Option<Row> {
 }
 
 fn comment(
-    shape: &Shape,
+    shape: &RelationDefinition,
     (&(class, object, column), description): (&(u32, u32, i32), &Arc<str>),
 ) -> Row {
     shape.row([
@@ -690,7 +722,7 @@ fn comment(
     ])
 }
 
-fn access_methods(shape: &Shape) -> Vec<Row> {
+fn access_methods(shape: &RelationDefinition) -> Vec<Row> {
     let row = |number, name: &str, handler: &str, kind| {
         shape.row([
             ("oid", oid(number)),
@@ -706,7 +738,7 @@ fn access_methods(shape: &Shape) -> Vec<Row> {
     ]
 }
 
-fn collations(shape: &Shape) -> Vec<Row> {
+fn collations(shape: &RelationDefinition) -> Vec<Row> {
     let row = |collation: Collation| {
         let (provider, encoding, locale) = match collation {
             Collation::Default => ('d', -1, Datum::Null),
@@ -729,7 +761,7 @@ fn collations(shape: &Shape) -> Vec<Row> {
     Collation::ALL.into_iter().map(row).collect()
 }
 
-fn languages(shape: &Shape) -> Vec<Row> {
+fn languages(shape: &RelationDefinition) -> Vec<Row> {
     let row = |number, name: &str, trusted| {
         shape.row([
             ("oid", oid(number)),
@@ -753,13 +785,13 @@ pub(super) fn created_extensions(
     EXTENSIONS.into_iter().filter_map(|one| {
         let schema = match one.schema(catalog)? {
             0 => PG_CATALOG,
-            number => shown_schema(catalog.schemas().find(|schema| schema.oid == number)?),
+            number => schema_oid_of(catalog.schemas().find(|schema| schema.oid == number)?),
         };
         Some((one, schema))
     })
 }
 
-fn extension(shape: &Shape, (extension, schema): (&Extension, u32)) -> Row {
+fn extension(shape: &RelationDefinition, (extension, schema): (&Extension, u32)) -> Row {
     shape.row([
         ("oid", oid(extension_oid(extension))),
         ("extname", text(extension.name)),
@@ -770,7 +802,7 @@ fn extension(shape: &Shape, (extension, schema): (&Extension, u32)) -> Row {
     ])
 }
 
-fn available_extensions(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+fn available_extensions(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
     let row = |one: &&Extension| {
         let installed = one.schema(catalog).map(|_| one.version);
         shape.row([
@@ -783,7 +815,7 @@ fn available_extensions(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
     EXTENSIONS.iter().map(row).collect()
 }
 
-fn extension_versions(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+fn extension_versions(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
     let row = |one: &&Extension| {
         shape.row([
             ("name", text(one.name)),
@@ -799,7 +831,7 @@ fn extension_versions(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
     EXTENSIONS.iter().map(row).collect()
 }
 
-fn database(shape: &Shape) -> Row {
+fn database(shape: &RelationDefinition) -> Row {
     shape.row([
         ("oid", oid(DATABASE)),
         ("datname", text(DATABASE_NAME)),
@@ -815,7 +847,7 @@ fn database(shape: &Shape) -> Row {
 }
 
 /// Returns the rows of `pg_stats` from the statistics of ANALYZE.
-fn statistics(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+fn statistics(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for table in catalog.tables() {
         let Some(statistics) = catalog.statistics(table.id) else { continue };

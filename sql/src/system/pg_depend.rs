@@ -9,13 +9,13 @@ use crate::catalog::Catalog;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::ddl::{Object, dependencies};
 use crate::system::Row;
-use crate::system::definition;
-use crate::system::objects::{
-    ConstraintKind, EXTENSION, ForeignKey, Kind, Objects, extension_oid, made, number_of_column,
-    relation_of_type, shown,
+use crate::system::catalog_objects::{
+    CatalogObjects, ConstraintKind, EXTENSION, ForeignKeyTarget, SystemRelationKind,
+    attribute_number, composite_relation_oid, extension_oid, hashed_oid, user_oid,
 };
+use crate::system::definition;
 use crate::system::pg_catalog::{created_extensions, default_oid};
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{char, int4, oid};
 
 const CLASS: u32 = 1_259;
@@ -27,11 +27,15 @@ const CONSTRAINT: u32 = 2_606;
 const REWRITE: u32 = 2_618;
 
 /// The OID of the catalog, the OID of the object and the attribute number.
-type Address = (u32, u32, i32);
+type ObjectAddress = (u32, u32, i32);
 
 /// Returns the rows of `pg_depend`.
-pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
-    let mut all: Vec<(Address, Address, char)> = Vec::new();
+pub(super) fn rows(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+) -> Vec<Row> {
+    let mut all: Vec<(ObjectAddress, ObjectAddress, char)> = Vec::new();
     of_relations(objects, &mut all);
     of_constraints(objects, &mut all);
     of_composites(catalog, &mut all);
@@ -43,7 +47,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<R
             all.push((dependent, on, 'n'));
         }
     }
-    let row = |((class, object, column), on, kind): (Address, Address, char)| {
+    let row = |((class, object, column), on, kind): (ObjectAddress, ObjectAddress, char)| {
         shape.row([
             ("classid", oid(class)),
             ("objid", oid(object)),
@@ -57,57 +61,61 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<R
     all.into_iter().map(row).collect()
 }
 
-fn of_relations(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
+fn of_relations(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
     for relation in objects.relations.iter().filter(|relation| relation.is_user()) {
         let itself = (CLASS, relation.oid, 0);
         for column in relation.columns.iter().filter(|column| column.default.is_some()) {
             let default = (ATTRDEF, default_oid(relation.oid, column), 0);
             all.push((default, (CLASS, relation.oid, i32::from(column.number)), 'a'));
             for sequence in &column.sequences {
-                all.push((default, (CLASS, shown(*sequence), 0), 'n'));
+                all.push((default, (CLASS, user_oid(*sequence), 0), 'n'));
             }
         }
         match &relation.kind {
-            Kind::Index(table, index) if objects.constraint_of(relation.oid).is_none() => {
+            SystemRelationKind::Index(table, index)
+                if objects.constraint_of_index(relation.oid).is_none() =>
+            {
                 let keys = definition::index_keys(table, index);
                 for key in keys.iter().filter(|key| key.number > 0) {
-                    all.push((itself, (CLASS, shown(table.oid), i32::from(key.number)), 'a'));
+                    all.push((itself, (CLASS, user_oid(table.oid), i32::from(key.number)), 'a'));
                 }
             }
-            Kind::PrimaryKey(_) | Kind::Index(..) => {
-                if let Some(constraint) = objects.constraint_of(relation.oid) {
+            SystemRelationKind::PrimaryKey(_) | SystemRelationKind::Index(..) => {
+                if let Some(constraint) = objects.constraint_of_index(relation.oid) {
                     all.push((itself, (CONSTRAINT, constraint.oid, 0), 'i'));
                 }
             }
-            Kind::View(_) | Kind::Materialized(..) => {
-                let rule = (REWRITE, made(relation.oid, "_RETURN"), 0);
+            SystemRelationKind::View(_) | SystemRelationKind::Materialized(..) => {
+                let rule = (REWRITE, hashed_oid(relation.oid, "_RETURN"), 0);
                 all.push((rule, itself, 'i'));
-                for on in objects.read_by(relation) {
+                for on in objects.view_dependencies(relation) {
                     all.push((rule, (CLASS, on.oid, 0), 'n'));
                 }
             }
-            Kind::Sequence(sequence) => {
+            SystemRelationKind::Sequence(sequence) => {
                 if let Some((table, column)) = objects.owner(sequence) {
                     let kind = if objects.is_identity(sequence) { 'i' } else { 'a' };
                     all.push((itself, (CLASS, table.oid, i32::from(column.number)), kind));
                 }
             }
-            Kind::Table(_) | Kind::Composite(_) | Kind::System(_) => {}
+            SystemRelationKind::Table(_)
+            | SystemRelationKind::Composite(_)
+            | SystemRelationKind::System(_) => {}
         }
         if matches!(relation.relkind(), 'r' | 'v' | 'm' | 'S') {
             all.push((itself, (NAMESPACE, relation.schema, 0), 'n'));
         }
         let row_type = relation.row_type();
-        if row_type != 0 && !matches!(relation.kind, Kind::Composite(_)) {
+        if row_type != 0 && !matches!(relation.kind, SystemRelationKind::Composite(_)) {
             all.push(((TYPE, row_type, 0), itself, 'i'));
         }
     }
 }
 
-fn of_constraints(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
+fn of_constraints(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
     for constraint in &objects.constraints {
         let itself = (CONSTRAINT, constraint.oid, 0);
-        if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, .. }) =
+        if let ConstraintKind::ForeignKey(ForeignKeyTarget { table, columns, index, .. }) =
             &constraint.kind
         {
             for number in columns {
@@ -122,16 +130,20 @@ fn of_constraints(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
 }
 
 /// Adds the dependency of the `pg_class` row of each composite type on the type.
-fn of_composites(catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
+fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
     let composites = catalog.types().filter(|one| !one.is_of_rows());
     for one in composites.filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
-        let relation = (CLASS, relation_of_type(one.number()), 0);
+        let relation = (CLASS, composite_relation_oid(one.number()), 0);
         all.push((relation, (TYPE, one.oid(), 0), 'i'));
     }
 }
 
 /// Adds the dependencies of types, functions and extensions on their schemas.
-fn of_schemas(objects: &Objects, catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
+fn of_schemas(
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+    all: &mut Vec<(ObjectAddress, ObjectAddress, char)>,
+) {
     let types = catalog.types().filter(|one| !one.is_of_rows());
     let types = types.map(|one| ((TYPE, one.oid(), 0), one.schema()));
     let functions = catalog.functions();
@@ -148,33 +160,37 @@ fn of_schemas(objects: &Objects, catalog: &Catalog, all: &mut Vec<(Address, Addr
 }
 
 /// Returns the address of an object of the catalog.
-fn address_of(object: &Object, objects: &Objects, catalog: &Catalog) -> Option<Address> {
+fn address_of(
+    object: &Object,
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+) -> Option<ObjectAddress> {
     let number_at = |table: u32, at: usize| {
         let table = catalog.table(table)?;
-        Some(i32::from(number_of_column(table, at)))
+        Some(i32::from(attribute_number(table, at)))
     };
     Some(match object {
-        Object::Table(number) | Object::Sequence(number) => (CLASS, shown(*number), 0),
-        Object::View(number) => (REWRITE, made(shown(*number), "_RETURN"), 0),
+        Object::Table(number) | Object::Sequence(number) => (CLASS, user_oid(*number), 0),
+        Object::View(number) => (REWRITE, hashed_oid(user_oid(*number), "_RETURN"), 0),
         Object::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
         Object::Function(number) => (PROC, number + OID_OFFSET, 0),
-        Object::Column(table, at) => (CLASS, shown(*table), number_at(*table, *at)?),
+        Object::Column(table, at) => (CLASS, user_oid(*table), number_at(*table, *at)?),
         Object::Default(table, at) => {
-            let relation = objects.relation(shown(*table))?;
+            let relation = objects.relation(user_oid(*table))?;
             let name = &catalog.table(*table)?.columns.get(*at)?.name;
             (ATTRDEF, default_oid(relation.oid, relation.column(name)?), 0)
         }
         Object::Attribute(number, at) => {
-            (CLASS, relation_of_type(*number), i32::try_from(*at).ok()? + 1)
+            (CLASS, composite_relation_oid(*number), i32::try_from(*at).ok()? + 1)
         }
         Object::Index(table, name) => {
-            let relation = objects.relation(shown(*table))?;
+            let relation = objects.relation(user_oid(*table))?;
             let index = objects.relation_named(relation.schema, name)?;
             (CLASS, index.oid, 0)
         }
         Object::Constraint(table, name) => {
-            let of_table = |one: &&crate::system::objects::Constraint| {
-                one.table == shown(*table) && one.name == *name
+            let of_table = |one: &&crate::system::catalog_objects::CatalogConstraint| {
+                one.table == user_oid(*table) && one.name == *name
             };
             (CONSTRAINT, objects.constraints.iter().find(of_table)?.oid, 0)
         }

@@ -6,16 +6,16 @@
 use types::{DataType, Datum};
 
 use crate::system::Row;
-use crate::system::objects::OWNER;
+use crate::system::catalog_objects::OWNER;
 use crate::system::pg_catalog::{BTREE, HASH};
 use crate::system::pg_proc;
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{char, int2, oid, text};
 
 /// OID of the class, its name, its family, the type, and whether it is the type's default.
-type Class = (u32, &'static str, u32, DataType, bool);
+type OperatorClass = (u32, &'static str, u32, DataType, bool);
 
-const CLASSES: &[Class] = &[
+const CLASSES: &[OperatorClass] = &[
     (1_978, "int4_ops", 1_976, DataType::Int4, true),
     (1_979, "int2_ops", 1_976, DataType::Int2, true),
     (1_981, "oid_ops", 1_989, DataType::Oid, true),
@@ -48,7 +48,7 @@ const CLASSES: &[Class] = &[
 ];
 
 /// Operator classes of hash indexes.
-const HASH_CLASSES: &[Class] = &[
+const HASH_CLASSES: &[OperatorClass] = &[
     (10_001, "array_ops", 627, DataType::AnyArray, true),
     (10_005, "bpchar_ops", 427, DataType::Char, true),
     (10_008, "char_ops", 431, DataType::InternalChar, true),
@@ -109,8 +109,8 @@ pub(super) fn of_key(data_type: DataType, name: Option<&str>, is_hash: bool) -> 
 }
 
 /// Returns the rows of `pg_opclass`.
-pub(super) fn classes(shape: &Shape) -> Vec<Row> {
-    let row = |method, (number, name, family, data_type, is_default): &Class| {
+pub(super) fn classes(shape: &RelationDefinition) -> Vec<Row> {
+    let row = |method, (number, name, family, data_type, is_default): &OperatorClass| {
         shape.row([
             ("oid", oid(*number)),
             ("opcmethod", oid(method)),
@@ -132,7 +132,7 @@ fn family_of(data_type: DataType) -> Option<u32> {
 }
 
 /// Returns the rows of `pg_amop`: the comparison operators between types of one family.
-pub(super) fn operators(shape: &Shape) -> Vec<Row> {
+pub(super) fn operators(shape: &RelationDefinition) -> Vec<Row> {
     let strategies = (1_i16..).zip(["<", "<=", "=", ">=", ">"]);
     let all = strategies.flat_map(|(strategy, symbol)| {
         types::function::overloads(symbol).iter().map(move |one| (strategy, one))
@@ -160,7 +160,7 @@ pub(super) fn operators(shape: &Shape) -> Vec<Row> {
 }
 
 /// Returns the rows of `pg_opfamily`.
-pub(super) fn families(shape: &Shape) -> Vec<Row> {
+pub(super) fn families(shape: &RelationDefinition) -> Vec<Row> {
     let mut families: Vec<(u32, &str, u32)> = Vec::new();
     families.extend(FAMILIES.iter().map(|(number, name)| (*number, *name, BTREE)));
     families.extend(HASH_FAMILIES.iter().map(|(number, name)| (*number, *name, HASH)));

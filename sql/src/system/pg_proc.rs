@@ -6,15 +6,15 @@
 
 use std::sync::LazyLock;
 
-use types::function::{self, CompareOp, Shape as Computes, Signature, Volatility};
+use types::function::{self, CompareOp, KernelKind as Computes, Signature, Volatility};
 use types::{DataType, Datum};
 
 use crate::system::Row;
-use crate::system::objects::OWNER;
+use crate::system::catalog_objects::OWNER;
 use crate::system::pg_cast;
-use crate::system::pg_type::{self, Facts};
+use crate::system::pg_type::{self, TypeFacts};
 use crate::system::pseudo_types;
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{array, char, int2, oid, text, vector};
 
 /// OID of language `internal`.
@@ -31,7 +31,7 @@ const FIRST_INTERNAL: u32 = 11_000;
 
 /// A function that only types, casts and access methods reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Internal {
+struct InternalFunction {
     name: String,
     /// OIDs of the argument types.
     arguments: Vec<u32>,
@@ -39,15 +39,15 @@ struct Internal {
 }
 
 /// Functions that types, casts and access methods reference, sorted by name.
-static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
-    let internal = |name: String, arguments: &[u32], result: u32| Internal {
+static INTERNALS: LazyLock<Vec<InternalFunction>> = LazyLock::new(|| {
+    let internal = |name: String, arguments: &[u32], result: u32| InternalFunction {
         name,
         arguments: arguments.to_vec(),
         result,
     };
     // `cstring[]` has the I/O functions of all arrays.
     let pseudo = pseudo_types::ALL.iter().filter(|one| one.oid != pseudo_types::CSTRING_ARRAY);
-    let of_pseudo = pseudo.flat_map(|one| input_and_output(one.io(), one.oid, &[]));
+    let of_pseudo = pseudo.flat_map(|one| input_and_output(one.io_functions(), one.oid, &[]));
     let handlers = [
         ("array_subscript_handler", pseudo_types::INTERNAL),
         ("bthandler", pseudo_types::INDEX_AM_HANDLER),
@@ -76,7 +76,7 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
     let of_enums = ["enum_in", "enum_out", "enum_recv", "enum_send"].map(str::to_owned);
     let enums = input_and_output(of_enums, DataType::AnyEnum.oid(), &more[..1]);
     let others = of_pseudo.chain(enums).chain(handlers).chain(shells).chain(domains).chain(casts);
-    let mut all: Vec<Internal> = of_types.chain(others).collect();
+    let mut all: Vec<InternalFunction> = of_types.chain(others).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -85,7 +85,7 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
 const ANY_ARRAY: u32 = 2277;
 
 /// Returns the I/O functions of a type, and those of its modifiers.
-fn functions_of_type(facts: &Facts) -> Vec<Internal> {
+fn functions_of_type(facts: &TypeFacts) -> Vec<InternalFunction> {
     let (oid_type, int4) = (DataType::Oid.oid(), DataType::Int4.oid());
     let stem = facts.functions.trim_end_matches('_');
     let is_modified = facts.modified && stem != "array";
@@ -95,20 +95,20 @@ fn functions_of_type(facts: &Facts) -> Vec<Internal> {
         _ if is_modified => (facts.data_type.oid(), vec![oid_type, int4]),
         _ => (facts.data_type.oid(), Vec::new()),
     };
-    let mut all = input_and_output(facts.io(), own, &more);
+    let mut all = input_and_output(facts.io_functions(), own, &more);
     if is_modified {
         let (name_in, name_out) = (format!("{stem}typmodin"), format!("{stem}typmodout"));
         let texts = vec![pseudo_types::CSTRING_ARRAY];
-        all.push(Internal { name: name_in, arguments: texts, result: int4 });
+        all.push(InternalFunction { name: name_in, arguments: texts, result: int4 });
         let result = pseudo_types::CSTRING;
-        all.push(Internal { name: name_out, arguments: vec![int4], result });
+        all.push(InternalFunction { name: name_out, arguments: vec![int4], result });
     }
     all
 }
 
 /// Returns the I/O functions of a type by their names: input, output, receive, send. An empty name
 /// stands for a missing function. Input and receive functions have the arguments `more` besides.
-fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<Internal> {
+fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<InternalFunction> {
     let reads = |from: u32| [&[from], more].concat();
     let [input, output, receive, send] = names;
     let all = [
@@ -118,7 +118,7 @@ fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<Internal>
         (send, vec![own], DataType::Bytea.oid()),
     ];
     let named = all.into_iter().filter(|(name, ..)| !name.is_empty());
-    named.map(|(name, arguments, result)| Internal { name, arguments, result }).collect()
+    named.map(|(name, arguments, result)| InternalFunction { name, arguments, result }).collect()
 }
 
 /// Returns the argument types of a cast function: that of a type to itself applies a modifier.
@@ -145,7 +145,7 @@ pub(super) fn internal_oid(name: &str) -> u32 {
 /// Returns the OID of the cast function of a name for a source type.
 pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
     let internal = || {
-        let takes = |one: &Internal| one.name == name && one.arguments[0] == source.oid();
+        let takes = |one: &InternalFunction| one.name == name && one.arguments[0] == source.oid();
         INTERNALS.iter().position(takes).map_or(0, |at| FIRST_INTERNAL + at as u32)
     };
     overload_of(name, source).map_or_else(internal, function_oid)
@@ -162,7 +162,7 @@ pub(super) fn function_oid(signature: &Signature) -> u32 {
 }
 
 /// A function with its name and signature.
-pub(super) struct Named {
+pub(super) struct NamedFunction {
     pub(super) oid: u32,
     pub(super) name: String,
     /// OIDs of the argument types.
@@ -170,9 +170,9 @@ pub(super) struct Named {
     result: u32,
 }
 
-impl Named {
-    fn of(signature: &Signature) -> Named {
-        Named {
+impl NamedFunction {
+    fn of(signature: &Signature) -> NamedFunction {
+        NamedFunction {
             oid: function_oid(signature),
             name: signature.name.to_owned(),
             arguments: signature.arguments.iter().map(|one| one.oid()).collect(),
@@ -180,9 +180,9 @@ impl Named {
         }
     }
 
-    fn of_internal((at, one): (usize, &Internal)) -> Named {
-        let Internal { name, arguments, result } = one.clone();
-        Named { oid: FIRST_INTERNAL + at as u32, name, arguments, result }
+    fn of_internal((at, one): (usize, &InternalFunction)) -> NamedFunction {
+        let InternalFunction { name, arguments, result } = one.clone();
+        NamedFunction { oid: FIRST_INTERNAL + at as u32, name, arguments, result }
     }
 
     /// Returns the SQL names of the argument types, joined by `separator`.
@@ -207,23 +207,23 @@ fn is_function(signature: &&Signature) -> bool {
 }
 
 /// Returns the built-in functions of a name.
-pub(super) fn named(name: &str) -> Vec<Named> {
+pub(super) fn named(name: &str) -> Vec<NamedFunction> {
     if function::is_operator(name) || function::is_internal(name) {
         return Vec::new();
     }
-    let of_sql = function::overloads(name).iter().map(Named::of);
+    let of_sql = function::overloads(name).iter().map(NamedFunction::of);
     let internal = INTERNALS.iter().enumerate().filter(|(_, one)| one.name == name);
-    of_sql.chain(internal.map(Named::of_internal)).collect()
+    of_sql.chain(internal.map(NamedFunction::of_internal)).collect()
 }
 
 /// Returns the built-in function of an OID.
-pub(super) fn by_oid(number: u32) -> Option<Named> {
+pub(super) fn by_oid(number: u32) -> Option<NamedFunction> {
     if let Some(at) = number.checked_sub(FIRST_INTERNAL) {
         let at = at as usize;
-        return INTERNALS.get(at).map(|one| Named::of_internal((at, one)));
+        return INTERNALS.get(at).map(|one| NamedFunction::of_internal((at, one)));
     }
     let signature = function::all().get(number.checked_sub(FIRST_FUNCTION)? as usize)?;
-    is_function(&signature).then(|| Named::of(signature))
+    is_function(&signature).then(|| NamedFunction::of(signature))
 }
 
 /// Returns the symbol of the operator of an OID.
@@ -253,10 +253,10 @@ pub(super) fn operators_named(symbol: &str) -> Vec<u32> {
     }
 }
 
-pub(super) fn functions(shape: &Shape) -> Vec<Row> {
+pub(super) fn functions(shape: &RelationDefinition) -> Vec<Row> {
     let mut rows: Vec<Row> =
         function::all().iter().filter(is_function).map(|one| function_row(shape, one)).collect();
-    let internal = |(at, one): (usize, &Internal)| {
+    let internal = |(at, one): (usize, &InternalFunction)| {
         shape.row([
             ("oid", oid(FIRST_INTERNAL + at as u32)),
             ("proname", text(&one.name)),
@@ -286,7 +286,7 @@ fn volatility(signature: &Signature) -> Datum {
     })
 }
 
-fn function_row(shape: &Shape, signature: &Signature) -> Row {
+fn function_row(shape: &RelationDefinition, signature: &Signature) -> Row {
     let last = signature.arguments.last().filter(|_| signature.variadic);
     let names = match signature.names {
         [] => Datum::Null,
@@ -312,12 +312,12 @@ fn function_row(shape: &Shape, signature: &Signature) -> Row {
     ])
 }
 
-pub(super) fn operators(shape: &Shape) -> Vec<Row> {
+pub(super) fn operators(shape: &RelationDefinition) -> Vec<Row> {
     let all = function::all().iter().filter(|one| function::is_operator(one.name));
     all.map(|signature| operator_row(shape, signature)).collect()
 }
 
-fn operator_row(shape: &Shape, signature: &Signature) -> Row {
+fn operator_row(shape: &RelationDefinition, signature: &Signature) -> Row {
     let (left, right) = match signature.arguments {
         [left, right] => (left.oid(), right.oid()),
         [only] => (0, only.oid()),

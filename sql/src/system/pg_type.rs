@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use types::{DataType, GeometryKind, WordKind};
+use types::{DataType, FixedWidthKind, GeometryKind};
 
 /// Columns of `pg_type` of a type that [`DataType`] does not have.
 #[derive(Clone, Copy)]
-pub(super) struct Facts {
+pub(super) struct TypeFacts {
     pub(super) data_type: DataType,
     pub(super) by_value: bool,
     pub(super) kind: char,
@@ -25,8 +25,8 @@ const fn facts(
     (by_value, kind, category, preferred): (bool, char, char, bool),
     (align, storage): (char, char),
     functions: &'static str,
-) -> Facts {
-    Facts {
+) -> TypeFacts {
+    TypeFacts {
         data_type,
         by_value,
         kind,
@@ -39,8 +39,8 @@ const fn facts(
     }
 }
 
-const fn modified(facts: Facts) -> Facts {
-    Facts { modified: true, ..facts }
+const fn modified(facts: TypeFacts) -> TypeFacts {
+    TypeFacts { modified: true, ..facts }
 }
 
 const INTEGER: (char, char) = ('i', 'p');
@@ -48,19 +48,19 @@ const LONG: (char, char) = ('d', 'p');
 const VARIABLE: (char, char) = ('i', 'x');
 
 /// All types that can be named, by OID.
-static BASE: LazyLock<Vec<Facts>> = LazyLock::new(|| {
-    let mut all: Vec<Facts> = DataType::all().filter_map(of).collect();
+static BASE: LazyLock<Vec<TypeFacts>> = LazyLock::new(|| {
+    let mut all: Vec<TypeFacts> = DataType::all().filter_map(of).collect();
     all.sort_by_key(|one| one.data_type.oid());
     all
 });
 
 /// Returns all types that can be named, arrays included, by OID.
-pub(super) fn all() -> impl Iterator<Item = &'static Facts> {
+pub(super) fn all() -> impl Iterator<Item = &'static TypeFacts> {
     BASE.iter()
 }
 
 /// Returns the properties of a type; `None` if it has no row in `pg_type`.
-pub(super) fn of(data_type: DataType) -> Option<Facts> {
+pub(super) fn of(data_type: DataType) -> Option<TypeFacts> {
     use DataType as T;
     let number = (true, 'b', 'N', false);
     let preferred_number = (true, 'b', 'N', true);
@@ -110,14 +110,14 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::Array(element) => {
             let align = if of(*element)?.align == 'd' { 'd' } else { 'i' };
             let array = f(data_type, (false, 'b', 'A', false), (align, 'x'), "array_");
-            Facts { modified: of(*element)?.modified, ..array }
+            TypeFacts { modified: of(*element)?.modified, ..array }
         }
         _ => return of_signature(data_type),
     })
 }
 
 /// Returns the properties of a type that occurs in signatures only.
-fn of_signature(data_type: DataType) -> Option<Facts> {
+fn of_signature(data_type: DataType) -> Option<TypeFacts> {
     use DataType as T;
     let arrays = ((false, 'p', 'P', false), ('d', 'x'));
     let others = ((true, 'p', 'P', false), INTEGER);
@@ -136,22 +136,22 @@ fn of_signature(data_type: DataType) -> Option<Facts> {
     Some(facts(data_type, flags, storage, functions))
 }
 
-fn of_word(kind: WordKind) -> Facts {
+fn of_word(kind: FixedWidthKind) -> TypeFacts {
     let own = DataType::Word(kind);
     let (user, by_reference) = ((true, 'b', 'U', false), (false, 'b', 'U', false));
     match kind {
-        WordKind::Tid => facts(own, by_reference, ('s', 'p'), "tid"),
-        WordKind::Xid => facts(own, user, INTEGER, "xid"),
-        WordKind::Xid8 => facts(own, user, LONG, "xid8"),
-        WordKind::Cid => facts(own, user, INTEGER, "cid"),
-        WordKind::PgLsn => facts(own, user, LONG, "pg_lsn_"),
-        WordKind::MacAddr => facts(own, by_reference, INTEGER, "macaddr_"),
-        WordKind::MacAddr8 => facts(own, by_reference, INTEGER, "macaddr8_"),
-        WordKind::Money => facts(own, (true, 'b', 'N', false), LONG, "cash_"),
+        FixedWidthKind::Tid => facts(own, by_reference, ('s', 'p'), "tid"),
+        FixedWidthKind::Xid => facts(own, user, INTEGER, "xid"),
+        FixedWidthKind::Xid8 => facts(own, user, LONG, "xid8"),
+        FixedWidthKind::Cid => facts(own, user, INTEGER, "cid"),
+        FixedWidthKind::PgLsn => facts(own, user, LONG, "pg_lsn_"),
+        FixedWidthKind::MacAddr => facts(own, by_reference, INTEGER, "macaddr_"),
+        FixedWidthKind::MacAddr8 => facts(own, by_reference, INTEGER, "macaddr8_"),
+        FixedWidthKind::Money => facts(own, (true, 'b', 'N', false), LONG, "cash_"),
     }
 }
 
-fn of_geometry(kind: GeometryKind) -> Facts {
+fn of_geometry(kind: GeometryKind) -> TypeFacts {
     let (storage, functions) = match kind {
         GeometryKind::Point => ('p', "point_"),
         GeometryKind::Lseg => ('p', "lseg_"),
@@ -164,9 +164,9 @@ fn of_geometry(kind: GeometryKind) -> Facts {
     facts(DataType::Geometry(kind), (false, 'b', 'G', false), ('d', storage), functions)
 }
 
-impl Facts {
+impl TypeFacts {
     /// Returns the names of its I/O functions: input, output, receive, send; empty if missing.
-    pub(super) fn io(&self) -> [String; 4] {
+    pub(super) fn io_functions(&self) -> [String; 4] {
         ["in", "out", "recv", "send"].map(|suffix| match (self.data_type, suffix) {
             // `aclitem` has no binary format.
             (DataType::AclItem, "recv" | "send") => String::new(),
@@ -184,6 +184,9 @@ mod tests {
         for data_type in DataType::all() {
             assert!(of(data_type).is_some(), "{data_type:?}");
         }
-        assert_eq!(of(DataType::Int4).unwrap().io(), ["int4in", "int4out", "int4recv", "int4send"]);
+        assert_eq!(
+            of(DataType::Int4).unwrap().io_functions(),
+            ["int4in", "int4out", "int4recv", "int4send"]
+        );
     }
 }

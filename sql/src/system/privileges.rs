@@ -8,11 +8,11 @@ use types::datatype::RegKind;
 use types::function::quote_ident;
 
 use crate::error::{Error, Result, sqlstate};
+use crate::system::catalog_objects::{CatalogObjects, DATABASE, DATABASE_NAME};
 use crate::system::functions::{Arguments, oid_at, relation_at};
-use crate::system::objects::{DATABASE, DATABASE_NAME, Objects};
 use crate::system::value::{array, text};
-use crate::system::views::{Viewer, roles};
-use crate::system::{SystemRowSource, names, pg_catalog, pg_proc};
+use crate::system::views::{DefinitionContext, roles};
+use crate::system::{SystemContext, pg_catalog, pg_proc, reg_names};
 
 /// Returns the privileges that an inquiry function knows.
 fn privileges_of(function: &str) -> &'static [&'static str] {
@@ -34,9 +34,9 @@ fn privileges_of(function: &str) -> &'static [&'static str] {
 }
 
 /// Computes `has_…_privilege`, `pg_has_role` and `acldefault`.
-pub(super) fn privilege(
-    source: &SystemRowSource,
-    objects: &Objects,
+pub(super) fn has_privilege(
+    source: &SystemContext,
+    objects: &CatalogObjects,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Result<Datum> {
@@ -70,8 +70,8 @@ pub(super) fn privilege(
 
 /// Returns true if the object of a privilege inquiry exists.
 fn object_exists(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     function: &str,
     named: Arguments<'_>,
 ) -> Result<bool> {
@@ -128,7 +128,7 @@ fn object_exists(
 }
 
 /// `acldefault`: the default privileges of an object of a kind.
-fn default_list(viewer: &Viewer<'_>, arguments: Arguments<'_>) -> Result<Datum> {
+fn default_list(viewer: &DefinitionContext<'_>, arguments: Arguments<'_>) -> Result<Datum> {
     let kind = match arguments.first() {
         Some(Datum::Text(kind)) => kind.to_string(),
         _ => String::new(),
@@ -159,7 +159,7 @@ fn default_list(viewer: &Viewer<'_>, arguments: Arguments<'_>) -> Result<Datum> 
     Ok(array(lists.map(item).collect()))
 }
 
-fn role_exists(source: &SystemRowSource, role: &Datum) -> Result<bool> {
+fn role_exists(source: &SystemContext, role: &Datum) -> Result<bool> {
     let roles = roles(&source.viewer());
     match role {
         Datum::Text(name) if **name == *"public" => Ok(true),
@@ -175,17 +175,18 @@ fn role_exists(source: &SystemRowSource, role: &Datum) -> Result<bool> {
 }
 
 fn named_exists(
-    source: &SystemRowSource,
-    objects: &Objects,
+    source: &SystemContext,
+    objects: &CatalogObjects,
     kind: RegKind,
     object: &Datum,
 ) -> Result<bool> {
     match object {
-        Datum::Text(name) => names::oid_of(&source.viewer(), objects, kind, name).map(|_| true),
+        Datum::Text(name) => reg_names::oid_of(&source.viewer(), objects, kind, name).map(|_| true),
         other => {
             let number = other.as_i64().and_then(|oid| u32::try_from(oid).ok());
-            Ok(number
-                .is_some_and(|oid| names::name_of(&source.viewer(), objects, kind, oid).is_some()))
+            Ok(number.is_some_and(|oid| {
+                reg_names::name_of(&source.viewer(), objects, kind, oid).is_some()
+            }))
         }
     }
 }

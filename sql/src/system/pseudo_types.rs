@@ -9,7 +9,7 @@ use crate::system::Row;
 use crate::system::pg_catalog;
 use crate::system::pg_proc;
 use crate::system::pg_type;
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{char, int2, oid, text};
 
 /// OID of `internal`.
@@ -71,7 +71,7 @@ pub(super) fn sql_name(oid: u32) -> Option<&'static str> {
 
 impl PseudoType {
     /// Returns the names of its I/O functions: input, output, receive, send; empty if missing.
-    pub(super) fn io(&self) -> [String; 4] {
+    pub(super) fn io_functions(&self) -> [String; 4] {
         let named = |stem: &str, suffix: &str| format!("{stem}_{suffix}");
         match self.oid {
             CSTRING_ARRAY => ["in", "out", "recv", "send"].map(|suffix| named("array", suffix)),
@@ -80,14 +80,14 @@ impl PseudoType {
         }
     }
 
-    fn row(&self, shape: &Shape) -> Option<Row> {
+    fn row(&self, shape: &RelationDefinition) -> Option<Row> {
         let (like, align, storage) = match self.length {
             -1 => (DataType::Array(&DataType::Text), 'i', 'x'),
             8 => (DataType::Void, 'd', 'p'),
             _ => (DataType::Void, 'i', 'p'),
         };
         let mut row = pg_catalog::type_row(shape, &pg_type::of(like)?, PG_CATALOG);
-        let [input, output, receive, send] = self.io();
+        let [input, output, receive, send] = self.io_functions();
         let function = |name: &str| oid(pg_proc::internal_oid(name));
         let own = [
             ("oid", oid(self.oid)),
@@ -112,6 +112,6 @@ impl PseudoType {
 }
 
 /// Returns the rows of `pg_type`.
-pub(super) fn rows(shape: &Shape) -> impl Iterator<Item = Row> {
+pub(super) fn rows(shape: &RelationDefinition) -> impl Iterator<Item = Row> {
     ALL.iter().filter_map(|one| one.row(shape))
 }

@@ -3,19 +3,19 @@
 //! Boundaries appear in two forms: as bytes, which are exact, and as SQL literals of the key
 //! columns that they begin with. The salt byte has its own column.
 
-use store::store::{Load, RegionStatus};
+use store::store::{LoadStatistics, RegionStatus};
 use types::rowcode::RowLayout;
 use types::{DataType, Datum, keycode};
 
 use crate::catalog::name::ObjectName;
 use crate::error::Result;
 use crate::plan::literal;
-use crate::system::{Row, SystemRowSource, View, bytes, int8, text};
+use crate::system::{Row, SystemContext, SystemView, bytes, int8, text};
 
 /// Number of load counters, which appear in total and per second.
 const FIGURES: usize = 9;
 
-pub(super) const VIEW: View = View {
+pub(super) const VIEW: SystemView = SystemView {
     name: "regions",
     columns: &[
         ("table_name", DataType::Text),
@@ -51,7 +51,7 @@ pub(super) const VIEW: View = View {
     rows,
 };
 
-fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn rows(source: &SystemContext) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for table in source.catalog.tables() {
         let own = (&table.name, table.id, &table.layout);
@@ -88,7 +88,7 @@ fn row(name: &str, layout: &RowLayout, region: &RegionStatus) -> Row {
     row
 }
 
-fn figures<T: Copy>(load: &Load<T>) -> [T; FIGURES] {
+fn figures<T: Copy>(load: &LoadStatistics<T>) -> [T; FIGURES] {
     [
         load.read_requests,
         load.rows_read,
@@ -135,7 +135,7 @@ fn key_values(layout: &RowLayout, boundary: &[u8]) -> Datum {
 
 #[cfg(test)]
 mod tests {
-    use types::rowcode::{KeyColumn, LayoutColumn, Place};
+    use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn};
 
     use super::*;
 
@@ -143,7 +143,7 @@ mod tests {
         let types = [DataType::Int4, DataType::Text];
         let column = |(position, data_type)| LayoutColumn {
             data_type,
-            place: Place::Key(position),
+            place: ColumnPlace::Key(position),
             missing: Datum::Null,
         };
         let key = |column| KeyColumn { column, descending: column == 1, nulls_first: false };

@@ -4,25 +4,26 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use store::env::process::{self, monotonic_now};
 use store::transaction::LockMode;
 use store::{ADVISORY_LOCKS, ExportedSnapshot, LockOwner, LockStatus, TRANSACTION_ENDS};
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
 
-use crate::activity::Activity;
-use crate::advisory::{AdvisoryWait, Key, Level, Mode};
+use crate::activity::SessionActivity;
+use crate::advisory::{AdvisoryKey, AdvisoryLevel, AdvisoryMode, AdvisoryWait};
 use crate::error::{Error, Result, sqlstate};
-use crate::prepared_transactions::ShownPrepared;
-use crate::session_objects::{ShownCursor, ShownStatement};
+use crate::prepared_transactions::PreparedTransactionRow;
+use crate::session_objects::{CursorRow, StatementRow};
+use crate::system::catalog_objects::{DATABASE, DATABASE_NAME};
 use crate::system::functions::Arguments;
-use crate::system::objects::{DATABASE, DATABASE_NAME};
-use crate::system::shape::Shape;
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::views::{instant, roles};
-use crate::system::{Row, SystemRowSource};
+use crate::system::views::{roles, timestamptz};
+use crate::system::{Row, SystemContext};
 
 /// Interval at which `pg_sleep` checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
@@ -31,7 +32,7 @@ const MICROS_PER_MONTH: i64 = 30 * MICROS_PER_DAY;
 
 /// Calls a function on sessions; `None` for other functions.
 pub(super) fn call(
-    source: &SystemRowSource,
+    source: &SystemContext,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Result<Option<Datum>> {
@@ -42,12 +43,16 @@ pub(super) fn call(
     }
     Ok(Some(match function {
         "pg_advisory_unlock_all" => {
-            source.locks.release_all(Level::Session, source.transaction.floor());
+            source.locks.release_all(AdvisoryLevel::Session, source.transaction.required_commit());
             nothing()
         }
         "pg_advisory_unlock" | "pg_advisory_unlock_shared" => {
             let (mode, _) = mode_and_level(function);
-            Datum::Bool(source.locks.release(key(arguments), mode, source.transaction.floor()))
+            Datum::Bool(source.locks.release(
+                key(arguments),
+                mode,
+                source.transaction.required_commit(),
+            ))
         }
         _ if function.starts_with("pg_advisory_") => {
             let (mode, level) = mode_and_level(function.trim_start_matches("pg_advisory_"));
@@ -105,7 +110,7 @@ pub(crate) fn exported_named(name: &str) -> Option<ExportedSnapshot> {
 }
 
 /// `pg_blocking_pids`: the sessions that a session waits for, in row, table or advisory locks.
-fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
+fn blockers(source: &SystemContext, arguments: Arguments<'_>) -> Vec<i32> {
     let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let Some(session) = asked else { return Vec::new() };
     let sessions = source.engine.sessions.by_transaction();
@@ -122,7 +127,7 @@ fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
 
 /// `pg_safe_snapshot_blocking_pids`: the sessions that a READ ONLY DEFERRABLE transaction waits
 /// for.
-fn snapshot_blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
+fn snapshot_blockers(source: &SystemContext, arguments: Arguments<'_>) -> Vec<i32> {
     let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let sessions = source.engine.sessions.by_transaction();
     let own = sessions.iter().filter(|(_, session)| Some(**session) == asked);
@@ -140,7 +145,7 @@ fn session_of(owner: &LockOwner, sessions: &BTreeMap<u64, i32>) -> Option<i32> {
 }
 
 /// `pg_terminate_backend`: terminates a session, and waits for its end up to the timeout, if any.
-fn terminate(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+fn terminate(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let millis = arguments.get(1).and_then(Datum::as_i64).unwrap_or(0);
     let timeout = u64::try_from(millis)
@@ -150,13 +155,13 @@ fn terminate(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum
     let Some(session) = session.filter(|session| sessions.terminate(*session)) else {
         return Ok(Datum::Bool(false));
     };
-    let end = Instant::now() + timeout;
-    source.engine.store().wait_aside(&mut || {
+    let end = monotonic_now() + timeout;
+    source.engine.store().wait_without_slot(&mut || {
         while sessions.is_open(session)
-            && Instant::now() < end
+            && monotonic_now() < end
             && !source.cancelled.load(Ordering::Relaxed)
         {
-            std::thread::sleep(LOOK);
+            process::sleep(LOOK);
         }
     });
     Ok(Datum::Bool(timeout.is_zero() || !sessions.is_open(session)))
@@ -167,20 +172,22 @@ fn nothing() -> Datum {
     text("")
 }
 
-fn mode_and_level(name: &str) -> (Mode, Level) {
-    let mode = if name.ends_with("_shared") { Mode::Shared } else { Mode::Exclusive };
-    let level = if name.starts_with("xact_") { Level::Transaction } else { Level::Session };
+fn mode_and_level(name: &str) -> (AdvisoryMode, AdvisoryLevel) {
+    let mode =
+        if name.ends_with("_shared") { AdvisoryMode::Shared } else { AdvisoryMode::Exclusive };
+    let level =
+        if name.starts_with("xact_") { AdvisoryLevel::Transaction } else { AdvisoryLevel::Session };
     (mode, level)
 }
 
-fn key(arguments: Arguments<'_>) -> Key {
+fn key(arguments: Arguments<'_>) -> AdvisoryKey {
     match arguments {
-        [Datum::Int4(first), Datum::Int4(second)] => Key::Two(*first, *second),
-        _ => Key::One(arguments.first().and_then(Datum::as_i64).unwrap_or_default()),
+        [Datum::Int4(first), Datum::Int4(second)] => AdvisoryKey::Two(*first, *second),
+        _ => AdvisoryKey::One(arguments.first().and_then(Datum::as_i64).unwrap_or_default()),
     }
 }
 
-fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
+fn sleep(source: &SystemContext, arguments: Arguments<'_>) -> Result<()> {
     let micros = match &arguments[0] {
         Datum::Float8(seconds) => seconds * 1e6,
         Datum::Interval(span) => {
@@ -196,14 +203,14 @@ fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
     };
     // Negative and NaN durations are zero; long and infinite ones are limited.
     let micros = micros.clamp(0.0, 1e15) as u64;
-    let end = Instant::now() + Duration::from_micros(micros);
-    source.engine.store().wait_aside(&mut || {
+    let end = monotonic_now() + Duration::from_micros(micros);
+    source.engine.store().wait_without_slot(&mut || {
         while !source.cancelled.load(Ordering::Relaxed) {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = end.saturating_duration_since(monotonic_now());
             if left.is_zero() {
                 break;
             }
-            std::thread::sleep(left.min(LOOK));
+            process::sleep(left.min(LOOK));
         }
     });
     if source.cancelled.load(Ordering::Relaxed) {
@@ -213,11 +220,11 @@ fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
     let roles = roles(&source.viewer());
     let sessions = source.engine.sessions.by_transaction();
     let locks = source.engine.store().contended_locks();
-    let wait_event = |activity: &Activity| {
+    let wait_event = |activity: &SessionActivity| {
         let is_own = |lock: &&LockStatus| {
             lock.waits.is_some() && session_of(&lock.owner, &sessions) == Some(activity.session)
         };
@@ -229,7 +236,7 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
             _ => "tuple",
         })
     };
-    let row = |activity: &Activity| {
+    let row = |activity: &SessionActivity| {
         let wait = wait_event(activity);
         let now = activity.now();
         let role = roles.iter().find(|(_, name)| *name == activity.user);
@@ -241,9 +248,9 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
             ("usesysid", role.map_or(Datum::Null, |(number, _)| oid(*number))),
             ("usename", text(&activity.user)),
             ("application_name", text(now.settings.value("application_name"))),
-            ("backend_start", instant(activity.began)),
-            ("query_start", statement.map_or(Datum::Null, |(_, began)| instant(*began))),
-            ("state_change", instant(now.since)),
+            ("backend_start", timestamptz(activity.began)),
+            ("query_start", statement.map_or(Datum::Null, |(_, began)| timestamptz(*began))),
+            ("state_change", timestamptz(now.since)),
             ("wait_event_type", text_or_null(wait.map(|_| "Lock"))),
             ("wait_event", text_or_null(wait)),
             ("state", text(now.state)),
@@ -255,27 +262,30 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
 }
 
 /// `pg_prepared_xacts`
-pub(super) fn prepared_transactions(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
-    let row = |one: ShownPrepared| {
+pub(super) fn prepared_transactions(
+    shape: &RelationDefinition,
+    source: &SystemContext,
+) -> Vec<Row> {
+    let row = |one: PreparedTransactionRow| {
         shape.row([
             ("transaction", int8(one.transaction)),
             ("gid", text(one.gid)),
-            ("prepared", instant(one.prepared_micros)),
+            ("prepared", timestamptz(one.prepared_micros)),
             ("owner", text(one.owner)),
             ("database", text(DATABASE_NAME)),
         ])
     };
-    source.engine.prepared.shown().into_iter().map(row).collect()
+    source.engine.prepared.all().into_iter().map(row).collect()
 }
 
 /// Returns the rows of `pg_prepared_statements`. All executions count as generic plans.
-pub(super) fn prepared_statements(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
-    let row = |(name, statement): (String, ShownStatement)| {
+pub(super) fn prepared_statements(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
+    let row = |(name, statement): (String, StatementRow)| {
         let types = statement.parameter_types.iter().map(|one| oid(one.oid()));
         shape.row([
             ("name", text(name)),
             ("statement", text(&*statement.text)),
-            ("prepare_time", instant(statement.since)),
+            ("prepare_time", timestamptz(statement.since)),
             ("parameter_types", array(types.collect())),
             ("from_sql", Datum::Bool(statement.from_sql)),
             ("generic_plans", int8(statement.runs.count())),
@@ -285,15 +295,15 @@ pub(super) fn prepared_statements(shape: &Shape, source: &SystemRowSource) -> Ve
     source.own_objects.statements().into_iter().map(row).collect()
 }
 
-pub(super) fn cursors(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
-    let row = |(name, cursor): (String, ShownCursor)| {
+pub(super) fn cursors(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
+    let row = |(name, cursor): (String, CursorRow)| {
         shape.row([
             ("name", text(name)),
             ("statement", text(cursor.statement.as_deref().unwrap_or_default())),
             ("is_holdable", Datum::Bool(cursor.is_held)),
             ("is_binary", Datum::Bool(cursor.is_binary)),
             ("is_scrollable", Datum::Bool(cursor.is_scrollable)),
-            ("creation_time", instant(cursor.since)),
+            ("creation_time", timestamptz(cursor.since)),
         ])
     };
     source.own_objects.cursors().into_iter().map(row).collect()

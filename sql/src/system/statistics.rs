@@ -4,9 +4,9 @@ use types::{DataType, Datum, keycode};
 
 use crate::error::Result;
 use crate::plan::literal;
-use crate::system::{Row, SystemRowSource, View, int8, text};
+use crate::system::{Row, SystemContext, SystemView, int8, text};
 
-pub(super) const VIEW: View = View {
+pub(super) const VIEW: SystemView = SystemView {
     name: "statistics",
     columns: &[
         ("table_name", DataType::Text),
@@ -21,7 +21,7 @@ pub(super) const VIEW: View = View {
     rows,
 };
 
-fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
+fn rows(source: &SystemContext) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for table in source.catalog.tables() {
         let Some(statistics) = source.catalog.statistics(table.id) else { continue };

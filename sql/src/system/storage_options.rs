@@ -14,8 +14,8 @@ use store::descriptor::{
 };
 use types::function::quote_ident;
 
+use crate::catalog::ignored_attributes::Parameter;
 use crate::catalog::record::{IndexRecord, TableRecord};
-use crate::catalog::retained::Parameter;
 
 /// Name of the default column family.
 const DEFAULT_FAMILY: &str = "0";

@@ -6,8 +6,8 @@
 //! `LANGUAGE_stem` and a configuration with the next OID.
 
 use crate::system::Row;
-use crate::system::objects::OWNER;
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::catalog_objects::OWNER;
+use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{oid, text, text_or_null};
 
 const SIMPLE: &str = "simple";
@@ -93,7 +93,7 @@ pub(super) fn dictionary_name(number: u32) -> Option<String> {
 }
 
 /// Returns the rows of `pg_ts_config`.
-pub(super) fn configurations(shape: &Shape) -> Vec<Row> {
+pub(super) fn configurations(shape: &RelationDefinition) -> Vec<Row> {
     let names = std::iter::once(SIMPLE).chain(LANGUAGES.iter().map(|(language, _)| *language));
     let row = |name: &str| {
         shape.row([
@@ -107,7 +107,7 @@ pub(super) fn configurations(shape: &Shape) -> Vec<Row> {
 }
 
 /// Returns the rows of `pg_ts_dict`.
-pub(super) fn dictionaries(shape: &Shape) -> Vec<Row> {
+pub(super) fn dictionaries(shape: &RelationDefinition) -> Vec<Row> {
     let row = |name: String, options: Option<String>| {
         shape.row([
             ("oid", oid(dictionary(&name).unwrap_or_default())),

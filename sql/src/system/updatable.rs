@@ -4,7 +4,7 @@
 use crate::binder;
 use crate::catalog::Catalog;
 use crate::system::SystemNames;
-use crate::system::objects::{Kind, Relation};
+use crate::system::catalog_objects::{SystemRelation, SystemRelationKind};
 
 /// `1 << CMD_UPDATE`
 const UPDATE: i32 = 4;
@@ -25,10 +25,10 @@ pub(super) enum Updatable {
 
 impl Updatable {
     /// Returns the updatable columns of a relation.
-    pub(super) fn of(catalog: &Catalog, relation: &Relation) -> Updatable {
+    pub(super) fn of(catalog: &Catalog, relation: &SystemRelation) -> Updatable {
         match &relation.kind {
-            Kind::Table(_) => Updatable::All,
-            Kind::View(view) => {
+            SystemRelationKind::Table(_) => Updatable::All,
+            SystemRelationKind::View(view) => {
                 // Endpoints are not updatable, so they need not be known here.
                 let names = SystemNames { coprocessors: None, settings: None };
                 let columns = binder::updatable_columns(view, catalog, &names);

@@ -9,14 +9,16 @@ use crate::ast::Collation;
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::function::{Function, ReturnRecord};
-use crate::system::information_schema::{is_table, is_view, named};
-use crate::system::objects::{Attribute, DATABASE_NAME, Kind, Objects, Relation, shown};
-use crate::system::shape::Shape;
+use crate::system::catalog_objects::{
+    Attribute, CatalogObjects, DATABASE_NAME, SystemRelation, SystemRelationKind, user_oid,
+};
+use crate::system::information_schema::{is_table, is_view, type_names};
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{text, text_or_null};
 use crate::system::{Row, definition};
 
 /// An object that has a type: a column, attribute, domain, parameter or result.
-struct Typed<'o> {
+struct TypedObject<'o> {
     schema: &'o str,
     name: String,
     /// `TABLE`, `DOMAIN`, `ROUTINE`, `USER-DEFINED TYPE`
@@ -27,11 +29,15 @@ struct Typed<'o> {
 }
 
 /// Returns the rows of a view; `None` if it is not one of these.
-pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
+pub(super) fn rows(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+) -> Option<Vec<Row>> {
     let relations = || objects.relations.iter().filter(|one| is_table(one) || is_view(one));
     Some(match shape.name {
         "data_type_privileges" => {
-            let row = |one: &Typed<'_>| {
+            let row = |one: &TypedObject<'_>| {
                 let identifier = one.identifier.as_ref();
                 let mut row = one.object(shape);
                 let identifier = text_or_null(identifier);
@@ -53,7 +59,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "column_udt_usage" => relations().flat_map(|one| columns(shape, objects, one)).collect(),
         "domain_udt_usage" => {
             let row = |domain: &Arc<Domain>| {
-                let (_, udt_schema, udt_name) = named(objects, domain.over);
+                let (_, udt_schema, udt_name) = type_names(objects, domain.base_type);
                 shape.row([
                     ("udt_catalog", text(DATABASE_NAME)),
                     ("udt_schema", text(udt_schema)),
@@ -70,14 +76,18 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
 }
 
 /// Returns the base type of a domain; other types unchanged.
-fn below(objects: &Objects, sql_type: SqlType) -> SqlType {
+fn below(objects: &CatalogObjects, sql_type: SqlType) -> SqlType {
     let domain = sql_type.domain.and_then(|oid| objects.domain(oid));
-    domain.map_or(sql_type, |domain| domain.over)
+    domain.map_or(sql_type, |domain| domain.base_type)
 }
 
-fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+fn columns(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Vec<Row> {
     let row = |column: &Attribute| {
-        let (_, udt_schema, udt_name) = named(objects, below(objects, column.sql_type));
+        let (_, udt_schema, udt_name) = type_names(objects, below(objects, column.sql_type));
         shape.row([
             ("udt_catalog", text(DATABASE_NAME)),
             ("udt_schema", text(udt_schema)),
@@ -92,15 +102,15 @@ fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
 }
 
 /// Returns all objects that have a type.
-fn all<'o>(objects: &'o Objects, catalog: &'o Catalog) -> Vec<Typed<'o>> {
+fn all<'o>(objects: &'o CatalogObjects, catalog: &'o Catalog) -> Vec<TypedObject<'o>> {
     let mut all = Vec::new();
     for relation in &objects.relations {
         let kind = match relation.kind {
-            Kind::Composite(_) => "USER-DEFINED TYPE",
+            SystemRelationKind::Composite(_) => "USER-DEFINED TYPE",
             _ if is_table(relation) || is_view(relation) => "TABLE",
             _ => continue,
         };
-        all.extend(relation.columns.iter().map(|column| Typed {
+        all.extend(relation.columns.iter().map(|column| TypedObject {
             schema: objects.namespace(relation.schema),
             name: relation.name.clone(),
             kind,
@@ -108,12 +118,12 @@ fn all<'o>(objects: &'o Objects, catalog: &'o Catalog) -> Vec<Typed<'o>> {
             sql_type: Some(column.sql_type),
         }));
     }
-    all.extend(objects.domains.iter().map(|domain| Typed {
+    all.extend(objects.domains.iter().map(|domain| TypedObject {
         schema: &domain.record.schema,
         name: domain.record.name.clone(),
         kind: "DOMAIN",
         identifier: Some("1".to_owned()),
-        sql_type: Some(domain.over),
+        sql_type: Some(domain.base_type),
     }));
     for function in catalog.functions() {
         routine(catalog, function, &mut all);
@@ -122,9 +132,9 @@ fn all<'o>(objects: &'o Objects, catalog: &'o Catalog) -> Vec<Typed<'o>> {
 }
 
 /// Adds the parameters and the result of a function.
-fn routine<'o>(catalog: &Catalog, function: &'o Function, all: &mut Vec<Typed<'o>>) {
+fn routine<'o>(catalog: &Catalog, function: &'o Function, all: &mut Vec<TypedObject<'o>>) {
     let record = &function.record;
-    let typed = |identifier: Option<String>, sql_type: Option<SqlType>| Typed {
+    let typed = |identifier: Option<String>, sql_type: Option<SqlType>| TypedObject {
         schema: &record.schema,
         name: format!("{}_{}", record.name, function.oid()),
         kind: "ROUTINE",
@@ -142,8 +152,8 @@ fn routine<'o>(catalog: &Catalog, function: &'o Function, all: &mut Vec<Typed<'o
     all.push(typed((!record.is_procedure()).then(|| "0".to_owned()), result));
 }
 
-impl Typed<'_> {
-    fn object(&self, shape: &Shape) -> Row {
+impl TypedObject<'_> {
+    fn object(&self, shape: &RelationDefinition) -> Row {
         shape.row([
             ("object_catalog", text(DATABASE_NAME)),
             ("object_schema", text(self.schema)),
@@ -153,11 +163,11 @@ impl Typed<'_> {
     }
 
     /// Returns the row of `element_types`, if the type is an array and not a domain over one.
-    fn element(&self, shape: &Shape, objects: &Objects) -> Option<Row> {
+    fn element(&self, shape: &RelationDefinition, objects: &CatalogObjects) -> Option<Row> {
         let identifier = self.identifier.as_ref()?;
         let sql_type = self.sql_type.filter(|one| one.domain.is_none())?;
         let element = SqlType::from(sql_type.base.element()?);
-        let (data_type, udt_schema, udt_name) = named(objects, element);
+        let (data_type, udt_schema, udt_name) = type_names(objects, element);
         let mut row = self.object(shape);
         let values = [
             ("collection_type_identifier", text(identifier)),
@@ -173,7 +183,7 @@ impl Typed<'_> {
 }
 
 /// Returns the rows of `collations` and `collation_character_set_applicability`.
-fn collations(shape: &Shape) -> Vec<Row> {
+fn collations(shape: &RelationDefinition) -> Vec<Row> {
     let row = |collation: &Collation| {
         shape.row([
             ("collation_catalog", text(DATABASE_NAME)),
@@ -187,8 +197,12 @@ fn collations(shape: &Shape) -> Vec<Row> {
 }
 
 /// Returns the rows of `column_column_usage`: the columns that generated columns depend on.
-fn generated_from(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
-    let Kind::Table(table) = &relation.kind else { return Vec::new() };
+fn generated_from(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Vec<Row> {
+    let SystemRelationKind::Table(table) = &relation.kind else { return Vec::new() };
     let mut rows = Vec::new();
     for made in &table.columns {
         let read = made.generated.iter().flat_map(definition::columns_of);
@@ -205,11 +219,15 @@ fn generated_from(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<
     rows
 }
 
-fn view_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
-    let Kind::View(view) = &relation.kind else { return Vec::new() };
+fn view_columns(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Vec<Row> {
+    let SystemRelationKind::View(view) = &relation.kind else { return Vec::new() };
     let mut rows = Vec::new();
     for read in &view.relations {
-        let Some(on) = objects.relation(shown(read.oid)) else { continue };
+        let Some(on) = objects.relation(user_oid(read.oid)) else { continue };
         let used = read.used.iter().filter_map(|at| read.columns.get(*at as usize));
         for name in used.filter(|name| !name.is_empty()) {
             let row = shape.row([

@@ -7,30 +7,30 @@ use crate::ast::Language;
 use crate::ast::{Parallel, Volatility};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
-    DEFAULT_COST, Declared, Function, FunctionRecord, Mode, ReturnRecord,
+    DEFAULT_COST, DeclaredMode, DeclaredParameter, Function, FunctionRecord, ReturnRecord,
 };
 use crate::catalog::name::SearchPath;
-use crate::deparse::{self, Layout, Over, Reader};
+use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
 use crate::settings::Settings;
 use crate::system::Row;
+use crate::system::catalog_objects::{CatalogObjects, DATABASE_NAME, OWNER};
 use crate::system::definition::{self, identifier, qualified};
-use crate::system::information_schema::named;
-use crate::system::objects::{DATABASE_NAME, OWNER, Objects};
+use crate::system::information_schema::type_names;
 use crate::system::pg_proc::{self, SQL};
-use crate::system::shape::Shape;
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, char, int2, int4, oid, text, text_or_null, vector};
 
 /// `pg_type.oid` of `record`.
 const RECORD: u32 = 2_249;
 
 /// Names of types and functions for a search path.
-pub(super) struct Names<'a> {
+pub(super) struct FunctionNames<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) path: &'a SearchPath,
 }
 
-impl Names<'_> {
+impl FunctionNames<'_> {
     fn shown(&self, sql_type: SqlType) -> String {
         self.catalog.shown_type_of(sql_type, self.path)
     }
@@ -38,13 +38,13 @@ impl Names<'_> {
     /// `pg_get_function_arguments`, and without defaults `pg_get_function_identity_arguments`.
     pub(super) fn arguments(&self, function: &Function, defaults: bool) -> String {
         let is_procedure = function.record.is_procedure();
-        let parameter = |one: &Declared<'_>| {
+        let parameter = |one: &DeclaredParameter<'_>| {
             let mut text = match one.mode {
-                Mode::In if is_procedure => "IN ".to_owned(),
-                Mode::In | Mode::Table => String::new(),
-                Mode::Out => "OUT ".to_owned(),
-                Mode::InOut => "INOUT ".to_owned(),
-                Mode::Variadic => "VARIADIC ".to_owned(),
+                DeclaredMode::In if is_procedure => "IN ".to_owned(),
+                DeclaredMode::In | DeclaredMode::Table => String::new(),
+                DeclaredMode::Out => "OUT ".to_owned(),
+                DeclaredMode::InOut => "INOUT ".to_owned(),
+                DeclaredMode::Variadic => "VARIADIC ".to_owned(),
             };
             if !one.name.is_empty() {
                 text.push_str(&identifier(one.name));
@@ -53,14 +53,14 @@ impl Names<'_> {
             text.push_str(&self.shown_oid(one.type_oid));
             if let Some(default) = one.default.filter(|_| defaults) {
                 let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
-                let reader = Reader::by(self.catalog, self.path);
+                let reader = DeparseContext::with_search_path(self.catalog, self.path);
                 let default = default_text(reader, default, sql_type);
                 text.push_str(&format!(" DEFAULT {default}"));
             }
             text
         };
         let declared = function.record.declared();
-        let shown = declared.iter().filter(|one| one.mode != Mode::Table);
+        let shown = declared.iter().filter(|one| one.mode != DeclaredMode::Table);
         shown.map(parameter).collect::<Vec<_>>().join(", ")
     }
 
@@ -74,7 +74,7 @@ impl Names<'_> {
         let declared = function.record.declared();
         let one = declared.get(at)?;
         let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
-        let reader = Reader::by(self.catalog, self.path);
+        let reader = DeparseContext::with_search_path(self.catalog, self.path);
         Some(default_text(reader, one.default?, sql_type))
     }
 
@@ -139,8 +139,8 @@ impl Names<'_> {
             [(_, sql_type)] if !sql_type.base.is_polymorphic() => Some(*sql_type),
             _ => None,
         };
-        let over = Over { columns: &columns, target, is_domain: false };
-        let reader = Reader::by(self.catalog, self.path);
+        let over = ExpressionInput { columns: &columns, target, is_domain: false };
+        let reader = DeparseContext::with_search_path(self.catalog, self.path);
         let shown = deparse::expression(text, &over, reader, Layout::EXPRESSION);
         // Deparsing fails for numbered parameters, which are not columns of the expression.
         shown.unwrap_or_else(|_| text.to_owned())
@@ -243,8 +243,8 @@ fn terminated(body: &str) -> String {
 }
 
 /// Returns the text of a parameter's default, with explicit casts, as PostgreSQL writes it.
-fn default_text(reader: Reader<'_>, text: &str, sql_type: Option<SqlType>) -> String {
-    definition::alone(text, sql_type, reader, Layout::EXPRESSION)
+fn default_text(reader: DeparseContext<'_>, text: &str, sql_type: Option<SqlType>) -> String {
+    definition::constant_expression(text, sql_type, reader, Layout::EXPRESSION)
 }
 
 fn volatility(function: &Function) -> Datum {
@@ -281,7 +281,11 @@ fn language(record: &FunctionRecord) -> u32 {
 }
 
 /// Returns the row of `pg_proc`.
-pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row {
+pub(super) fn row(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    function: &Function,
+) -> Row {
     let record = &function.record;
     let schema = objects.namespace_named(&record.schema).map_or(0, |namespace| namespace.oid);
     let taken = record.parameters.iter().map(|one| one.type_oid);
@@ -291,16 +295,16 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
     let all = declared.iter().map(|one| oid(one.type_oid)).collect();
     let modes = declared.iter().map(|one| {
         char(match one.mode {
-            Mode::In => 'i',
-            Mode::Out => 'o',
-            Mode::InOut => 'b',
-            Mode::Variadic => 'v',
-            Mode::Table => 't',
+            DeclaredMode::In => 'i',
+            DeclaredMode::Out => 'o',
+            DeclaredMode::InOut => 'b',
+            DeclaredMode::Variadic => 'v',
+            DeclaredMode::Table => 't',
         })
     });
-    let plain = declared.iter().all(|one| one.mode == Mode::In);
+    let plain = declared.iter().all(|one| one.mode == DeclaredMode::In);
     let or_null = |value: Datum| if plain { Datum::Null } else { value };
-    let variadic = declared.iter().find(|one| one.mode == Mode::Variadic);
+    let variadic = declared.iter().find(|one| one.mode == DeclaredMode::Variadic);
     let variadic = variadic.and_then(|_| Some(function.parameters.last()?.base.element()?.oid()));
     let body = if record.search_path.is_none() { record.body.as_str() } else { "" };
     let defaults = record.parameters.len() - function.required();
@@ -334,7 +338,11 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
 }
 
 /// Returns the row of `information_schema.routines`.
-pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> Row {
+pub(super) fn routine(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    function: &Function,
+) -> Row {
     let record = &function.record;
     let specific = format!("{}_{}", record.name, function.oid());
     let is_procedure = record.is_procedure();
@@ -343,7 +351,7 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
         [(_, sql_type)] if !function.is_row() => *sql_type,
         _ => DataType::Record.into(),
     };
-    let (data_type, udt_schema, udt_name) = named(objects, result);
+    let (data_type, udt_schema, udt_name) = type_names(objects, result);
     let of_result = |value: Datum| if is_procedure { Datum::Null } else { value };
     let body = Some(record.body.as_str()).filter(|_| record.search_path.is_none());
     let yes_or_no = |value: bool| text(if value { "YES" } else { "NO" });
@@ -378,21 +386,21 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
 /// Returns the rows of `information_schema.parameters`: parameters, then the columns of RETURNS
 /// TABLE.
 pub(super) fn parameters(
-    shape: &Shape,
-    reader: Reader<'_>,
-    objects: &Objects,
+    shape: &RelationDefinition,
+    reader: DeparseContext<'_>,
+    objects: &CatalogObjects,
     function: &Function,
 ) -> Vec<Row> {
     let record = &function.record;
-    let row = |(at, one): (usize, &Declared<'_>)| {
+    let row = |(at, one): (usize, &DeclaredParameter<'_>)| {
         let sql_type = reader.catalog.stored_type(one.type_oid, -1).ok();
         let (data_type, udt_schema, udt_name) =
-            named(objects, sql_type.unwrap_or(DataType::Unknown.into()));
+            type_names(objects, sql_type.unwrap_or(DataType::Unknown.into()));
         let default = one.default.map(|text| default_text(reader, text, sql_type));
         let mode = match one.mode {
-            Mode::In | Mode::Variadic => "IN",
-            Mode::Out | Mode::Table => "OUT",
-            Mode::InOut => "INOUT",
+            DeclaredMode::In | DeclaredMode::Variadic => "IN",
+            DeclaredMode::Out | DeclaredMode::Table => "OUT",
+            DeclaredMode::InOut => "INOUT",
         };
         shape.row([
             ("specific_catalog", text(DATABASE_NAME)),

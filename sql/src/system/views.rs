@@ -1,31 +1,35 @@
 //! Rows of the views of `pg_catalog`, and dispatch of all rows that depend on the session.
 //!
-//! [`shared_rows`] has the views that [`Snapshot`] caches; [`rows`] computes the others for each
-//! scan.
+//! [`shared_rows`] has the views that [`SystemViewCache`] caches; [`rows`] computes the others for
+//! each scan.
 //!
-//! [`Snapshot`]: crate::system::snapshot::Snapshot
+//! [`SystemViewCache`]: crate::system::view_cache::SystemViewCache
 
 use types::Datum;
 use types::datetime::UNIX_EPOCH_SECONDS;
 
-use crate::attach::Coprocessors;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::quota::QuotaSubject;
-use crate::deparse::{Layout, Reader};
+use crate::deparse::{DeparseContext, Layout};
 use crate::error::Result;
-use crate::settings::{Description, Settings};
-use crate::system::objects::{
-    DATABASE_OWNER, DATABASE_OWNER_NAME, Kind, OWNER, OWNER_NAME, Objects, Relation, made,
+use crate::settings::{SettingDescription, Settings};
+use crate::system::catalog_objects::{
+    CatalogObjects, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, OWNER_NAME, SystemRelation,
+    SystemRelationKind, hashed_oid,
 };
-use crate::system::shape::Shape;
+use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
 use crate::system::{
-    Row, SystemRowSource, definition, information_schema, locks, pg_catalog, session,
+    Row, SystemContext, definition, information_schema, locks, pg_catalog, session,
 };
+use crate::table_coprocessors::CoprocessorRegistry;
 
 /// Returns the rows of a view that depends on nothing but the catalog; `None` for other views.
-pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
+pub(super) fn shared_rows(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     Some(match shape.name {
         "pg_tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
@@ -35,9 +39,9 @@ pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> 
 
 /// Returns the rows of a view that depends on the session; `None` if it is always empty.
 pub(super) fn rows(
-    shape: &Shape,
-    objects: &Objects,
-    source: &SystemRowSource,
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    source: &SystemContext,
 ) -> Result<Option<Vec<Row>>> {
     let (relations, viewer) = (objects.relations.iter(), source.viewer());
     Ok(Some(match shape.name {
@@ -73,18 +77,18 @@ pub(super) fn rows(
 }
 
 /// The catalog and the session for which definitions and names are written.
-pub(super) struct Viewer<'s> {
+pub(super) struct DefinitionContext<'s> {
     pub(super) catalog: &'s Catalog,
     pub(super) settings: &'s Settings,
     /// The callable endpoints of coprocessors; `None` where no view is deparsed.
-    pub(super) coprocessors: Option<&'s Coprocessors>,
+    pub(super) coprocessors: Option<&'s CoprocessorRegistry>,
 }
 
-impl Viewer<'_> {
+impl DefinitionContext<'_> {
     /// Returns the context in which definitions are deparsed: catalog, search path and literal
     /// style.
-    pub(super) fn reader<'a>(&'a self, path: &'a SearchPath) -> Reader<'a> {
-        Reader { catalog: self.catalog, path, style: self.settings.style() }
+    pub(super) fn reader<'a>(&'a self, path: &'a SearchPath) -> DeparseContext<'a> {
+        DeparseContext { catalog: self.catalog, path, style: self.settings.style() }
     }
 
     /// Returns the search path of the session.
@@ -94,7 +98,7 @@ impl Viewer<'_> {
 }
 
 /// Returns the roles: the owner, the database owner, the session's user, and those with quotas.
-pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
+pub(super) fn roles(viewer: &DefinitionContext<'_>) -> Vec<(u32, String)> {
     let mut roles =
         vec![(OWNER, OWNER_NAME.to_owned()), (DATABASE_OWNER, DATABASE_OWNER_NAME.to_owned())];
     let limited = viewer.catalog.quotas().keys().filter_map(|subject| match subject {
@@ -103,14 +107,14 @@ pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
     });
     for name in std::iter::once(viewer.settings.value("session_authorization")).chain(limited) {
         if !roles.iter().any(|(_, known)| known == name) {
-            roles.push((made(0, name), name.to_owned()));
+            roles.push((hashed_oid(0, name), name.to_owned()));
         }
     }
     roles
 }
 
 /// Returns the row of a role. All roles are superusers, except `pg_database_owner`.
-fn role(shape: &Shape, number: u32, name: &str) -> Row {
+fn role(shape: &RelationDefinition, number: u32, name: &str) -> Row {
     if number == DATABASE_OWNER {
         return shape.row([
             ("oid", oid(number)),
@@ -143,14 +147,14 @@ fn role(shape: &Shape, number: u32, name: &str) -> Row {
 
 /// Returns the password column of a role: roles have no password, and PostgreSQL's public views
 /// mask it.
-fn password(shape: &Shape) -> Datum {
+fn password(shape: &RelationDefinition) -> Datum {
     match shape.name {
         "pg_authid" | "pg_shadow" => Datum::Null,
         _ => text("********"),
     }
 }
 
-fn user(shape: &Shape, number: u32, name: &str) -> Row {
+fn user(shape: &RelationDefinition, number: u32, name: &str) -> Row {
     shape.row([
         ("usename", text(name)),
         ("usesysid", oid(number)),
@@ -162,8 +166,8 @@ fn user(shape: &Shape, number: u32, name: &str) -> Row {
     ])
 }
 
-fn settings(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
-    let row = |setting: Description<'_>| {
+fn settings(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
+    let row = |setting: SettingDescription<'_>| {
         let words = setting.words.map(|words| array(words.iter().map(text).collect()));
         shape.row([
             ("name", text(setting.name)),
@@ -190,10 +194,14 @@ fn settings(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     source.settings.describe().map(row).collect()
 }
 
-fn sequences(shape: &Shape, objects: &Objects, source: &SystemRowSource) -> Result<Vec<Row>> {
+fn sequences(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    source: &SystemContext,
+) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for relation in &objects.relations {
-        let Kind::Sequence(sequence) = &relation.kind else { continue };
+        let SystemRelationKind::Sequence(sequence) = &relation.kind else { continue };
         rows.push(shape.row([
             ("schemaname", text(objects.namespace(relation.schema))),
             ("sequencename", text(&relation.name)),
@@ -211,10 +219,16 @@ fn sequences(shape: &Shape, objects: &Objects, source: &SystemRowSource) -> Resu
     Ok(rows)
 }
 
-fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+fn table(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+) -> Option<Row> {
     let has_indexes = match &relation.kind {
-        Kind::Table(table) => !table.primary_key_name.is_empty() || !table.indexes.is_empty(),
-        Kind::System(shape) if shape.is_table => false,
+        SystemRelationKind::Table(table) => {
+            !table.primary_key_name.is_empty() || !table.indexes.is_empty()
+        }
+        SystemRelationKind::System(shape) if shape.is_table => false,
         _ => return None,
     };
     Some(shape.row([
@@ -228,10 +242,15 @@ fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
     ]))
 }
 
-fn view(shape: &Shape, objects: &Objects, relation: &Relation, viewer: &Viewer<'_>) -> Option<Row> {
+fn view(
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+    viewer: &DefinitionContext<'_>,
+) -> Option<Row> {
     let text_of = match &relation.kind {
-        Kind::View(_) => definition::view(relation, viewer, Layout::QUERY),
-        Kind::System(shape) if !shape.is_table => None,
+        SystemRelationKind::View(_) => definition::view(relation, viewer, Layout::QUERY),
+        SystemRelationKind::System(shape) if !shape.is_table => None,
         _ => return None,
     };
     Some(shape.row([
@@ -243,12 +262,12 @@ fn view(shape: &Shape, objects: &Objects, relation: &Relation, viewer: &Viewer<'
 }
 
 fn materialized(
-    shape: &Shape,
-    objects: &Objects,
-    relation: &Relation,
-    viewer: &Viewer<'_>,
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+    viewer: &DefinitionContext<'_>,
 ) -> Option<Row> {
-    let Kind::Materialized(table, _) = &relation.kind else { return None };
+    let SystemRelationKind::Materialized(table, _) = &relation.kind else { return None };
     Some(shape.row([
         ("schemaname", text(objects.namespace(relation.schema))),
         ("matviewname", text(&relation.name)),
@@ -260,19 +279,23 @@ fn materialized(
 }
 
 fn index(
-    shape: &Shape,
-    objects: &Objects,
-    relation: &Relation,
-    viewer: &Viewer<'_>,
+    shape: &RelationDefinition,
+    objects: &CatalogObjects,
+    relation: &SystemRelation,
+    viewer: &DefinitionContext<'_>,
 ) -> Option<Row> {
     let path = viewer.search_path();
-    let shown = definition::Shown {
+    let shown = definition::IndexDefinitionStyle {
         reader: viewer.reader(&path),
         layout: Layout::QUERY,
         hides_schema: false,
         is_portable: viewer.settings.is_on("portable_definitions"),
     };
-    let (Kind::PrimaryKey(table) | Kind::Index(table, _)) = &relation.kind else { return None };
+    let (SystemRelationKind::PrimaryKey(table) | SystemRelationKind::Index(table, _)) =
+        &relation.kind
+    else {
+        return None;
+    };
     Some(shape.row([
         ("schemaname", text(objects.namespace(relation.schema))),
         ("tablename", text(&table.name)),
@@ -282,6 +305,6 @@ fn index(
 }
 
 /// Returns microseconds of the Unix epoch as a `timestamptz`.
-pub(super) fn instant(unix_micros: i64) -> Datum {
+pub(super) fn timestamptz(unix_micros: i64) -> Datum {
     Datum::Timestamptz(unix_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000))
 }

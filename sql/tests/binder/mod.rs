@@ -11,7 +11,7 @@ use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, Statement};
 use sql::binder::{
-    Names, SessionConstants, SystemCatalog, TableClause, bind, bind_table_expression,
+    NameContext, SessionConstants, SystemCatalog, TableClause, bind, bind_table_expression,
 };
 use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
@@ -20,7 +20,7 @@ use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
-use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::{DataType, Datum, SqlType};
 
 /// Tables of the scripts.
@@ -107,7 +107,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         });
         let sql_type = one.type_name.sql_type;
         let place = key.iter().position(|column| *column == index);
-        let place = place.map_or(Place::Packed { family, slot: index }, Place::Key);
+        let place = place.map_or(ColumnPlace::Packed { family, slot: index }, ColumnPlace::Key);
         layout.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
         let default = one.default.as_ref();
         columns.push(Column {
@@ -157,7 +157,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
-        kind: sql::catalog::later::TableKind::Ordinary,
+        kind: sql::catalog::record_extension::TableKind::Ordinary,
         oid: id.0,
         id,
         schema: "public".to_owned(),
@@ -190,7 +190,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     let name = create.name.as_ref().unwrap().value.clone();
     let spec = IndexSpec {
         nulls_not_distinct: false,
-        unique_later: false,
+        deferrable_unique: false,
         name: name.clone(),
         table: coprocessors::violation::TableName {
             schema: "public".to_owned(),
@@ -227,6 +227,6 @@ fn bound(
     target: Option<SqlType>,
 ) -> types::expr::Expr {
     let catalog = Catalog::default();
-    let names = Names::stored(&catalog);
-    bind_table_expression(TableClause::Stored, expr, columns, target, names).unwrap()
+    let names = NameContext::stored(&catalog);
+    bind_table_expression(TableClause::Catalog, expr, columns, target, names).unwrap()
 }

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use sql::Error;
 use sql::binder::BoundStatement;
 use sql::logical::{
-    Apply, ApplyKind, Assignment, Bound, HeldRows, Insert, LockedTable, Logical, MergeAction,
-    OnConflict, OutputColumn, Returning, SetCall, SetFunction, SortKey, TIMESTAMP_COLUMN,
-    TableScan, WindowFunction, WindowKind,
+    Apply, ApplyKind, Assignment, BoundPlan, Insert, LockedTable, LockedTables, Logical,
+    MergeAction, OnConflict, OutputColumn, Returning, SetCall, SetFunction, SortKey,
+    TIMESTAMP_COLUMN, TableScan, WindowFunction, WindowKind,
 };
 use types::SqlType;
 use types::aggregate::Aggregate;
@@ -32,16 +32,16 @@ pub(super) fn print(statement: &BoundStatement) -> String {
     out
 }
 
-fn print_bound(bound: &Bound, out: &mut String) {
+fn print_bound(bound: &BoundPlan, out: &mut String) {
     match bound {
-        Bound::Steps(steps) => {
+        BoundPlan::Steps(steps) => {
             for step in &steps.before {
                 let _ = writeln!(out, "step {} {}:", step.id, step.name);
                 print_bound(&step.bound, out);
             }
             print_bound(&steps.last, out);
         }
-        Bound::Merge(merge) => {
+        BoundPlan::Merge(merge) => {
             let _ = writeln!(out, "merge {}", merge.table.name);
             for clause in &merge.clauses {
                 let condition = clause.condition.as_ref().map_or("-".to_owned(), text);
@@ -54,19 +54,19 @@ fn print_bound(bound: &Bound, out: &mut String) {
             }
             node(&merge.source, 1, out);
         }
-        Bound::Query(query) => {
+        BoundPlan::Query(query) => {
             let _ = writeln!(out, "columns: {}", columns(&query.columns));
             node(&query.plan, 0, out);
         }
-        Bound::Insert(insert) => print_insert(insert, out),
-        Bound::Update(update) => {
+        BoundPlan::Insert(insert) => print_insert(insert, out),
+        BoundPlan::Update(update) => {
             let _ =
                 writeln!(out, "update {}: {}", update.table.name, assigned(&update.assignments));
             print_recheck(update.recheck.as_ref(), out);
             print_returning(update.returning.as_ref(), out);
             node(&update.source, 1, out);
         }
-        Bound::Delete(delete) => {
+        BoundPlan::Delete(delete) => {
             let _ = writeln!(out, "delete {}", delete.table.name);
             print_recheck(delete.recheck.as_ref(), out);
             print_returning(delete.returning.as_ref(), out);
@@ -195,13 +195,13 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
         Logical::GroupingSets(grouping) => {
             let list: Vec<String> = grouping.aggregates.iter().map(aggregate_text).collect();
             let by = texts(&grouping.group_by);
-            let (sets, groupings) = (&grouping.sets, &grouping.groupings);
+            let (sets, groupings) = (&grouping.sets, &grouping.grouping_calls);
             format!("grouping sets [{}] by [{by}] {sets:?} {groupings:?}", list.join(", "))
         }
         Logical::Sort { keys, .. } => {
             format!("sort {}", keys.iter().map(key_text).collect::<Vec<_>>().join(", "))
         }
-        Logical::LockRows(lock) => lock_text(&lock.held),
+        Logical::LockRows(lock) => lock_text(&lock.locked_tables),
         Logical::Limit { limit, offset, .. } => {
             let part = |part: &Option<Expr>| part.as_ref().map_or("-".to_owned(), text);
             format!("limit {} offset {}", part(limit), part(offset))
@@ -246,7 +246,7 @@ fn inputs(plan: &Logical) -> Vec<&Logical> {
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. } => vec![input],
-        Logical::LockRows(lock) => vec![&lock.input, &lock.again],
+        Logical::LockRows(lock) => vec![&lock.input, &lock.re_evaluation],
         Logical::SetOperation(operation) => vec![&operation.left, &operation.right],
         Logical::ProjectSet(sets) => vec![&sets.input],
         Logical::GroupingSets(grouping) => vec![&grouping.input],
@@ -276,7 +276,7 @@ fn scan_text(scan: &TableScan) -> String {
     line
 }
 
-fn lock_text(held: &HeldRows) -> String {
+fn lock_text(held: &LockedTables) -> String {
     let pair = |(parameter, column): &(usize, usize)| format!("${} = #{column}", parameter + 1);
     let pairs = |list: &[(usize, usize)]| list.iter().map(pair).collect::<Vec<_>>().join(", ");
     let table = |locked: &LockedTable| {

@@ -13,7 +13,7 @@ use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
 use sql::catalog::statistics::TableStatistics;
 use sql::catalog::table::Table;
-use sql::exec::{self, Context, NamedRows, OnceAnswers, SystemSource};
+use sql::exec::{self, Context, CteScope, SystemSource, UncorrelatedResults};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use sql::plan::Plan;
@@ -287,18 +287,21 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
     Context {
         locks_one_by_one: false,
         row_by_row: false,
-        inner_before: 0,
-        moved: Default::default(),
-        watch: None,
+        nested_statements_before: 0,
+        key_updates: Default::default(),
+        constraint_queue: None,
         transaction: Arc::clone(transaction),
-        eval: EvalContext { parameters, ..EvalContext::stopped_by(Interrupt::new(Arc::default())) },
+        eval: EvalContext {
+            parameters,
+            ..EvalContext::with_interrupt(Interrupt::new(Arc::default()))
+        },
         system: Arc::new(System),
-        ordered: false,
-        side_by_side: true,
+        requires_key_order: false,
+        parallel: true,
         profile: None,
-        named: NamedRows::default(),
-        once: OnceAnswers::default(),
-        changed: None,
+        cte_scope: CteScope::default(),
+        uncorrelated_results: UncorrelatedResults::default(),
+        changed_rows: None,
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),
         view: Arc::default(),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
-use sql::binder::{Names, TableClause, bind_table_expression};
+use sql::binder::{NameContext, TableClause, bind_table_expression};
 use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::expr::Expr;
-use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::{DataType, Datum, SqlType};
 
 fn option(create: &[sql::ast::TableOption], name: &str) -> Option<usize> {
@@ -60,7 +60,8 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         let sql_type = one.type_name.sql_type;
         let in_key = key.iter().position(|key| key.column == index);
         slots.resize(families.len().max(slots.len()), 0);
-        let place = in_key.map_or(Place::Packed { family, slot: slots[family] }, Place::Key);
+        let place =
+            in_key.map_or(ColumnPlace::Packed { family, slot: slots[family] }, ColumnPlace::Key);
         slots[family] += usize::from(in_key.is_none());
         layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
         columns.push(Column {
@@ -87,7 +88,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
-        kind: sql::catalog::later::TableKind::Ordinary,
+        kind: sql::catalog::record_extension::TableKind::Ordinary,
         oid: id.0,
         id,
         schema: "public".to_owned(),
@@ -187,9 +188,9 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     }
     let place = |position: usize| {
         if position < key.len() {
-            Place::Key(position)
+            ColumnPlace::Key(position)
         } else {
-            Place::Packed { family: 0, slot: position - key.len() }
+            ColumnPlace::Packed { family: 0, slot: position - key.len() }
         }
     };
     let layout_column = |(position, &data_type): (usize, &DataType)| LayoutColumn {
@@ -205,7 +206,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], splits);
     let spec = IndexSpec {
         nulls_not_distinct: false,
-        unique_later: false,
+        deferrable_unique: false,
         name: name.clone(),
         table: coprocessors::violation::TableName {
             schema: "public".to_owned(),
@@ -246,6 +247,6 @@ fn predicate(create: &CreateIndex, columns: &[(String, SqlType)]) -> Option<Expr
 /// Binds an expression over a table without user-defined types.
 fn bound(expr: &sql::ast::Expr, columns: &[(String, SqlType)], target: Option<SqlType>) -> Expr {
     let catalog = Catalog::default();
-    let names = Names::stored(&catalog);
-    bind_table_expression(TableClause::Stored, expr, columns, target, names).unwrap()
+    let names = NameContext::stored(&catalog);
+    bind_table_expression(TableClause::Catalog, expr, columns, target, names).unwrap()
 }

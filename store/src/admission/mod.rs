@@ -8,7 +8,7 @@
 //!
 //! # Checks
 //!
-//! A thread that runs a statement takes a [`Turn`] for each portion of it
+//! A thread that runs a statement takes a [`StatementTurn`] for each portion of it
 //! ([`Transaction::turn`](crate::Transaction::turn)): the session while it computes the next
 //! batch of rows or changes data, a region thread while it computes a page of an endpoint's
 //! answer. A turn belongs to the thread and includes all calls of the thread; a nested turn has
@@ -23,14 +23,14 @@
 //!                                        +-- releases it, and queues again
 //! ```
 //!
-//! A turn checks the time where the store has read or written rows ([`worked`]), and where a
-//! computation checks for cancellation ([`give_way`]); not at each of these points, but after
+//! A turn checks the time where the store has read or written rows ([`count_rows`]), and where a
+//! computation checks for cancellation ([`yield_slot`]); not at each of these points, but after
 //! about as many as took a millisecond before. The time is the CPU time of all threads and turns
 //! of the statement.
 //!
 //! # Deadlock freedom
 //!
-//! 1. A slot is never held during a wait: `SettingAside` wraps every wait of the store (row
+//! 1. A slot is never held during a wait: `SlotReleasingWait` wraps every wait of the store (row
 //!    locks, memory, files, held regions, other threads of the call), and releases it. The next
 //!    check after the wait takes one again. So a thread with a slot always makes progress.
 //! 2. A transaction may wait for a slot while it holds row locks: by 1, no slot holder waits for
@@ -51,13 +51,14 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use crate::admission::slots::Slots;
 use crate::env::Env;
+use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
 use crate::options::{BlockingSection, Options};
 
@@ -99,7 +100,7 @@ struct Ticket {
 
 /// Outcome of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waited {
+enum SlotWaitOutcome {
     Granted,
     Stopped,
     /// The wait reached [`WAIT_MAX`].
@@ -119,7 +120,7 @@ pub(crate) struct StatementWork {
 }
 
 /// The current turn of a thread.
-struct Held {
+struct ThreadTurn {
     admission: Arc<Admission>,
     statement: Arc<StatementWork>,
     stop: StopFlags,
@@ -136,12 +137,12 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<ThreadTurn>> = const { RefCell::new(None) };
 }
 
 /// Guard of a thread's work on a statement.
 #[must_use]
-pub struct Turn {
+pub struct StatementTurn {
     /// True if it is not nested in another turn of the thread.
     outermost: bool,
     _of_thread: PhantomData<*const ()>,
@@ -155,7 +156,7 @@ impl Admission {
             queued: AtomicUsize::new(0),
             env: Arc::clone(&options.env),
         };
-        options.blocking = Arc::new(SettingAside { inner: options.blocking });
+        options.blocking = Arc::new(SlotReleasingWait { inner: options.blocking });
         (Arc::new(admission), options)
     }
 
@@ -164,13 +165,13 @@ impl Admission {
         self: &Arc<Admission>,
         statement: &Arc<StatementWork>,
         stop: StopFlags,
-    ) -> Turn {
+    ) -> StatementTurn {
         HELD.with_borrow_mut(|held| {
             let outermost = held.is_none();
             if outermost {
                 let has_looked = statement.micros.load(Ordering::Relaxed) > 0;
                 let unlooked = statement.unlooked.load(Ordering::Relaxed);
-                *held = Some(Held {
+                *held = Some(ThreadTurn {
                     admission: Arc::clone(self),
                     statement: Arc::clone(statement),
                     stop,
@@ -184,7 +185,7 @@ impl Admission {
                     looked_at: None,
                 });
             }
-            Turn { outermost, _of_thread: PhantomData }
+            StatementTurn { outermost, _of_thread: PhantomData }
         })
     }
 
@@ -208,15 +209,15 @@ impl Admission {
         };
         let waited = ticket.wait(stop);
         let now = self.env.now_micros();
-        if waited != Waited::Granted {
+        if waited != SlotWaitOutcome::Granted {
             let mut slots = self.slots.lock();
-            let was_waiting = slots.give_up(|other| Arc::ptr_eq(other, &ticket));
+            let was_waiting = slots.remove_waiter(|other| Arc::ptr_eq(other, &ticket));
             self.queued.store(slots.queued(), Ordering::Relaxed);
-            if waited == Waited::Enough && was_waiting {
-                slots.insist(since, now);
+            if waited == SlotWaitOutcome::Enough && was_waiting {
+                slots.enter_beyond_limit(since, now);
             }
             drop(slots);
-            if waited == Waited::Stopped {
+            if waited == SlotWaitOutcome::Stopped {
                 if !was_waiting {
                     self.leave();
                 }
@@ -257,24 +258,24 @@ impl Ticket {
         self.changed.notify_one();
     }
 
-    fn wait(&self, stop: &StopFlags) -> Waited {
-        let until = Instant::now() + WAIT_MAX;
+    fn wait(&self, stop: &StopFlags) -> SlotWaitOutcome {
+        let until = monotonic_now() + WAIT_MAX;
         let mut granted = self.granted.lock();
         while !*granted {
             if stop.iter().any(|flag| flag.load(Ordering::Relaxed)) {
-                return Waited::Stopped;
+                return SlotWaitOutcome::Stopped;
             }
-            let rest = until.saturating_duration_since(Instant::now());
+            let rest = until.saturating_duration_since(monotonic_now());
             if rest.is_zero() {
-                return Waited::Enough;
+                return SlotWaitOutcome::Enough;
             }
             self.changed.wait_for(&mut granted, rest.min(CANCEL_POLL));
         }
-        Waited::Granted
+        SlotWaitOutcome::Granted
     }
 }
 
-impl Held {
+impl ThreadTurn {
     /// Counts steps, and checks the time when there were enough.
     #[inline]
     fn spend(&mut self, steps: u32) -> Result<()> {
@@ -341,7 +342,7 @@ impl Held {
     }
 }
 
-impl Drop for Turn {
+impl Drop for StatementTurn {
     fn drop(&mut self) {
         if self.outermost
             && let Some(mut held) = HELD.take()
@@ -365,14 +366,14 @@ impl Drop for Turn {
 ///
 /// [`Error::Cancelled`] while it waits.
 #[inline]
-pub(crate) fn worked(rows: u64) -> Result<()> {
+pub(crate) fn count_rows(rows: u64) -> Result<()> {
     spend(u32::try_from(rows).unwrap_or(u32::MAX))
 }
 
 /// Checkpoint of a computation, at its cancellation checks: may wait for a slot. A cancellation
 /// during the wait is found by the next cancellation check.
 #[inline]
-pub fn give_way() {
+pub fn yield_slot() {
     let _ = spend(COMPUTED_STEPS);
 }
 
@@ -385,7 +386,7 @@ fn spend(steps: u32) -> Result<()> {
 }
 
 /// Releases the thread's slot while `wait` waits for others.
-pub(crate) fn set_aside<R>(wait: impl FnOnce() -> R) -> R {
+pub(crate) fn without_slot<R>(wait: impl FnOnce() -> R) -> R {
     let mut held = HELD.take();
     if let Some(held) = &mut held {
         held.leave();
@@ -398,12 +399,12 @@ pub(crate) fn set_aside<R>(wait: impl FnOnce() -> R) -> R {
 }
 
 /// Wrapper of every wait that releases the thread's slot.
-struct SettingAside {
+struct SlotReleasingWait {
     inner: Arc<dyn BlockingSection>,
 }
 
-impl BlockingSection for SettingAside {
+impl BlockingSection for SlotReleasingWait {
     fn run(&self, wait: &mut dyn FnMut()) {
-        set_aside(|| self.inner.run(wait));
+        without_slot(|| self.inner.run(wait));
     }
 }

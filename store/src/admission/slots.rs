@@ -87,13 +87,13 @@ impl<T> Slots<T> {
 
     /// Removes the ticket for which `is_it` holds. Returns whether it was still waiting;
     /// otherwise it was granted.
-    pub(super) fn give_up(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
+    pub(super) fn remove_waiter(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
         let place = self.waiting.iter().position(|(ticket, _)| is_it(ticket));
         place.is_some_and(|place| self.waiting.remove(place).is_some())
     }
 
     /// Takes a slot beyond the limit, after a wait since `since_micros` that reached its maximum.
-    pub(super) fn insist(&mut self, since_micros: i64, now_micros: i64) {
+    pub(super) fn enter_beyond_limit(&mut self, since_micros: i64, now_micros: i64) {
         self.take();
         self.note_wait(since_micros, now_micros);
     }

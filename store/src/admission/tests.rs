@@ -56,10 +56,10 @@ proptest! {
                 }
                 Step::GiveUp(place) | Step::Insist(place) if !waiting.is_empty() => {
                     let name = waiting.remove(place % waiting.len()).unwrap();
-                    prop_assert!(slots.give_up(|other| *other == name));
-                    prop_assert!(!slots.give_up(|other| *other == name));
+                    prop_assert!(slots.remove_waiter(|other| *other == name));
+                    prop_assert!(!slots.remove_waiter(|other| *other == name));
                     if matches!(step, Step::Insist(_)) {
-                        slots.insist(0, 7);
+                        slots.enter_beyond_limit(0, 7);
                         working += 1;
                     }
                 }
@@ -85,7 +85,7 @@ fn long_statement() -> Arc<StatementWork> {
 
 /// Forces a check, regardless of the steps so far.
 fn look() -> Result<()> {
-    worked(u64::from(STRIDE_MAX) + 1)
+    count_rows(u64::from(STRIDE_MAX) + 1)
 }
 
 fn figures(admission: &Admission) -> (usize, usize) {
@@ -107,7 +107,7 @@ fn what_is_short_takes_no_slot_and_what_computes_becomes_long() {
     look().unwrap();
     assert_eq!(figures(&admission), (0, 0));
     while figures(&admission).0 == 0 {
-        give_way();
+        yield_slot();
     }
     assert!(statement.micros.load(Ordering::Relaxed) >= LONG_MICROS);
     let inner = admission.turn(&Arc::default(), StopFlags::new());
@@ -135,7 +135,7 @@ fn a_statement_of_many_small_pieces_becomes_long_too() {
     let statement = Arc::<StatementWork>::default();
     while statement.micros.load(Ordering::Relaxed) < LONG_MICROS {
         let turn = admission.turn(&statement, StopFlags::new());
-        give_way();
+        yield_slot();
         drop(turn);
     }
 }
@@ -207,7 +207,7 @@ fn looks_come_by_time_and_not_by_steps() {
         look().unwrap();
     }
     assert!(stride() > FIRST_STRIDE);
-    let slow = |held: &mut Option<Held>| {
+    let slow = |held: &mut Option<ThreadTurn>| {
         let held = held.as_mut().unwrap();
         held.set_stride(held.looked_at.unwrap() + INTERVAL_MICROS.end);
     };

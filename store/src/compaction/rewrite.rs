@@ -31,9 +31,9 @@ pub trait Progress {
 
 /// Progress observer without effect.
 #[derive(Debug, Clone, Copy)]
-pub struct Unwatched;
+pub struct NoProgress;
 
-impl Progress for Unwatched {
+impl Progress for NoProgress {
     fn advanced(&self, _cells: u64, _bytes: u64) -> Result<()> {
         Ok(())
     }

@@ -64,7 +64,7 @@ pub struct Selection {
 
 /// Inputs of a selection, except the files.
 #[derive(Debug, Clone, Copy)]
-pub struct Occasion {
+pub struct SelectionInputs {
     /// The time: microseconds since 1970.
     pub now_micros: i64,
     /// No open read uses an earlier time for expiry.
@@ -90,7 +90,7 @@ pub fn select(
     layout: &Layout<'_>,
     options: &CompactionOptions,
     request: Request,
-    occasion: &Occasion,
+    occasion: &SelectionInputs,
 ) -> Option<Selection> {
     if let Some(expired) = select_expired(layout, occasion) {
         return Some(expired);
@@ -135,7 +135,11 @@ pub fn select(
     Some(Selection { inputs, action, reason: Reason::Policy })
 }
 
-fn rules(options: &CompactionOptions, exploring: &ExploringOptions, occasion: &Occasion) -> Rules {
+fn rules(
+    options: &CompactionOptions,
+    exploring: &ExploringOptions,
+    occasion: &SelectionInputs,
+) -> Rules {
     Rules {
         options: *exploring,
         off_peak: occasion.off_peak,
@@ -145,7 +149,7 @@ fn rules(options: &CompactionOptions, exploring: &ExploringOptions, occasion: &O
 }
 
 /// Chooses the files all of whose cells have expired, by the family's TTL or by cell TTLs.
-fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection> {
+fn select_expired(layout: &Layout<'_>, occasion: &SelectionInputs) -> Option<Selection> {
     let has_expired = |file: &FileFacts<'_>| {
         file.max_timestamp < occasion.expiry || file.last_seen.0 < occasion.read_micros
     };
@@ -170,7 +174,7 @@ fn select_all(
     layout: &Layout<'_>,
     options: &CompactionOptions,
     reason: Reason,
-    occasion: &Occasion,
+    occasion: &SelectionInputs,
 ) -> Option<Selection> {
     if layout.runs.is_empty() || layout.files().any(|file| file.busy) {
         return None;
@@ -188,7 +192,11 @@ fn select_all(
 
 /// Returns whether the oldest file is older than the period, and a merge of all would have an
 /// effect.
-fn major_is_due(layout: &Layout<'_>, options: &CompactionOptions, occasion: &Occasion) -> bool {
+fn major_is_due(
+    layout: &Layout<'_>,
+    options: &CompactionOptions,
+    occasion: &SelectionInputs,
+) -> bool {
     let Some(period) = options.major_period else { return false };
     let Some(oldest) = layout.files().min_by_key(|file| (file.created_micros, file.id)) else {
         return false;

@@ -99,10 +99,10 @@ pub struct Fault {
 /// Files in memory, shared by clones.
 #[derive(Clone)]
 pub struct FaultEnv {
-    world: Arc<Mutex<World>>,
+    world: Arc<Mutex<FaultState>>,
 }
 
-struct World {
+struct FaultState {
     disk: Disk,
     locks: BTreeSet<PathBuf>,
     now_micros: i64,
@@ -145,7 +145,7 @@ impl FaultEnv {
     }
 
     fn of(disk: Disk, now_micros: i64, random: Random) -> FaultEnv {
-        let world = World {
+        let world = FaultState {
             disk,
             locks: BTreeSet::new(),
             now_micros,
@@ -245,8 +245,8 @@ impl FaultEnv {
         &self,
         operation: Operation,
         path: &Path,
-        run: impl FnOnce(&mut World) -> Outcome<T>,
-        failed: impl FnOnce(&mut World),
+        run: impl FnOnce(&mut FaultState) -> Outcome<T>,
+        failed: impl FnOnce(&mut FaultState),
     ) -> Result<T> {
         let mut world = self.world.lock();
         if world.crashed {
@@ -261,7 +261,7 @@ impl FaultEnv {
 
     /// Writes bytes to a file, at its end if no offset is given.
     fn write(&self, path: &Path, file: usize, (at, bytes): (Option<usize>, &[u8])) -> Result<()> {
-        let run = |world: &mut World| {
+        let run = |world: &mut FaultState| {
             let offset = at.unwrap_or(world.disk.bytes(file).len());
             let room = match world.capacity_bytes {
                 u64::MAX => u64::MAX,
@@ -285,18 +285,18 @@ impl FaultEnv {
     }
 
     fn sync(&self, path: &Path, file: usize) -> Result<()> {
-        let run = |world: &mut World| {
+        let run = |world: &mut FaultState| {
             world.disk.sync(file);
             Ok(())
         };
         self.run(Operation::Sync, path, run, |world| {
-            let World { disk, random, .. } = world;
+            let FaultState { disk, random, .. } = world;
             disk.fail_sync(file, random);
         })
     }
 }
 
-impl World {
+impl FaultState {
     fn fails(&mut self, operation: Operation) -> bool {
         let mut fails = false;
         if operation.is_change() {
@@ -340,7 +340,7 @@ impl ReadFile for FaultRead {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(buffer.len());
-        let run = |world: &mut World| {
+        let run = |world: &mut FaultState| {
             let bytes = world.disk.bytes(self.file).get(start..end);
             Ok(bytes.map(|bytes| buffer.copy_from_slice(bytes)))
         };
@@ -349,7 +349,7 @@ impl ReadFile for FaultRead {
     }
 
     fn byte_count(&self) -> Result<u64> {
-        let run = |world: &mut World| Ok(world.disk.bytes(self.file).len() as u64);
+        let run = |world: &mut FaultState| Ok(world.disk.bytes(self.file).len() as u64);
         self.env.run(Operation::Read, &self.path, run, |_| {})
     }
 }
@@ -373,13 +373,13 @@ impl Env for FaultEnv {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        let run = |world: &mut World| world.disk.create(path);
+        let run = |world: &mut FaultState| world.disk.create(path);
         let file = self.run(Operation::Create, path, run, |_| {})?;
         Ok(Box::new(FaultAppend { env: self.clone(), path: path.to_owned(), file }))
     }
 
     fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>> {
-        let run = |world: &mut World| world.disk.create(path);
+        let run = |world: &mut FaultState| world.disk.create(path);
         let file = self.run(Operation::Create, path, run, |_| {})?;
         Ok(Arc::new(FaultSegment { env: self.clone(), path: path.to_owned(), file }))
     }
@@ -391,7 +391,7 @@ impl Env for FaultEnv {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let directory = to.parent().unwrap_or(Path::new(""));
-        let run = |world: &mut World| {
+        let run = |world: &mut FaultState| {
             world.disk.rename(from, to)?;
             world.disk.sync_directory(directory)
         };
@@ -412,17 +412,17 @@ impl Env for FaultEnv {
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>> {
-        let run = |world: &mut World| Ok(world.disk.names(directory));
+        let run = |world: &mut FaultState| Ok(world.disk.names(directory));
         self.run(Operation::List, directory, run, |_| {})
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {
-        let run = |world: &mut World| world.disk.create_directory(path).map(drop);
+        let run = |world: &mut FaultState| world.disk.create_directory(path).map(drop);
         self.run(Operation::CreateDirectory, path, run, |_| {})
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {
-        let run = |world: &mut World| world.disk.remove_directory(path);
+        let run = |world: &mut FaultState| world.disk.remove_directory(path);
         self.run(Operation::RemoveDirectory, path, run, |world| {
             for name in world.disk.names(path) {
                 if world.random.coin() {
@@ -433,7 +433,7 @@ impl Env for FaultEnv {
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
-        let run = |world: &mut World| world.disk.sync_directory(path);
+        let run = |world: &mut FaultState| world.disk.sync_directory(path);
         self.run(Operation::SyncDirectory, path, run, |_| {})
     }
 

@@ -1,6 +1,8 @@
 //! Environment of a store: files, clock, randomness. All sources of nondeterminism are behind
 //! this interface, so that tests can inject failures or set the time.
 
+#![allow(clippy::disallowed_methods, reason = "this module accesses the system for others")]
+
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::num::NonZeroU64;
@@ -17,6 +19,7 @@ use crate::env::open_files::{CachedFile, OpenFiles};
 use crate::error::{Error, Result};
 
 mod open_files;
+pub mod process;
 #[doc(hidden)]
 pub mod fault;
 #[doc(hidden)]

@@ -27,6 +27,8 @@
 //! Lifetime of a file's name: its owner removes it after the last reader
 //! ([`StoreFile`](crate::file::StoreFile), [`Region`](crate::region::Region)).
 
+#![allow(clippy::disallowed_methods, reason = "this module accesses the system for others")]
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

@@ -33,7 +33,7 @@ impl SegmentFile for SlowSegment {
     }
 
     fn sync(&self) -> Result<()> {
-        std::thread::sleep(self.sync_time);
+        super::process::sleep(self.sync_time);
         self.real.sync()
     }
 }

@@ -12,14 +12,14 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellType, Timestamp};
 use crate::compaction::{
-    Action, CellFilter, FileFacts, Layout, Occasion, OutputSpec, Progress, Request,
+    Action, CellFilter, FileFacts, Layout, OutputSpec, Progress, Request, SelectionInputs,
 };
 use crate::compaction::{Portion, Reason, RunFacts, Selection, select};
 use crate::descriptor::{CompactionPolicy, FileId};
 use crate::error::{Error, Result};
-use crate::family_store::{CompactionFigures, FamilyStore, Horizon, ReadView, Written};
+use crate::family_store::{CompactionStatistics, FamilyStore, Horizon, ReadView, RewriteOutput};
 use crate::file::Caching;
-use crate::run::{Admission, FileRecord, LiveFile, Run, RunCursor, sort_runs};
+use crate::run::{FileRecord, FileSelection, LiveFile, Run, RunCursor, sort_runs};
 use crate::scan::history::begin_without;
 use crate::scan::merge::{Merge, RowOrder};
 use crate::scan::retention::{RewriteKind, RewriteSpec, expiry};
@@ -155,7 +155,7 @@ impl FamilyStore {
             return None;
         }
         let layout = layout(&view, &busy);
-        let occasion = Occasion {
+        let occasion = SelectionInputs {
             now_micros: self.context.options.env.now_micros(),
             read_micros: horizon.now_micros,
             expiry: file_expiry(&view, horizon.now_micros),
@@ -231,12 +231,12 @@ impl FamilyStore {
         inputs: &[Arc<Run>],
         (rules, output): (&mut RewriteRules<'_>, OutputSpec),
         progress: &impl Progress,
-    ) -> Result<Written> {
+    ) -> Result<RewriteOutput> {
         let mut sources = SmallVec::new();
         for run in inputs {
             let bypass = Caching::Bypass;
             let start = &self.rows.start;
-            sources.push(RunCursor::forward(run.clone(), start, Admission::ALL, bypass)?);
+            sources.push(RunCursor::forward(run.clone(), start, FileSelection::ALL, bypass)?);
         }
         let files = || inputs.iter().flat_map(|run| run.files());
         let puts = files().map(|live| live.file.properties().min_put_timestamp);
@@ -304,7 +304,7 @@ impl FamilyStore {
     }
 
     /// Returns the statistics since the start.
-    pub(crate) fn compaction_figures(&self) -> CompactionFigures {
+    pub(crate) fn compaction_figures(&self) -> CompactionStatistics {
         let view = self.view.load();
         self.counters.figures(&view.runs)
     }
@@ -341,7 +341,11 @@ fn begin_without_inputs(plan: &CompactionPlan) -> Timestamp {
 }
 
 /// Divides the inputs of a compaction into portions.
-fn portions(layout: &Layout<'_>, selection: &Selection, occasion: &Occasion) -> Vec<Portion> {
+fn portions(
+    layout: &Layout<'_>,
+    selection: &Selection,
+    occasion: &SelectionInputs,
+) -> Vec<Portion> {
     let inputs = &selection.inputs;
     let one = |merged| vec![Portion { inputs: inputs.clone(), merged }];
     match &selection.action {

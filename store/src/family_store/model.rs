@@ -6,9 +6,9 @@
 //! they are visible, no commit is partly applied at a rotation, and a flush drops only versions
 //! that no later reader can see.
 
-#[path = "present.rs"]
+#[path = "versioned.rs"]
 #[allow(dead_code, clippy::duplicate_mod, reason = "compiled again, for a part of it")]
-mod present;
+mod versioned;
 
 /// Replacement of `super::sync` for the file above.
 mod sync {
@@ -42,10 +42,10 @@ mod sync {
 
 use std::sync::Arc;
 
-use present::{Present, at_one_moment};
 use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use shuttle::sync::{Mutex, RwLock};
 use shuttle::thread;
+use versioned::{VersionedValue, at_one_moment};
 
 const COMMITS: u64 = 3;
 
@@ -64,7 +64,7 @@ struct State {
     visible: AtomicU64,
 }
 
-fn commits(state: &State, families: &[Present<View>; 2]) {
+fn commits(state: &State, families: &[VersionedValue<View>; 2]) {
     for sequence in 1..=COMMITS {
         let gate = state.gate.read().unwrap();
         for family in families {
@@ -75,7 +75,7 @@ fn commits(state: &State, families: &[Present<View>; 2]) {
     }
 }
 
-fn rotate_and_flush(state: &State, family: &Present<View>) {
+fn rotate_and_flush(state: &State, family: &VersionedValue<View>) {
     let gate = state.gate.write().unwrap();
     let old = family.load();
     let frozen = old.active.lock().unwrap().clone();
@@ -90,9 +90,9 @@ fn rotate_and_flush(state: &State, family: &Present<View>) {
     family.replace(Arc::new(View { active, frozen: Vec::new(), file }));
 }
 
-fn read(state: &State, families: &[Present<View>; 2]) {
+fn read(state: &State, families: &[VersionedValue<View>; 2]) {
     let (views, snapshot) = at_one_moment(
-        || families.each_ref().map(Present::load),
+        || families.each_ref().map(VersionedValue::load),
         || state.visible.load(SeqCst),
         |views| families.iter().zip(views).all(|(family, view)| family.is_present(view)),
     );
@@ -108,7 +108,7 @@ fn read(state: &State, families: &[Present<View>; 2]) {
 fn a_reader_finds_what_was_visible() {
     let run = || {
         let state = Arc::new(State::default());
-        let families = Arc::new([0, 1].map(|_| Present::new(Arc::new(View::default()))));
+        let families = Arc::new([0, 1].map(|_| VersionedValue::new(Arc::new(View::default()))));
         let shared = || (Arc::clone(&state), Arc::clone(&families));
         let (state_of_commits, families_of_commits) = shared();
         let (state_of_flush, families_of_flush) = shared();

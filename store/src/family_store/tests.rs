@@ -23,7 +23,7 @@ use crate::descriptor::{
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::file::ColumnSlice;
-use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
+use crate::layout::{SectionKind, ValueLayout, ValuePiece, ValueShape};
 use crate::read_view::{Newest, PlainGet};
 use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
@@ -56,8 +56,8 @@ fn new_env() -> FaultEnv {
     env
 }
 
-fn place(directory: impl Into<PathBuf>) -> FamilyPlace {
-    FamilyPlace { directory: directory.into(), table: TableId(1), region: RegionId(1) }
+fn place(directory: impl Into<PathBuf>) -> FamilyLocation {
+    FamilyLocation { directory: directory.into(), table: TableId(1), region: RegionId(1) }
 }
 
 fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> FamilyStore {
@@ -482,13 +482,13 @@ fn try_compact(
         return Ok(None);
     };
     let outcome =
-        store.run_compaction(&plan, horizon(store, oldest_snapshot).into(), &Unwatched)?;
+        store.run_compaction(&plan, horizon(store, oldest_snapshot).into(), &NoProgress)?;
     Ok(Some((plan, outcome)))
 }
 
 fn end(store: &FamilyStore, plan: CompactionPlan, oldest_snapshot: u64) {
     let outcome =
-        store.run_compaction(&plan, horizon(store, oldest_snapshot).into(), &Unwatched).unwrap();
+        store.run_compaction(&plan, horizon(store, oldest_snapshot).into(), &NoProgress).unwrap();
     store.install_compaction(&outcome).unwrap();
 }
 

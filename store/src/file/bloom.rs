@@ -39,20 +39,20 @@ pub(super) fn build(hashes: &[u64], out: &mut Vec<u8>) {
 }
 
 /// A row to look up in filters, with its hash.
-pub(crate) struct Asked<'a> {
+pub(crate) struct HashedRow<'a> {
     pub(super) row: &'a [u8],
     pub(super) hash: u64,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> HashedRow<'a> {
     /// Returns the row with its hash.
-    pub(crate) fn new(row: &'a [u8]) -> Asked<'a> {
-        Asked { row, hash: row_hash(row) }
+    pub(crate) fn new(row: &'a [u8]) -> HashedRow<'a> {
+        HashedRow { row, hash: row_hash(row) }
     }
 }
 
 /// Result of a filter for a row or a column.
-pub(crate) enum Admits<'a> {
+pub(crate) enum FilterResult<'a> {
     /// The file does not have it.
     No,
     /// The file may have it.
@@ -63,34 +63,34 @@ pub(crate) enum Admits<'a> {
     Looked(&'a [u8; LINE_BYTES], u64),
 }
 
-impl<'a> Admits<'a> {
+impl<'a> FilterResult<'a> {
     /// Looks a hash up in a filter. A filter without a line may contain anything.
-    pub(super) fn of(filter: &'a [u8], hash: u64) -> Admits<'a> {
+    pub(super) fn of(filter: &'a [u8], hash: u64) -> FilterResult<'a> {
         let (lines, _) = filter.as_chunks::<LINE_BYTES>();
         match lines.get(line_of(hash, lines.len())) {
             Some(line) => {
                 prefetch(&line[0]);
-                Admits::Looked(line, hash)
+                FilterResult::Looked(line, hash)
             }
-            None => Admits::Maybe,
+            None => FilterResult::Maybe,
         }
     }
 
     /// Returns whether the file may have it.
     pub(crate) fn may_contain(&self) -> bool {
         match *self {
-            Admits::No => false,
-            Admits::Maybe => true,
+            FilterResult::No => false,
+            FilterResult::Maybe => true,
             // All bits are tested, without an early exit, which would be an unpredictable branch.
-            Admits::Looked(line, hash) => {
+            FilterResult::Looked(line, hash) => {
                 bits_of(hash).fold(1, |all, bit| all & (line[bit / 8] >> (bit % 8))) & 1 != 0
             }
         }
     }
 
     /// Returns the result without the filter.
-    pub(super) fn settled(self) -> Admits<'static> {
-        if self.may_contain() { Admits::Maybe } else { Admits::No }
+    pub(super) fn evaluated(self) -> FilterResult<'static> {
+        if self.may_contain() { FilterResult::Maybe } else { FilterResult::No }
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let hashes: Vec<u64> = (0..50_000_u32).map(|n| row_hash(&n.to_be_bytes())).collect();
         let mut filter = Vec::new();
         build(&hashes, &mut filter);
-        let may_contain = |hash| Admits::of(&filter, hash).may_contain();
+        let may_contain = |hash| FilterResult::of(&filter, hash).may_contain();
         assert!(hashes.iter().all(|&hash| may_contain(hash)));
         let wrong =
             (50_000..150_000_u32).filter(|n| may_contain(row_hash(&n.to_be_bytes()))).count();

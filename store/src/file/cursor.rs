@@ -11,13 +11,13 @@ use std::sync::Arc;
 use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
-use crate::file::columnar::{ColumnSlice, Span, WalkedBack, WantedColumns};
+use crate::file::columnar::{ColumnSlice, Span, WalkBackOutcome, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
 use crate::file::reader::{Caching, ReadAhead, StoreFile};
 use crate::file::row_block::RowExtent;
-use crate::layout::WantedSections;
+use crate::layout::SectionSelection;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Maximal steps towards a later key in the row before a search.
@@ -44,7 +44,7 @@ pub struct FileCursor<F = Arc<StoreFile>> {
     /// The key with the sequence of an adopted file.
     stamped: Option<Vec<u8>>,
     /// The sections of values to read; `None` for all.
-    wanted: Option<Arc<WantedSections>>,
+    wanted: Option<Arc<SectionSelection>>,
 }
 
 impl<F: Deref<Target = StoreFile>> FileCursor<F> {
@@ -87,7 +87,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     pub fn at_row(
         file: F,
         row: &[u8],
-        wanted: Option<&Arc<WantedSections>>,
+        wanted: Option<&Arc<SectionSelection>>,
     ) -> Result<FileCursor<F>> {
         let mut cursor = FileCursor::new(file, RowOrder::Forward, Caching::Keep);
         cursor.wanted = wanted.cloned();
@@ -416,10 +416,10 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
                 AnyCursor::Rows(cursor) => cursor,
                 AnyCursor::Columnar(cursor) => {
                     let walked = cursor.walk_back(show).map_err(|error| self.failed(error))?;
-                    if walked != WalkedBack::Nowhere {
+                    if walked != WalkBackOutcome::Nowhere {
                         self.enter_row()?;
                     }
-                    if walked == WalkedBack::ToRefused {
+                    if walked == WalkBackOutcome::ToRefused {
                         return Ok(());
                     }
                     self.advance_unstamped()?;

@@ -40,7 +40,7 @@ pub fn dump(env: Arc<dyn Env>, path: &Path, spec: DumpSpec, out: &mut dyn Write)
     let file =
         StoreFile::open(env, path, Arc::new(FamilyCache::new(Arc::new(BlockCache::new(0)))))?;
     let mut dump =
-        Dump { file: &file, path, spec, out, ranges: Vec::new(), state: State::default() };
+        Dump { file: &file, path, spec, out, ranges: Vec::new(), state: DumpCounts::default() };
     dump.properties()?;
     dump.tree(file.properties().bloom_index, BlockKind::Bloom)?;
     dump.tree(file.properties().data_index, BlockKind::Data)?;
@@ -54,12 +54,12 @@ struct Dump<'a> {
     out: &'a mut dyn Write,
     /// Byte ranges of the blocks read.
     ranges: Vec<(u64, u64)>,
-    state: State,
+    state: DumpCounts,
 }
 
 /// Counts so far.
 #[derive(Default)]
-struct State {
+struct DumpCounts {
     cell_count: u64,
     row_count: u64,
     data_blocks: u64,
@@ -288,7 +288,7 @@ impl Dump<'_> {
         if end + TRAILER_BYTES as u64 != self.file.byte_count() {
             return Err(self.corrupt(end, "no block, or two, where one should begin"));
         }
-        let State { data_blocks, index_blocks, bloom_blocks, .. } = self.state;
+        let DumpCounts { data_blocks, index_blocks, bloom_blocks, .. } = self.state;
         let line =
             format!("whole: {data_blocks} data, {index_blocks} index, {bloom_blocks} bloom blocks");
         self.line(&line)

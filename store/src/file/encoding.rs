@@ -18,7 +18,7 @@ use crate::cell::{KeyParts, column_end_key, column_of, compare_keys};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
 use crate::error::Error;
 use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, Division, KnownLayout};
-use crate::file::origin::Origin;
+use crate::file::piece_source::PieceSource;
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
 
 /// Maximal steps to leave a column before a search for its end.
@@ -145,7 +145,7 @@ pub(super) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malfor
 pub(super) fn prepare_front(
     front: Block,
     known: &KnownLayout,
-    origin: Origin,
+    origin: PieceSource,
 ) -> Result<Block, Malformed> {
     match front.encoding() {
         COLUMNAR_CODE => columnar::prepare(front, known, Division::Front(origin)),

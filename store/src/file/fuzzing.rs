@@ -16,7 +16,7 @@ use crate::file::format::{open_trailer, u32_at};
 use crate::file::properties::FileProperties;
 use crate::file::row_block::RowBlock;
 use crate::file::{Caching, FileCursor, FileWriter, StoreFile, bloom};
-use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
+use crate::layout::{SectionKind, ValueLayout, ValuePiece, ValueShape};
 use crate::scan::merge::Cursor;
 
 const PATH: &str = "/data/f";
@@ -25,7 +25,7 @@ const PATH: &str = "/data/f";
 /// Bloom and as an index block.
 pub(crate) fn block(bytes: &[u8]) {
     let Some((&encoding, raw)) = bytes.split_first() else { return };
-    let _ = bloom::Admits::of(raw, 7).may_contain();
+    let _ = bloom::FilterResult::of(raw, 7).may_contain();
     if let Ok(view) = RowBlock::of(raw) {
         let _ = view.restarts_before(&key_of(1));
     }
@@ -157,7 +157,7 @@ fn key_of(row: u8) -> Vec<u8> {
 }
 
 fn families() -> [FamilyDescriptor; 3] {
-    let pieces = vec![Piece::Fixed(0), Piece::Rest(1)];
+    let pieces = vec![ValuePiece::Fixed(0), ValuePiece::Rest(1)];
     let columnar = FamilyDescriptor {
         data_block_encoding: DataBlockEncoding::Columnar,
         value_layout: ValueLayout {

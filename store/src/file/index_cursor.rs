@@ -10,17 +10,17 @@ use crate::file::format::BlockHandle;
 use crate::file::index::child;
 use crate::file::reader::{Caching, StoreFile};
 use crate::file::row_block::RowBlock;
-use crate::file::tree::{Below, IndexBlock, Kept};
+use crate::file::tree::{ChildBlock, HeldBlock, IndexBlock};
 
 /// Cursor on a data block of a file, in index order, or on none.
 #[derive(Default)]
 pub(super) struct IndexCursor {
     /// The blocks from the root down to a leaf; empty if the cursor is on none.
-    path: SmallVec<[Standing; 3]>,
+    path: SmallVec<[IndexPosition; 3]>,
 }
 
 /// Position in an index block.
-struct Standing {
+struct IndexPosition {
     /// The block and its offset; `None` if the file holds it, or it is the root: reference
     /// counting such blocks on every read would make the processors contend for the counter.
     taken: Option<(Block, u64)>,
@@ -119,7 +119,7 @@ impl IndexCursor {
     /// Moves to the root, on no entry yet.
     fn start(&mut self) {
         self.path.clear();
-        self.path.push(Standing { taken: None, entry: usize::MAX });
+        self.path.push(IndexPosition { taken: None, entry: usize::MAX });
     }
 
     /// Ascends to the first block that has an entry to step to, and steps there.
@@ -168,11 +168,11 @@ impl IndexCursor {
                 return Ok(Some(data));
             }
             let taken = match file.below(tree, (index, level), entry, caching)? {
-                Below::Kept(_) => None,
-                Below::Taken(block, offset) => Some((block, offset)),
+                ChildBlock::Kept(_) => None,
+                ChildBlock::Taken(block, offset) => Some((block, offset)),
             };
             self.path[level - 1].entry = entry;
-            self.path.push(Standing { taken, entry: usize::MAX });
+            self.path.push(IndexPosition { taken, entry: usize::MAX });
         }
         Ok(None)
     }
@@ -183,7 +183,7 @@ impl IndexCursor {
         for (above, standing) in self.path[..level].iter().zip(&self.path[1..level]) {
             index = match &standing.taken {
                 Some((block, offset)) => IndexBlock::of(block, *offset).ok(),
-                None => index.kept(above.entry).and_then(Kept::index),
+                None => index.kept(above.entry).and_then(HeldBlock::index),
             }
             .ok_or_else(|| file.malformed_index(index.offset))?;
         }

@@ -10,7 +10,7 @@
 
 mod compression;
 mod format;
-mod origin;
+mod piece_source;
 mod encoding;
 mod row_block;
 mod row_slots;
@@ -26,20 +26,20 @@ mod reader;
 mod index_cursor;
 mod cursor;
 mod plain_row;
-mod part;
+mod half_file;
 mod dump;
-mod rescue;
+mod salvage;
 pub(crate) mod fuzzing;
 
-pub(crate) use bloom::{Admits, Asked};
+pub(crate) use bloom::{FilterResult, HashedRow};
 pub use columnar::{ColumnSlice, VariableColumn};
 pub(crate) use columnar::{Span, WantedColumns};
 pub use cursor::FileCursor;
 pub use dump::{DumpSpec, dump};
-pub(crate) use plain_row::{Found, PlainBlock, PlainRow};
+pub(crate) use plain_row::{PlainBlock, PlainRow, RowSearchResult};
 pub use properties::FileProperties;
 pub use reader::{Caching, StoreFile};
-pub(crate) use rescue::rescue;
+pub(crate) use salvage::rescue;
 pub use writer::FileWriter;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::file::encoding::BlockError;
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
 use crate::file::reader::{Caching, ReadAhead, StoreFile};
-use crate::layout::WantedSections;
+use crate::layout::SectionSelection;
 use crate::scan::merge::RowOrder;
 
 /// The columnar block that has a row if the file has it.
@@ -31,7 +31,7 @@ pub(crate) struct PlainRow {
 }
 
 /// Result of a search for a row.
-pub(crate) enum Found {
+pub(crate) enum RowSearchResult {
     /// The file does not have it.
     Nothing,
     /// The whole row.
@@ -78,12 +78,12 @@ impl StoreFile {
     }
 
     /// Searches for a row in a plain block of [`StoreFile::plain_block_of`].
-    pub(crate) fn find_in(&self, block: PlainBlock, row: &[u8]) -> Result<Found> {
+    pub(crate) fn find_in(&self, block: PlainBlock, row: &[u8]) -> Result<RowSearchResult> {
         let found = block.block.find_row(row);
         Ok(match found.map_err(|malformed| self.failed_at(block.handle, malformed))? {
-            RowSearch::Absent => Found::Nothing,
-            RowSearch::Found(index) => Found::Row(PlainRow { block, index }),
-            RowSearch::Last => Found::Undecided,
+            RowSearch::Absent => RowSearchResult::Nothing,
+            RowSearch::Found(index) => RowSearchResult::Row(PlainRow { block, index }),
+            RowSearch::Last => RowSearchResult::Undecided,
         })
     }
 
@@ -93,7 +93,7 @@ impl StoreFile {
         &self,
         found: &PlainRow,
         (row, family): (&[u8], u8),
-        wanted: Option<&WantedSections>,
+        wanted: Option<&SectionSelection>,
         out: &mut CellBatch,
     ) -> Result<bool> {
         let PlainRow { block: PlainBlock { block, handle }, index } = found;

@@ -13,17 +13,17 @@ use crate::cell::Sequence;
 use crate::descriptor::{BloomFilter, FileIdentity, RowRange};
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
-use crate::file::bloom::{self, Admits, Asked};
+use crate::file::bloom::{self, FilterResult, HashedRow};
 use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{Malformed, prepare, prepare_front};
 use crate::file::format::{
     BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_front, open_trailer,
 };
 use crate::file::index::{TreeRoot, child};
-use crate::file::origin::{BlockSource, Origin};
+use crate::file::piece_source::{BlockSource, PieceSource};
 use crate::file::properties::FileProperties;
-use crate::file::tree::{Below, IndexBlock, Kept, Leaves, Tree};
-use crate::read_figures::note_read;
+use crate::file::tree::{ChildBlock, HeldBlock, IndexBlock, Leaves, Tree};
+use crate::read_statistics::note_read;
 use crate::scan::merge::RowOrder;
 
 /// Numbers of files in the cache, unique in the process.
@@ -41,13 +41,13 @@ pub struct StoreFile {
     data_tree: OnceLock<Tree>,
     bloom_tree: OnceLock<Tree>,
     known_layout: KnownLayout,
-    part: Option<Part>,
+    part: Option<HalfFileRange>,
     obsolete: AtomicBool,
 }
 
 /// The part of a file whose rows belong to the region.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct HalfFileRange {
     pub(super) rows: RowRange,
     /// Offset of its first data block.
     pub(super) from: u64,
@@ -158,7 +158,7 @@ impl StoreFile {
     }
 
     fn share_of(&self, whole: u64) -> u64 {
-        let Some(Part { from, to, .. }) = &self.part else { return whole };
+        let Some(HalfFileRange { from, to, .. }) = &self.part else { return whole };
         let share = u128::from(whole) * u128::from(to.saturating_sub(*from).max(1));
         (share / u128::from(self.byte_count.max(1))) as u64
     }
@@ -168,12 +168,12 @@ impl StoreFile {
         self.part.is_some()
     }
 
-    pub(super) fn part(&self) -> Option<&Part> {
+    pub(super) fn part(&self) -> Option<&HalfFileRange> {
         self.part.as_ref()
     }
 
     /// Restricts the file and its properties to a part.
-    pub(super) fn take_part(&mut self, part: Part, first_row: Vec<u8>, last_row: Vec<u8>) {
+    pub(super) fn take_part(&mut self, part: HalfFileRange, first_row: Vec<u8>, last_row: Vec<u8>) {
         self.part = Some(part);
         self.properties.first_row = first_row;
         self.properties.last_row = last_row;
@@ -197,22 +197,26 @@ impl StoreFile {
     /// Returns whether the file may have a cell of a row, which must lie between its first and
     /// its last row.
     pub fn may_contain_row(&self, row: &[u8]) -> Result<bool> {
-        Ok(self.admits_row(&Asked::new(row))?.may_contain())
+        Ok(self.admits_row(&HashedRow::new(row))?.may_contain())
     }
 
     /// As [`StoreFile::may_contain_row`], with the last step deferred.
-    pub(crate) fn admits_row(&self, asked: &Asked<'_>) -> Result<Admits<'_>> {
+    pub(crate) fn admits_row(&self, asked: &HashedRow<'_>) -> Result<FilterResult<'_>> {
         self.admits(asked.row, || asked.hash)
     }
 
     /// Returns whether the file may have a cell of a column of such a row. Family markers are not
     /// covered: if the file has any, call [`StoreFile::may_contain_row`].
     pub fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> Result<bool> {
-        Ok(self.admits_column(&Asked::new(row), qualifier)?.may_contain())
+        Ok(self.admits_column(&HashedRow::new(row), qualifier)?.may_contain())
     }
 
     /// As [`StoreFile::may_contain_column`], with the last step deferred.
-    pub(crate) fn admits_column(&self, asked: &Asked<'_>, qualifier: &[u8]) -> Result<Admits<'_>> {
+    pub(crate) fn admits_column(
+        &self,
+        asked: &HashedRow<'_>,
+        qualifier: &[u8],
+    ) -> Result<FilterResult<'_>> {
         match self.properties.bloom_filter {
             BloomFilter::RowCol => {
                 self.admits(asked.row, || bloom::column_hash(asked.hash, qualifier))
@@ -221,9 +225,9 @@ impl StoreFile {
         }
     }
 
-    fn admits(&self, row: &[u8], hash: impl FnOnce() -> u64) -> Result<Admits<'_>> {
+    fn admits(&self, row: &[u8], hash: impl FnOnce() -> u64) -> Result<FilterResult<'_>> {
         if self.properties.bloom_index.levels == 0 {
-            return Ok(Admits::Maybe);
+            return Ok(FilterResult::Maybe);
         }
         let tree = self.bloom_tree()?;
         self.admits_below(tree, tree.root(), 1, row, hash)
@@ -238,24 +242,24 @@ impl StoreFile {
         level: usize,
         row: &[u8],
         hash: impl FnOnce() -> u64,
-    ) -> Result<Admits<'a>> {
+    ) -> Result<FilterResult<'a>> {
         let malformed = |offset| move |Malformed| self.malformed_index(offset);
         let entry = index.view.restarts_before_row(row).map_err(malformed(index.offset))?;
         if entry >= index.view.restart_count() {
-            return Ok(Admits::No);
+            return Ok(FilterResult::No);
         }
         let below = self.below(tree, (index, level), entry, Caching::Keep)?;
         match below {
-            Below::Kept(kept) => match kept.index() {
+            ChildBlock::Kept(kept) => match kept.index() {
                 Some(index) => self.admits_below(tree, index, level + 1, row, hash),
-                None => Ok(Admits::of(kept.block().bytes(), hash())),
+                None => Ok(FilterResult::of(kept.block().bytes(), hash())),
             },
-            Below::Taken(block, _) if level == tree.levels() => {
-                Ok(Admits::of(block.bytes(), hash()).settled())
+            ChildBlock::Taken(block, _) if level == tree.levels() => {
+                Ok(FilterResult::of(block.bytes(), hash()).evaluated())
             }
-            Below::Taken(block, offset) => {
+            ChildBlock::Taken(block, offset) => {
                 let index = IndexBlock::of(&block, offset).map_err(malformed(offset))?;
-                Ok(self.admits_below(tree, index, level + 1, row, hash)?.settled())
+                Ok(self.admits_below(tree, index, level + 1, row, hash)?.evaluated())
             }
         }
     }
@@ -268,10 +272,10 @@ impl StoreFile {
         (index, level): (IndexBlock<'a>, usize),
         entry: usize,
         caching: Caching,
-    ) -> Result<Below<'a>> {
+    ) -> Result<ChildBlock<'a>> {
         // The usual case, without decoding the handle of the block.
         if let Some(kept) = index.kept(entry) {
-            return Ok(Below::Kept(kept));
+            return Ok(ChildBlock::Kept(kept));
         }
         let at =
             child(index.view, entry).map_err(|Malformed| self.malformed_index(index.offset))?;
@@ -284,9 +288,9 @@ impl StoreFile {
             let kept =
                 tree.kept(level, at, kept).map_err(|Malformed| self.malformed_index(at.offset))?;
             // Another reader may have been faster.
-            return Ok(Below::Kept(slot.get_or_init(|| kept)));
+            return Ok(ChildBlock::Kept(slot.get_or_init(|| kept)));
         }
-        Ok(Below::Taken(block, at.offset))
+        Ok(ChildBlock::Taken(block, at.offset))
     }
 
     /// Returns the tree of data blocks.
@@ -324,7 +328,7 @@ impl StoreFile {
             let Ok(at) = child(index.view, entry) else { continue };
             let key = self.source.key(at);
             if levels > 1 {
-                if let Some(index) = index.kept(entry).and_then(Kept::index) {
+                if let Some(index) = index.kept(entry).and_then(HeldBlock::index) {
                     self.forget(index, levels - 1);
                 } else if let Some(block) = self.source.cache.peek(key)
                     && let Ok(index) = IndexBlock::of(&block, at.offset)
@@ -387,7 +391,7 @@ impl StoreFile {
         self.source.file.read_at(handle.offset, buffer)?;
         let encoding = open_front(&bytes, handle.size)
             .map_err(|detail| Error::corrupt(&self.source.path, handle.offset, detail))?;
-        let origin = Origin::new(&self.source, handle);
+        let origin = PieceSource::new(&self.source, handle);
         prepare_front(Block::of_buffer(encoding, bytes), &self.known_layout, origin)
             .map_err(|Malformed| self.corrupt(handle, "the block is malformed"))
     }

@@ -51,12 +51,12 @@ struct RawBlock {
 /// Output side of the writer: batches raw blocks and passes them to the sink.
 pub(super) struct Output {
     batch: Batch,
-    place: Place,
+    place: SinkLocation,
     raw_bytes: u64,
 }
 
 /// Location of the sink.
-enum Place {
+enum SinkLocation {
     Here(Box<Sink>),
     Thread(SinkThread),
     /// The sink failed, and the error was returned.
@@ -86,7 +86,7 @@ impl Output {
             data_index: IndexWriter::default(),
             bloom_index: IndexWriter::default(),
         };
-        Output { batch: Batch::default(), place: Place::Here(Box::new(sink)), raw_bytes: 0 }
+        Output { batch: Batch::default(), place: SinkLocation::Here(Box::new(sink)), raw_bytes: 0 }
     }
 
     /// Adds a block whose raw bytes `fill` appends. `key` is the last cell key that it covers.
@@ -104,7 +104,7 @@ impl Output {
         let key_end = self.batch.bytes.len();
         self.batch.blocks.push(RawBlock { frame, raw_end, key_end });
         match self.place {
-            Place::Thread(_) if key_end < BATCH_BYTES => Ok(()),
+            SinkLocation::Thread(_) if key_end < BATCH_BYTES => Ok(()),
             _ => self.send(),
         }
     }
@@ -113,19 +113,19 @@ impl Output {
     /// ratio before, so that the result depends on the cells alone.
     pub(super) fn byte_count(&self) -> u64 {
         match &self.place {
-            Place::Here(sink) => sink.written_bytes + sink.bytes.len() as u64,
-            Place::Thread(thread) => {
+            SinkLocation::Here(sink) => sink.written_bytes + sink.bytes.len() as u64,
+            SinkLocation::Thread(thread) => {
                 let ratio = thread.file_bytes as f64 / thread.raw_bytes.max(1) as f64;
                 (self.raw_bytes as f64 * ratio) as u64
             }
-            Place::Nowhere => 0,
+            SinkLocation::Nowhere => 0,
         }
     }
 
     /// Passes the batch to the sink.
     fn send(&mut self) -> Result<()> {
         match &mut self.place {
-            Place::Here(sink) => {
+            SinkLocation::Here(sink) => {
                 sink.write(&self.batch)?;
                 self.batch.clear();
                 if sink.written_bytes >= THREAD_BYTES {
@@ -133,7 +133,7 @@ impl Output {
                 }
                 Ok(())
             }
-            Place::Thread(thread) => {
+            SinkLocation::Thread(thread) => {
                 let next = thread.used.try_recv().unwrap_or_default();
                 let batch = std::mem::replace(&mut self.batch, next);
                 match thread.full.send(batch) {
@@ -142,12 +142,15 @@ impl Output {
                     Err(_) => self.take_sink().map(|_| ()),
                 }
             }
-            Place::Nowhere => Err(failed_before()),
+            SinkLocation::Nowhere => Err(failed_before()),
         }
     }
 
     fn start_thread(&mut self) {
-        let Place::Here(sink) = std::mem::replace(&mut self.place, Place::Nowhere) else { return };
+        let SinkLocation::Here(sink) = std::mem::replace(&mut self.place, SinkLocation::Nowhere)
+        else {
+            return;
+        };
         let (full, batches) = sync_channel::<Batch>(BATCHES_WAITING);
         let (give_back, used) = sync_channel(BATCHES_WAITING + 1);
         let file_bytes = sink.written_bytes + sink.bytes.len() as u64;
@@ -168,21 +171,21 @@ impl Output {
         self.place = match sink_threads::run(work) {
             Ok(thread) => {
                 hand_over.send(sink).expect("the thread waits for it");
-                Place::Thread(SinkThread { full, used, thread, file_bytes, raw_bytes })
+                SinkLocation::Thread(SinkThread { full, used, thread, file_bytes, raw_bytes })
             }
-            Err(_) => Place::Here(sink),
+            Err(_) => SinkLocation::Here(sink),
         };
     }
 
     /// Takes the sink back after it has written all batches.
     fn take_sink(&mut self) -> Result<Box<Sink>> {
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Here(sink) => Ok(sink),
-            Place::Thread(SinkThread { full, thread, .. }) => {
+        match std::mem::replace(&mut self.place, SinkLocation::Nowhere) {
+            SinkLocation::Here(sink) => Ok(sink),
+            SinkLocation::Thread(SinkThread { full, thread, .. }) => {
                 drop(full);
                 thread.join()
             }
-            Place::Nowhere => Err(failed_before()),
+            SinkLocation::Nowhere => Err(failed_before()),
         }
     }
 
@@ -198,7 +201,7 @@ impl Output {
 impl Drop for Output {
     /// Waits for the thread: after the writer is dropped, nothing writes to the file.
     fn drop(&mut self) {
-        if matches!(self.place, Place::Thread(_)) {
+        if matches!(self.place, SinkLocation::Thread(_)) {
             let _ = self.take_sink();
         }
     }

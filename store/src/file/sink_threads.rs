@@ -6,9 +6,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::Builder;
 
 use parking_lot::Mutex;
+
+use crate::env::process::spawn_thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -53,7 +54,7 @@ pub(super) fn run<T: Send + 'static>(
 fn begin_thread() -> std::io::Result<SyncSender<Job>> {
     let (sender, jobs) = sync_channel::<Job>(1);
     let own = sender.clone();
-    Builder::new().name("store file".to_owned()).spawn(move || {
+    spawn_thread("store file", move || {
         for job in jobs {
             job();
             IDLE.lock().push(own.clone());

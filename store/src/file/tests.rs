@@ -10,7 +10,7 @@ use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, FamilyDescr
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::error::{Error, Result};
-use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
+use crate::layout::{SectionKind, ValueLayout, ValuePiece, ValueShape};
 use crate::scan::merge::Cursor;
 
 const PATH: &str = "/r1/f000-0000000001.store";
@@ -58,7 +58,7 @@ fn family(compression: Compression) -> FamilyDescriptor {
 
 /// Families of both encodings, with and without compression.
 fn families() -> [FamilyDescriptor; 6] {
-    let shape = |prefix: &[u8], pieces: &[Piece]| ValueShape {
+    let shape = |prefix: &[u8], pieces: &[ValuePiece]| ValueShape {
         prefix: prefix.to_vec(),
         pieces: pieces.to_vec(),
     };
@@ -66,7 +66,7 @@ fn families() -> [FamilyDescriptor; 6] {
         data_block_encoding: DataBlockEncoding::Columnar,
         value_layout: ValueLayout {
             sections: vec![SectionKind::Fixed(1), SectionKind::Variable],
-            shapes: vec![shape(b"value ", &[Piece::Fixed(0), Piece::Rest(1)])],
+            shapes: vec![shape(b"value ", &[ValuePiece::Fixed(0), ValuePiece::Rest(1)])],
         },
         ..family(compression)
     };
@@ -307,7 +307,7 @@ fn an_obsolete_file_stays_until_its_last_reader_goes() {
 /// A family whose blocks have sections in the front, behind it, and in chunks.
 fn large_blocks(compression: Compression) -> FamilyDescriptor {
     let sections = [SectionKind::Fixed(4); 8].into_iter().chain([SectionKind::Fixed(16)]);
-    let fixed = (0..9).map(Piece::Fixed).chain([Piece::Rest(9)]);
+    let fixed = (0..9).map(ValuePiece::Fixed).chain([ValuePiece::Rest(9)]);
     FamilyDescriptor {
         compression,
         block_bytes: 64 << 10,

@@ -8,7 +8,7 @@
 
 use std::sync::OnceLock;
 
-use crate::cache::{Block, KeptBlock};
+use crate::cache::{Block, PinnedBlock};
 use crate::file::encoding::Malformed;
 use crate::file::format::BlockHandle;
 use crate::file::index::TreeRoot;
@@ -36,12 +36,12 @@ struct Node {
     offset: u64,
     layout: RowBlockLayout,
     /// One slot for each entry; none if the children are data blocks.
-    below: Box<[OnceLock<Kept>]>,
+    below: Box<[OnceLock<HeldBlock>]>,
 }
 
 /// A block that the file holds.
-pub(super) struct Kept {
-    block: KeptBlock,
+pub(super) struct HeldBlock {
+    block: PinnedBlock,
     /// `None` for a filter.
     node: Option<Node>,
 }
@@ -51,12 +51,12 @@ pub(super) struct Kept {
 pub(super) struct IndexBlock<'a> {
     pub(super) view: RowBlock<'a>,
     pub(super) offset: u64,
-    below: &'a [OnceLock<Kept>],
+    below: &'a [OnceLock<HeldBlock>],
 }
 
 /// A child of an index block: held by the file, or from the cache.
-pub(super) enum Below<'a> {
-    Kept(&'a Kept),
+pub(super) enum ChildBlock<'a> {
+    Kept(&'a HeldBlock),
     /// With its offset.
     Taken(Block, u64),
 }
@@ -85,8 +85,8 @@ impl Tree {
         &self,
         level: usize,
         at: BlockHandle,
-        block: KeptBlock,
-    ) -> Result<Kept, Malformed> {
+        block: PinnedBlock,
+    ) -> Result<HeldBlock, Malformed> {
         let node = match self.levels() - level {
             0 => None,
             levels_below => {
@@ -94,7 +94,7 @@ impl Tree {
                 Some(Node::of(&block, at.offset, keeps)?)
             }
         };
-        Ok(Kept { block, node })
+        Ok(HeldBlock { block, node })
     }
 }
 
@@ -112,7 +112,7 @@ impl Node {
     }
 }
 
-impl Kept {
+impl HeldBlock {
     /// Returns the block.
     pub(super) fn block(&self) -> &Block {
         &self.block
@@ -131,12 +131,12 @@ impl<'a> IndexBlock<'a> {
     }
 
     /// Returns the slot for the block of an entry, if the file may hold it.
-    pub(super) fn slot(&self, entry: usize) -> Option<&'a OnceLock<Kept>> {
+    pub(super) fn slot(&self, entry: usize) -> Option<&'a OnceLock<HeldBlock>> {
         self.below.get(entry)
     }
 
     /// Returns the block of an entry, if the file holds it.
-    pub(super) fn kept(&self, entry: usize) -> Option<&'a Kept> {
+    pub(super) fn kept(&self, entry: usize) -> Option<&'a HeldBlock> {
         self.slot(entry)?.get()
     }
 }

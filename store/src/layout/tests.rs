@@ -7,14 +7,22 @@ use super::*;
 /// A layout of three shapes that share sections.
 pub(crate) fn small() -> ValueLayout {
     use SectionKind::{Fixed, Variable};
-    let shape = |prefix: &[u8], pieces: Vec<Piece>| ValueShape { prefix: prefix.to_vec(), pieces };
-    let variable = |ends, sections: &[u16]| Piece::Variable { ends, sections: sections.to_vec() };
+    let shape =
+        |prefix: &[u8], pieces: Vec<ValuePiece>| ValueShape { prefix: prefix.to_vec(), pieces };
+    let variable =
+        |ends, sections: &[u16]| ValuePiece::Variable { ends, sections: sections.to_vec() };
     ValueLayout {
         sections: vec![Fixed(4), Variable, Fixed(1), Variable, Variable],
         shapes: vec![
-            shape(&[7, 1], vec![Piece::Fixed(0), variable(EndWidth::Two, &[1, 3]), Piece::Rest(4)]),
-            shape(&[7, 2], vec![Piece::Fixed(2), Piece::Fixed(0), variable(EndWidth::Four, &[3])]),
-            shape(&[], vec![Piece::Fixed(2)]),
+            shape(
+                &[7, 1],
+                vec![ValuePiece::Fixed(0), variable(EndWidth::Two, &[1, 3]), ValuePiece::Rest(4)],
+            ),
+            shape(
+                &[7, 2],
+                vec![ValuePiece::Fixed(2), ValuePiece::Fixed(0), variable(EndWidth::Four, &[3])],
+            ),
+            shape(&[], vec![ValuePiece::Fixed(2)]),
         ],
     }
 }
@@ -107,19 +115,19 @@ fn layouts_that_cannot_be_used_are_refused() {
     };
     assert_eq!(small().check(), Ok(()));
     assert_eq!(
-        with(|layout| layout.shapes[0].pieces.push(Piece::Fixed(2))),
+        with(|layout| layout.shapes[0].pieces.push(ValuePiece::Fixed(2))),
         "something follows the rest of a value"
     );
     assert_eq!(
-        with(|layout| layout.shapes[1].pieces.push(Piece::Fixed(2))),
+        with(|layout| layout.shapes[1].pieces.push(ValuePiece::Fixed(2))),
         "section 2 occurs twice in a shape"
     );
     assert_eq!(
-        with(|layout| layout.shapes[1].pieces.push(Piece::Fixed(1))),
+        with(|layout| layout.shapes[1].pieces.push(ValuePiece::Fixed(1))),
         "section 1 is of another kind"
     );
     assert_eq!(
-        with(|layout| layout.shapes[1].pieces.push(Piece::Rest(5))),
+        with(|layout| layout.shapes[1].pieces.push(ValuePiece::Rest(5))),
         "there is no section 5"
     );
     assert_eq!(

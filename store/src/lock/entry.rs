@@ -24,7 +24,7 @@ use crate::lock_mode::{LockMode, ModeSet};
 pub(super) struct LockEntry {
     /// The only holder, or the first of several.
     holder: Owner,
-    crowd: Option<Box<Crowd>>,
+    crowd: Option<Box<LockContention>>,
     table: TableId,
     modes: ModeSet,
     /// True if the holder has deleted the row: its present waiters must not take another row that
@@ -36,7 +36,7 @@ pub(super) struct LockEntry {
 
 /// Further holders and waiters, only if several transactions want the lock.
 #[derive(Default)]
-struct Crowd {
+struct LockContention {
     /// Holders except the first.
     sharers: SmallVec<[(Owner, ModeSet); 4]>,
     queue: VecDeque<LockWaiter>,

@@ -33,7 +33,7 @@ pub(super) struct OrderedRows {
     count: u64,
     held_bytes: usize,
     /// Position of the last row found: look-ups usually come in order, too.
-    found: Option<Place>,
+    found: Option<RowPosition>,
 }
 
 struct Chunk {
@@ -66,14 +66,14 @@ impl Drop for ChunkFile {
 
 /// Position of a row in a chunk.
 #[derive(Default)]
-struct Place {
+struct RowPosition {
     chunk: usize,
     /// Offset behind the row.
     end: usize,
     row: Vec<u8>,
 }
 
-impl Place {
+impl RowPosition {
     /// Moves to the next row of the chunk; returns whether there is one.
     fn advance(&mut self, rows: &[u8]) -> bool {
         let Some((header, rest)) = rows.get(self.end..).and_then(<[u8]>::split_first_chunk::<4>)
@@ -186,7 +186,7 @@ impl OrderedRows {
                 self.found = Some(found);
                 return Ok(true);
             }
-            _ => Place { chunk, ..Place::default() },
+            _ => RowPosition { chunk, ..RowPosition::default() },
         };
         let is_there = self.chunks[chunk].with_rows(|rows| {
             while place.advance(rows) {
@@ -207,7 +207,7 @@ impl OrderedRows {
     /// Errors of reading spilled chunks.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
         self.chunks.iter().try_for_each(|chunk| {
-            let mut place = Place::default();
+            let mut place = RowPosition::default();
             chunk.with_rows(|rows| {
                 while place.advance(rows) {
                     visit(&place.row);
@@ -226,7 +226,7 @@ impl OrderedRows {
             return Ok(());
         }
         let kept = self.chunks.partition_point(|chunk| chunk.before < count);
-        let mut place = Place::default();
+        let mut place = RowPosition::default();
         let mut left = None;
         if let Some(chunk) = kept.checked_sub(1).map(|last| &self.chunks[last]) {
             left = Some(chunk.with_rows(|rows| {

@@ -45,7 +45,7 @@ const NOT_DELETED: u64 = u64::MAX;
 
 /// Registry of the transactions that have spilled locks.
 #[derive(Default)]
-pub(super) struct Spilled {
+pub(super) struct SpilledLockRegistry {
     lists: RwLock<Vec<Arc<SpilledLocks>>>,
     /// Number of runs ever registered. While it is 0, requests skip the search.
     version: AtomicU64,

@@ -10,8 +10,8 @@ const ROW_MODES: [LockMode; 4] =
     [LockMode::KeyShared, LockMode::Shared, LockMode::NoKeyExclusive, LockMode::Exclusive];
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn patience(wait: LockWait) -> Patience<'static> {
-    Patience {
+fn patience(wait: LockWait) -> WaitPolicy<'static> {
+    WaitPolicy {
         wait,
         changes: false,
         timeout: None,
@@ -22,20 +22,24 @@ fn patience(wait: LockWait) -> Patience<'static> {
     }
 }
 
-fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
+fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<LockOutcome> {
     locks
         .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
         .map(|grant| grant.taken)
 }
 
-fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
+fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<LockOutcome> {
     locks
         .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
         .map(|grant| grant.taken)
 }
 
 fn release(locks: &LockTable, owner: u64, row: &[u8]) {
-    locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], (End::Committed, Sequence(0)));
+    locks.release(
+        Owner(owner),
+        vec![LockKey::new(TABLE, row)],
+        (TransactionEnd::Committed, Sequence(0)),
+    );
 }
 
 /// Waits until `count` transactions wait for locks.
@@ -48,14 +52,14 @@ fn until_waiting(locks: &LockTable, count: usize) {
 #[test]
 fn exclusive_keeps_others_out_until_released() {
     let locks = LockTable::new();
-    assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::New);
-    assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::Held);
-    assert_eq!(exclusive(&locks, 2, b"r", LockWait::Skip).unwrap(), Taken::Skipped);
+    assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), LockOutcome::New);
+    assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), LockOutcome::Held);
+    assert_eq!(exclusive(&locks, 2, b"r", LockWait::Skip).unwrap(), LockOutcome::Skipped);
     let refused = shared(&locks, 2, b"r", LockWait::NoWait);
     assert!(matches!(refused, Err(Error::LockNotAvailable { timed_out: false, .. })));
     release(&locks, 1, b"r");
     assert_eq!(locks.held_count(), 0);
-    assert_eq!(exclusive(&locks, 2, b"r", LockWait::NoWait).unwrap(), Taken::New);
+    assert_eq!(exclusive(&locks, 2, b"r", LockWait::NoWait).unwrap(), LockOutcome::New);
 }
 
 #[test]
@@ -73,8 +77,8 @@ fn many_locks_go_at_once_and_leave_no_memory_behind() {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
         until_waiting(&locks, 1);
-        locks.release(Owner(1), keys, (End::Committed, Sequence(0)));
-        assert_eq!(waiter.join().unwrap().unwrap(), Taken::New);
+        locks.release(Owner(1), keys, (TransactionEnd::Committed, Sequence(0)));
+        assert_eq!(waiter.join().unwrap().unwrap(), LockOutcome::New);
     });
     assert_eq!(locks.held_count(), 2);
     let room: usize = locks.shards.iter().map(|shard| shard.lock().entries.capacity()).sum();
@@ -95,7 +99,7 @@ fn rows_that_nobody_has_locked_can_be_excluded() {
     std::thread::scope(|scope| {
         let locker = scope.spawn(|| exclusive(&locks, 2, b"held", LockWait::Wait));
         drop(exclusion);
-        assert_eq!(locker.join().unwrap().unwrap(), Taken::New);
+        assert_eq!(locker.join().unwrap().unwrap(), LockOutcome::New);
     });
 }
 
@@ -109,7 +113,7 @@ fn a_grant_returns_how_far_the_last_holders_were() {
         locks.release(
             Owner(owner),
             vec![LockKey::new(TABLE, b"r")],
-            (End::Committed, Sequence(commit)),
+            (TransactionEnd::Committed, Sequence(commit)),
         );
     };
     assert_eq!(mark(1, LockMode::Exclusive), Sequence(0));
@@ -144,7 +148,7 @@ fn sharers_share_and_one_alone_may_upgrade() {
     shared(&locks, 2, b"r", LockWait::NoWait).unwrap();
     assert!(exclusive(&locks, 1, b"r", LockWait::NoWait).is_err());
     release(&locks, 2, b"r");
-    assert_eq!(exclusive(&locks, 1, b"r", LockWait::NoWait).unwrap(), Taken::Held);
+    assert_eq!(exclusive(&locks, 1, b"r", LockWait::NoWait).unwrap(), LockOutcome::Held);
     assert!(shared(&locks, 2, b"r", LockWait::NoWait).is_err());
     release(&locks, 1, b"r");
     assert_eq!(locks.held_count(), 0);
@@ -172,7 +176,7 @@ fn the_end_of_a_transaction_is_awaited_beside_others() {
         write(3).unwrap();
         assert_eq!(locks.contended().iter().filter(|one| one.waits.is_some()).count(), 2);
         let briefly =
-            Patience { timeout: Some(Duration::from_millis(1)), ..patience(LockWait::Wait) };
+            WaitPolicy { timeout: Some(Duration::from_millis(1)), ..patience(LockWait::Wait) };
         release(locks, 1, b"t");
         locks.end(Owner(1));
         assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap().is_ok()));
@@ -229,10 +233,10 @@ fn the_one_who_closes_the_circle_is_the_victim() {
              Transaction 2 waits for the lock of a row of table 1; blocked by transaction 3."
         );
         release(&locks, 3, b"c");
-        assert_eq!(second.join().unwrap().unwrap(), Taken::New);
+        assert_eq!(second.join().unwrap().unwrap(), LockOutcome::New);
         release(&locks, 2, b"b");
         release(&locks, 2, b"c");
-        assert_eq!(first.join().unwrap().unwrap(), Taken::New);
+        assert_eq!(first.join().unwrap().unwrap(), LockOutcome::New);
     });
 }
 
@@ -247,7 +251,7 @@ fn two_upgrades_are_a_deadlock() {
         let second = exclusive(&locks, 2, b"r", LockWait::Wait);
         assert!(matches!(second, Err(Error::Deadlock { .. })));
         release(&locks, 2, b"r");
-        assert_eq!(first.join().unwrap().unwrap(), Taken::Held);
+        assert_eq!(first.join().unwrap().unwrap(), LockOutcome::Held);
     });
     release(&locks, 1, b"r");
     assert_eq!(locks.held_count(), 0);
@@ -257,12 +261,13 @@ fn two_upgrades_are_a_deadlock() {
 fn waits_end_by_time_and_by_cancel() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
-    let hurried = Patience { timeout: Some(Duration::from_millis(5)), ..patience(LockWait::Wait) };
+    let hurried =
+        WaitPolicy { timeout: Some(Duration::from_millis(5)), ..patience(LockWait::Wait) };
     let late = locks.lock(Owner(2), (TABLE, b"r"), LockMode::Exclusive, hurried);
     assert!(matches!(late, Err(Error::LockNotAvailable { timed_out: true, .. })));
     let cancelled = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let stopped = Patience { cancelled: &cancelled, ..patience(LockWait::Wait) };
+        let stopped = WaitPolicy { cancelled: &cancelled, ..patience(LockWait::Wait) };
         let locks = &locks;
         let waiter =
             scope.spawn(move || locks.lock(Owner(2), (TABLE, b"r"), LockMode::Shared, stopped));
@@ -272,7 +277,7 @@ fn waits_end_by_time_and_by_cancel() {
         cancelled.store(true, Ordering::Relaxed);
         assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
         release(locks, 1, b"r");
-        assert_eq!(behind.join().unwrap().unwrap(), Taken::New);
+        assert_eq!(behind.join().unwrap().unwrap(), LockOutcome::New);
     });
     release(&locks, 3, b"r");
     assert_eq!(locks.held_count(), 0);
@@ -286,7 +291,7 @@ fn a_million_locks_are_little_memory() {
 /// Takes a lock in a mode without waiting; returns whether it was granted.
 fn takes(locks: &LockTable, owner: u64, mode: LockMode) -> bool {
     let taken = locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Skip));
-    taken.unwrap().taken != Taken::Skipped
+    taken.unwrap().taken != LockOutcome::Skipped
 }
 
 #[test]
@@ -346,13 +351,13 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
         locks.release(
             Owner(2),
             vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
-            (End::Committed, Sequence(0)),
+            (TransactionEnd::Committed, Sequence(0)),
         );
         reader.join().unwrap().unwrap();
         locks.release(
             Owner(1),
             vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
-            (End::Committed, Sequence(0)),
+            (TransactionEnd::Committed, Sequence(0)),
         );
         writer.join().unwrap().unwrap();
     });
@@ -370,17 +375,17 @@ fn who_may_have_a_row_beside_its_holders_does_not_wait_for_who_waits() {
     std::thread::scope(|scope| {
         let deletes = scope.spawn(|| exclusive(&locks, 2, b"r", LockWait::Wait));
         until_waiting(&locks, 1);
-        assert_eq!(lock(3, LockMode::Shared, LockWait::NoWait).unwrap(), Taken::New);
-        assert_eq!(lock(4, LockMode::KeyShared, LockWait::NoWait).unwrap(), Taken::New);
+        assert_eq!(lock(3, LockMode::Shared, LockWait::NoWait).unwrap(), LockOutcome::New);
+        assert_eq!(lock(4, LockMode::KeyShared, LockWait::NoWait).unwrap(), LockOutcome::New);
         // One of them upgrades to delete the row, and precedes the earlier waiter, which waits
         // for it.
         release(&locks, 4, b"r");
         let upgrades = scope.spawn(|| exclusive(&locks, 3, b"r", LockWait::Wait));
         until_waiting(&locks, 2);
         release(&locks, 1, b"r");
-        assert_eq!(upgrades.join().unwrap().unwrap(), Taken::Held);
+        assert_eq!(upgrades.join().unwrap().unwrap(), LockOutcome::Held);
         release(&locks, 3, b"r");
-        assert_eq!(deletes.join().unwrap().unwrap(), Taken::New);
+        assert_eq!(deletes.join().unwrap().unwrap(), LockOutcome::New);
     });
     release(&locks, 2, b"r");
     assert_eq!(locks.held_count(), 0);
@@ -456,10 +461,10 @@ fn transact(
         let at = draw(rows.len() as u64) as usize;
         let mode = ROW_MODES[draw(4) as usize];
         let patience =
-            Patience { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
+            WaitPolicy { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
         match locks.lock(Owner(owner), (TABLE, rows[at]), mode, patience) {
             Ok(Grant { key, taken, .. }) => {
-                if taken == Taken::New {
+                if taken == LockOutcome::New {
                     keys.push(key);
                 }
                 let mut shadow = shadow.lock();
@@ -475,7 +480,7 @@ fn transact(
         }
     }
     shadow.lock().retain(|(holder, _), _| *holder != owner);
-    locks.release(Owner(owner), keys, (End::Committed, Sequence(0)));
+    locks.release(Owner(owner), keys, (TransactionEnd::Committed, Sequence(0)));
 }
 
 #[test]
@@ -484,11 +489,16 @@ fn who_waits_for_a_row_that_is_deleted_is_told() {
     let key = LockKey::new(TABLE, b"r");
     let lock = |owner: u64| {
         let patience = patience(LockWait::Wait);
-        locks.lock(Owner(owner), (TABLE, b"r"), LockMode::Exclusive, patience).unwrap().is_gone
+        locks
+            .lock(Owner(owner), (TABLE, b"r"), LockMode::Exclusive, patience)
+            .unwrap()
+            .row_was_deleted
     };
-    for (end, undone, is_gone) in
-        [(End::Committed, false, true), (End::Committed, true, false), (End::Undone, false, false)]
-    {
+    for (end, undone, is_gone) in [
+        (TransactionEnd::Committed, false, true),
+        (TransactionEnd::Committed, true, false),
+        (TransactionEnd::Undone, false, false),
+    ] {
         assert!(!lock(1));
         locks.set_deleted(Owner(1), key, true);
         if undone {
@@ -519,23 +529,23 @@ fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
         let mode = LockMode::Table(mode);
         locks.lock(Owner(owner), (TABLE, b"t"), mode, patience(wait)).unwrap().taken
     };
-    assert_eq!(lock(1, AccessShare, LockWait::Wait), Taken::New);
-    assert_eq!(lock(2, RowExclusive, LockWait::Wait), Taken::New);
+    assert_eq!(lock(1, AccessShare, LockWait::Wait), LockOutcome::New);
+    assert_eq!(lock(2, RowExclusive, LockWait::Wait), LockOutcome::New);
     std::thread::scope(|scope| {
         // Waits for 2; the mode of 1 does not conflict.
         let share = scope.spawn(|| lock(3, Share, LockWait::Wait));
         until_waiting(&locks, 1);
-        assert_eq!(lock(1, RowExclusive, LockWait::Skip), Taken::Skipped);
+        assert_eq!(lock(1, RowExclusive, LockWait::Skip), LockOutcome::Skipped);
         let whole = scope.spawn(|| lock(4, AccessExclusive, LockWait::Wait));
         until_waiting(&locks, 2);
         // It is not queued behind the one that waits for it.
-        assert_eq!(lock(1, Share, LockWait::Skip), Taken::Skipped);
+        assert_eq!(lock(1, Share, LockWait::Skip), LockOutcome::Skipped);
         release(&locks, 2, b"t");
-        assert_eq!(share.join().unwrap(), Taken::New);
-        assert_eq!(lock(1, Share, LockWait::Skip), Taken::Held);
+        assert_eq!(share.join().unwrap(), LockOutcome::New);
+        assert_eq!(lock(1, Share, LockWait::Skip), LockOutcome::Held);
         release(&locks, 1, b"t");
         release(&locks, 3, b"t");
-        assert_eq!(whole.join().unwrap(), Taken::New);
+        assert_eq!(whole.join().unwrap(), LockOutcome::New);
     });
     release(&locks, 4, b"t");
     assert_eq!(locks.held_count(), 0);
@@ -583,10 +593,10 @@ fn lock_tables(
         let at = draw(tables.len());
         let mode = LockMode::ALL[ROW_MODES.len() + draw(LockMode::COUNT - ROW_MODES.len())];
         let patience =
-            Patience { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
+            WaitPolicy { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
         match locks.lock(Owner(owner), (TABLE, tables[at]), mode, patience) {
             Ok(Grant { key, taken, .. }) => {
-                if taken == Taken::New {
+                if taken == LockOutcome::New {
                     keys.push(key);
                 }
                 let mut shadow = shadow.lock();
@@ -601,5 +611,5 @@ fn lock_tables(
         }
     }
     shadow.lock().retain(|(holder, _, _)| *holder != owner);
-    locks.release(Owner(owner), keys, (End::Undone, Sequence(0)));
+    locks.release(Owner(owner), keys, (TransactionEnd::Undone, Sequence(0)));
 }

@@ -8,7 +8,7 @@
 //! [`CHUNK_BYTES`], so that a memstore holds little more than it needs and an empty one nothing.
 //! Chunks of full size come from a pool that all memstores of the process share, and return to it
 //! when the memstore is dropped: their pages stay mapped from one memstore to the next (HBase's
-//! MSLAB and its chunk pool). The holders of a [`Spare`] limit the pool; it is empty while the
+//! MSLAB and its chunk pool). The holders of a [`PoolPermit`] limit the pool; it is empty while the
 //! memory of the process is nearly used up.
 //!
 //! # Invariants
@@ -61,23 +61,23 @@ impl Pool {
 /// until it is dropped. Otherwise memory that memstores return to the allocator stays with the
 /// process, too, for an unknown time, and in addition to the memory of the next memstores.
 #[allow(unreachable_pub, reason = "the model checker's tests include this file as well")]
-pub struct Spare {
+pub struct PoolPermit {
     chunk_count: usize,
 }
 
-impl Spare {
+impl PoolPermit {
     /// Returns a permission to pool chunks while memstores and pool together take less than
     /// `byte_count` bytes.
     #[allow(unreachable_pub, reason = "as above")]
-    pub fn within(byte_count: u64) -> Spare {
+    pub fn within(byte_count: u64) -> PoolPermit {
         let bytes = usize::try_from(byte_count).unwrap_or(usize::MAX);
         let chunk_count = bytes / CHUNK_BYTES;
         POOL.lock().chunks_max += chunk_count;
-        Spare { chunk_count }
+        PoolPermit { chunk_count }
     }
 }
 
-impl Drop for Spare {
+impl Drop for PoolPermit {
     fn drop(&mut self) {
         let mut pool = POOL.lock();
         pool.chunks_max -= self.chunk_count;

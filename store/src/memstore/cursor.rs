@@ -38,13 +38,13 @@ pub struct MemstoreCursor<M> {
     cells: LeafCells<'static>,
     /// Index into `cells` of the current cell; beyond them at the end.
     position: usize,
-    way: Way,
+    way: CursorDirection,
     _memstore: M,
 }
 
 /// Direction and extent of the iteration.
 #[derive(Clone, Copy)]
-enum Way {
+enum CursorDirection {
     /// From cell to cell, to the end.
     Forward,
     /// From cell to cell, to the end of the row.
@@ -57,7 +57,7 @@ enum Way {
 }
 
 impl<M: MemstoreHandle> MemstoreCursor<M> {
-    fn new(memstore: M, way: Way) -> MemstoreCursor<M> {
+    fn new(memstore: M, way: CursorDirection) -> MemstoreCursor<M> {
         let tree: *const Tree = &memstore.tree;
         // SAFETY: the cursor has the handle, so the memstore outlives the cursor; see `tree`.
         let tree = unsafe { &*tree };
@@ -66,7 +66,7 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
 
     /// Returns a cursor over the cells of one row.
     pub fn over_row(memstore: M, row: &[u8]) -> MemstoreCursor<M> {
-        let mut cursor = MemstoreCursor::new(memstore, Way::OneRow);
+        let mut cursor = MemstoreCursor::new(memstore, CursorDirection::OneRow);
         if !cursor.tree.is_outside(row) {
             cursor.tree.seek_row(row, &mut cursor.cells);
             if cursor.current().is_some_and(|cell| row_of(cell.key()) != row) {
@@ -78,14 +78,15 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
 
     /// Returns a cursor that begins with the first row at or after `start`.
     pub fn forward(memstore: M, start: &[u8]) -> MemstoreCursor<M> {
-        let mut cursor = MemstoreCursor::new(memstore, Way::Forward);
+        let mut cursor = MemstoreCursor::new(memstore, CursorDirection::Forward);
         cursor.tree.seek(&Probe::row_start(start), &mut cursor.cells);
         cursor
     }
 
     /// Returns a cursor that begins with the last row before `stop` and moves backwards.
     pub fn reverse(memstore: M, stop: Option<&[u8]>) -> MemstoreCursor<M> {
-        let mut cursor = MemstoreCursor::new(memstore, Way::Reverse { start: 0, end: 0 });
+        let mut cursor =
+            MemstoreCursor::new(memstore, CursorDirection::Reverse { start: 0, end: 0 });
         cursor.seek_back(stop.map(Probe::row_start).as_ref());
         cursor
     }
@@ -112,15 +113,15 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
     /// cells after `place`, and for those of rows after `row`, the current row.
     fn move_on(&mut self, row: &[u8], is_there: impl Fn(&[u8]) -> bool, place: &Probe<'_>) {
         let end = match self.way {
-            Way::Reverse { end, .. } => end,
+            CursorDirection::Reverse { end, .. } => end,
             _ => self.cells.len(),
         };
         let found = (self.position + 1..end)
             .find(|&at| self.cells.cell(at).is_some_and(|cell| is_there(cell.key())));
         match (found, self.way) {
             (Some(position), _) => self.position = position,
-            (None, Way::Reverse { start, .. }) => return self.enter_row_before(start),
-            (None, Way::OneRow) if !self.cells.goes_on() => self.end(),
+            (None, CursorDirection::Reverse { start, .. }) => return self.enter_row_before(start),
+            (None, CursorDirection::OneRow) if !self.cells.goes_on() => self.end(),
             (None, _) => {
                 self.tree.seek(place, &mut self.cells);
                 self.position = 0;
@@ -133,8 +134,8 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
     fn settle(&mut self, row: &[u8]) {
         let left = self.current().is_none_or(|cell| row_of(cell.key()) != row);
         match self.way {
-            Way::OneRow if left => self.end(),
-            Way::ReverseLongRow if left => self.seek_back(Some(&Probe::row_start(row))),
+            CursorDirection::OneRow if left => self.end(),
+            CursorDirection::ReverseLongRow if left => self.seek_back(Some(&Probe::row_start(row))),
             _ => {}
         }
     }
@@ -165,13 +166,13 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
             let mut before = self.cells.clone();
             before.go_back();
             if before.last().is_some_and(of_row) {
-                self.way = Way::ReverseLongRow;
+                self.way = CursorDirection::ReverseLongRow;
                 self.tree.seek(&Probe::row_start(row), &mut self.cells);
                 self.position = 0;
                 return;
             }
         }
-        self.way = Way::Reverse { start, end };
+        self.way = CursorDirection::Reverse { start, end };
         self.position = start;
     }
 }
@@ -188,12 +189,12 @@ impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
     fn advance(&mut self) -> Result<()> {
         let Some(standing) = self.current() else { return Ok(()) };
         match self.way {
-            Way::Forward => self.step(standing),
-            Way::OneRow | Way::ReverseLongRow => {
+            CursorDirection::Forward => self.step(standing),
+            CursorDirection::OneRow | CursorDirection::ReverseLongRow => {
                 self.step(standing);
                 self.settle(row_of(standing.key()));
             }
-            Way::Reverse { start, end } => {
+            CursorDirection::Reverse { start, end } => {
                 self.position += 1;
                 if self.position == end {
                     self.enter_row_before(start);
@@ -225,9 +226,9 @@ impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
         let Some(standing) = self.current() else { return Ok(()) };
         let row = row_of(standing.key());
         match self.way {
-            Way::OneRow => self.end(),
-            Way::ReverseLongRow => self.seek_back(Some(&Probe::row_start(row))),
-            Way::Forward | Way::Reverse { .. } => {
+            CursorDirection::OneRow => self.end(),
+            CursorDirection::ReverseLongRow => self.seek_back(Some(&Probe::row_start(row))),
+            CursorDirection::Forward | CursorDirection::Reverse { .. } => {
                 // The least row above it.
                 let mut above = SearchKey::from_slice(row);
                 above.push(0);
@@ -239,7 +240,7 @@ impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
 
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         match self.way {
-            Way::Forward | Way::OneRow => {
+            CursorDirection::Forward | CursorDirection::OneRow => {
                 let is_before =
                     |cell: Option<CellRef<'_>>| cell.is_some_and(|c| row_of(c.key()) < row);
                 // Only forwards, and only if the target is among the copied cells.
@@ -252,7 +253,7 @@ impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
                     self.position = 0;
                 }
             }
-            Way::Reverse { .. } | Way::ReverseLongRow => {
+            CursorDirection::Reverse { .. } | CursorDirection::ReverseLongRow => {
                 self.seek_back(Some(&Probe::row_start(row)));
             }
         }

@@ -35,7 +35,7 @@ use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp};
 use crate::scan::merge::Cursor;
 use tree::{Growth, Tree};
 
-pub use arena::{Spare, release_spare};
+pub use arena::{PoolPermit, release_spare};
 pub use cursor::{MemstoreCursor, MemstoreHandle};
 
 /// Cells that a batch inserts before it releases the lock to other writers.

@@ -29,7 +29,7 @@
 use std::ptr::null_mut;
 
 use super::arena::{Arena, CellPtr, CellRef, prefetch};
-use super::prefix::{Probe, Skip};
+use super::prefix::{CommonPrefix, Probe};
 use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SLOTS};
 
 /// A node in an arena.
@@ -37,7 +37,7 @@ pub(super) struct Node {
     permutation: AtomicU64,
     reuses: AtomicU32,
     /// The common prefix that the prefixes skip.
-    skip: Skip,
+    skip: CommonPrefix,
     /// 0 for a leaf.
     level: u8,
     /// The lower fence: the least key that belongs here; `None` if there is no bound.
@@ -88,14 +88,14 @@ impl<'a> Entry<'a> {
     }
 
     /// Returns the prefix of its least key. That of a first child without a bound is never used.
-    fn prefix(self, skip: Skip) -> u64 {
+    fn prefix(self, skip: CommonPrefix) -> u64 {
         self.low().map_or(0, |low| Probe::key(low.key()).prefix(skip))
     }
 }
 
 impl Node {
     /// Returns an empty node, which no reader can see yet.
-    pub(super) fn new(level: u8, low: Option<CellRef<'_>>, skip: Skip) -> Node {
+    pub(super) fn new(level: u8, low: Option<CellRef<'_>>, skip: CommonPrefix) -> Node {
         Node {
             permutation: AtomicU64::new(Permutation::EMPTY.0),
             reuses: AtomicU32::new(0),
@@ -131,7 +131,7 @@ impl Node {
     }
 
     /// Returns the common prefix that its prefixes skip.
-    pub(super) fn skip(&self) -> Skip {
+    pub(super) fn skip(&self) -> CommonPrefix {
         self.skip
     }
 

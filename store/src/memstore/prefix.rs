@@ -2,8 +2,8 @@
 //! without access to the keys.
 //!
 //! All keys of a node lie between two fences, so they have the common prefix of the fences: the
-//! first bytes of the row, or the row and the first bytes of the qualifier, or the whole column.
-//! A node stores the next eight bytes of each key ([`Skip`] is the offset), as a number that
+//! first bytes of the row, or the row and the first bytes of the qualifier, or the whole column. A
+//! node stores the next eight bytes of each key ([`CommonPrefix`] is the offset), as a number that
 //! orders as the bytes do. Shorter ones are padded with zeros: different prefixes decide, equal
 //! ones do not.
 
@@ -54,26 +54,26 @@ impl<'a> Probe<'a> {
     }
 
     /// Returns the eight bytes after the skipped ones.
-    pub(super) fn prefix(&self, skip: Skip) -> u64 {
+    pub(super) fn prefix(&self, skip: CommonPrefix) -> u64 {
         let part = match skip.part {
-            Part::Row => self.row,
-            Part::Qualifier => self.qualifier,
-            Part::Tail => self.tail,
+            KeyPart::Row => self.row,
+            KeyPart::Qualifier => self.qualifier,
+            KeyPart::Tail => self.tail,
         };
         eight_bytes(part, usize::from(skip.offset))
     }
 
     /// Returns whether both positions have equal skipped bytes.
-    pub(super) fn shares(&self, other: &Probe<'_>, skip: Skip) -> bool {
+    pub(super) fn shares(&self, other: &Probe<'_>, skip: CommonPrefix) -> bool {
         let offset = usize::from(skip.offset);
         let share = |a: &[u8], b: &[u8]| match (a.get(..offset), b.get(..offset)) {
             (Some(a), Some(b)) => a == b,
             _ => false,
         };
         match skip.part {
-            Part::Row => share(self.row, other.row),
-            Part::Qualifier => self.row == other.row && share(self.qualifier, other.qualifier),
-            Part::Tail => {
+            KeyPart::Row => share(self.row, other.row),
+            KeyPart::Qualifier => self.row == other.row && share(self.qualifier, other.qualifier),
+            KeyPart::Tail => {
                 self.row == other.row
                     && self.qualifier == other.qualifier
                     && share(self.tail, other.tail)
@@ -84,14 +84,14 @@ impl<'a> Probe<'a> {
 
 /// The common prefix of a node's keys, which its entries' prefixes skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Skip {
-    part: Part,
+pub(super) struct CommonPrefix {
+    part: KeyPart,
     offset: u16,
 }
 
 /// The parts of a key in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum KeyPart {
     Row,
     /// The whole row is common.
     Qualifier,
@@ -99,27 +99,27 @@ enum Part {
     Tail,
 }
 
-impl Skip {
+impl CommonPrefix {
     /// Skips nothing.
-    pub(super) const NOTHING: Skip = Skip { part: Part::Row, offset: 0 };
+    pub(super) const NOTHING: CommonPrefix = CommonPrefix { part: KeyPart::Row, offset: 0 };
 
     /// Returns the common prefix of all keys from `low` up to `high`.
-    pub(super) fn between(low: &[u8], high: &[u8]) -> Skip {
+    pub(super) fn between(low: &[u8], high: &[u8]) -> CommonPrefix {
         let (low, high) = (Probe::key(low), Probe::key(high));
         let (part, a, b) = if low.row != high.row {
-            (Part::Row, low.row, high.row)
+            (KeyPart::Row, low.row, high.row)
         } else if low.qualifier != high.qualifier {
-            (Part::Qualifier, low.qualifier, high.qualifier)
+            (KeyPart::Qualifier, low.qualifier, high.qualifier)
         } else {
-            (Part::Tail, low.tail, high.tail)
+            (KeyPart::Tail, low.tail, high.tail)
         };
         let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-        Skip { part, offset: shared.min(usize::from(u16::MAX)) as u16 }
+        CommonPrefix { part, offset: shared.min(usize::from(u16::MAX)) as u16 }
     }
 
     /// Returns whether entries whose prefixes differ from `probe`'s are of other rows.
     pub(super) fn is_within_row(self) -> bool {
-        self.part == Part::Row
+        self.part == KeyPart::Row
     }
 }
 

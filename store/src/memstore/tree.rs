@@ -25,10 +25,11 @@
 //!
 //! # Rebuilding prefixes
 //!
-//! A node's prefixes begin after the common prefix of its fences at its creation ([`Skip`]). A
-//! node without an upper fence, as all are when cells are inserted in order, may have equal
-//! prefixes. It is then rebuilt when it is split, and the copy replaces it in the parent after 2.
-//! Readers of the old one still find all cells that were inserted before; it stays in the arena.
+//! A node's prefixes begin after the common prefix of its fences at its creation
+//! ([`CommonPrefix`]). A node without an upper fence, as all are when cells are inserted in order,
+//! may have equal prefixes. It is then rebuilt when it is split, and the copy replaces it in the
+//! parent after 2. Readers of the old one still find all cells that were inserted before; it stays
+//! in the arena.
 //!
 //! # Visibility to readers
 //!
@@ -44,7 +45,7 @@ use smallvec::SmallVec;
 use super::arena::{Arena, CellPtr, CellRef};
 use super::leaf_cells::LeafCells;
 use super::node::{Entry, Node, Snapshot, follow};
-use super::prefix::{Probe, Skip};
+use super::prefix::{CommonPrefix, Probe};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SLOTS};
 use crate::cell::KeyParts;
 
@@ -105,7 +106,7 @@ impl Tree {
 
     /// Returns whether a row lies outside the range of all rows, by its first bytes.
     pub(super) fn is_outside(&self, row: &[u8]) -> bool {
-        let prefix = Probe::row_start(row).prefix(Skip::NOTHING);
+        let prefix = Probe::row_start(row).prefix(CommonPrefix::NOTHING);
         prefix < self.first_prefix.load(Ordering::Relaxed)
             || prefix > self.last_prefix.load(Ordering::Relaxed)
     }
@@ -221,7 +222,7 @@ impl Tree {
     /// Inserts a cell; returns whether its key is new.
     fn insert_cell<'a>(&'a self, writer: &mut Writer, cell: CellRef<'a>) -> bool {
         let probe = Probe::key(cell.key());
-        let prefix = probe.prefix(Skip::NOTHING);
+        let prefix = probe.prefix(CommonPrefix::NOTHING);
         if prefix < self.first_prefix.load(Ordering::Relaxed) {
             self.first_prefix.store(prefix, Ordering::Relaxed);
         }
@@ -229,7 +230,7 @@ impl Tree {
             self.last_prefix.store(prefix, Ordering::Relaxed);
         }
         let Some(root) = self.root() else {
-            let leaf = self.place(writer, Node::new(0, None, Skip::NOTHING));
+            let leaf = self.place(writer, Node::new(0, None, CommonPrefix::NOTHING));
             leaf.put(0, Entry::Cell(cell));
             self.last.store(as_link(leaf), Ordering::Relaxed);
             self.root.store(as_link(leaf), Ordering::Release);
@@ -274,7 +275,8 @@ impl Tree {
                 self.add(writer, above, parent, (parent_position + 1, child));
             }
             None => {
-                let root = self.place(writer, Node::new(node.level() + 1, None, Skip::NOTHING));
+                let root =
+                    self.place(writer, Node::new(node.level() + 1, None, CommonPrefix::NOTHING));
                 root.put(0, Entry::Child(left));
                 root.put(1, child);
                 self.root.store(as_link(root), Ordering::Release);
@@ -311,20 +313,23 @@ impl Tree {
             () => Entry::Child(node.child(seen, at)),
         };
         let right_low = first_right.low().expect("only the first child of all has no bound");
-        let skip = high.map_or(Skip::NOTHING, |high| Skip::between(right_low.key(), high.key()));
+        let skip = high.map_or(CommonPrefix::NOTHING, |high| {
+            CommonPrefix::between(right_low.key(), high.key())
+        });
         let right = self.place(writer, Node::new(node.level(), Some(right_low), skip));
         match at_end {
             true => right.put(0, entry),
             false => right.copy_from(node, at..SLOTS),
         }
-        let left = match node.low().map(|low| (low, Skip::between(low.key(), right_low.key()))) {
-            Some((low, skip)) if skip > node.skip() && node.is_blind(at) => {
-                let left = self.place(writer, Node::new(node.level(), Some(low), skip));
-                left.copy_from(node, 0..at);
-                left
-            }
-            _ => node,
-        };
+        let left =
+            match node.low().map(|low| (low, CommonPrefix::between(low.key(), right_low.key()))) {
+                Some((low, skip)) if skip > node.skip() && node.is_blind(at) => {
+                    let left = self.place(writer, Node::new(node.level(), Some(low), skip));
+                    left.copy_from(node, 0..at);
+                    left
+                }
+                _ => node,
+            };
         Split { at, left, right }
     }
 

@@ -21,13 +21,13 @@ use arc_swap::ArcSwapOption;
 
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::observer::context::HookContext;
-use crate::observer::hook::{Flow, Hook, Hooks};
-use crate::observer::master::MasterObserver;
-use crate::observer::meter::{
+use crate::observer::call_statistics::{
     Call, CoprocessorScope, CoprocessorStatus, Failure, Meter, failure_error, guarded, is_failure,
     panic_text,
 };
+use crate::observer::context::HookContext;
+use crate::observer::hook::{Flow, Hook, Hooks};
+use crate::observer::master::MasterObserver;
 use crate::observer::region::RegionObserver;
 use crate::observer::wal::WalObserver;
 use crate::options::CoprocessorLimits;
@@ -129,11 +129,11 @@ pub(crate) struct Chain<O: ?Sized> {
 pub(super) struct Seat<O: ?Sized> {
     pub(super) observer: Arc<O>,
     pub(super) hooks: Hooks,
-    pub(super) warden: Arc<Warden>,
+    pub(super) warden: Arc<CallMonitor>,
 }
 
 /// Monitor of the calls of one observer.
-pub(super) struct Warden {
+pub(super) struct CallMonitor {
     pub(super) name: String,
     priority: i32,
     is_essential: bool,
@@ -144,14 +144,14 @@ pub(super) struct Warden {
 }
 
 /// Outcome of a call, for the statistics.
-pub(super) enum Ending {
+pub(super) enum CallOutcome {
     Succeeded,
     Refused,
     /// Kind of failure, and message.
     Failed(Failure, String),
 }
 
-impl Warden {
+impl CallMonitor {
     /// Returns whether to call the observer.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Warden {
     }
 
     /// Records the outcome and the time of a call, and returns its result for the operation.
-    pub(super) fn settle<T>(
+    pub(super) fn record_outcome<T>(
         &self,
         call: Call,
         ended: std::thread::Result<Result<T>>,
@@ -209,7 +209,7 @@ impl Warden {
         call: Call,
         ended: std::thread::Result<Result<T>>,
         (context, spent_micros): (&HookContext<'_>, i64),
-    ) -> (Result<T>, Ending) {
+    ) -> (Result<T>, CallOutcome) {
         let (name, within) = (&self.name, call.name());
         match ended {
             Err(panic) => {
@@ -225,12 +225,12 @@ impl Warden {
                 let detail = result.err().map(|error| error.to_string()).unwrap_or_default();
                 self.failure(Failure::Overrun, message, detail)
             }
-            Ok(Ok(value)) => (Ok(value), Ending::Succeeded),
+            Ok(Ok(value)) => (Ok(value), CallOutcome::Succeeded),
             Ok(Err(error)) if !is_failure(name, call, &error) => {
-                (Err(self.signed(error)), Ending::Refused)
+                (Err(self.signed(error)), CallOutcome::Refused)
             }
             Ok(Err(error @ Error::Vetoed(_))) => {
-                let ending = Ending::Failed(Failure::Error, error.to_string());
+                let ending = CallOutcome::Failed(Failure::Error, error.to_string());
                 (Err(self.signed(error)), ending)
             }
             Ok(Err(error)) => {
@@ -240,20 +240,25 @@ impl Warden {
         }
     }
 
-    fn failure<T>(&self, failure: Failure, message: String, detail: String) -> (Result<T>, Ending) {
+    fn failure<T>(
+        &self,
+        failure: Failure,
+        message: String,
+        detail: String,
+    ) -> (Result<T>, CallOutcome) {
         let noted = match detail.is_empty() {
             true => message.clone(),
             false => format!("{message}: {detail}"),
         };
-        (Err(failure_error(&self.name, message, detail)), Ending::Failed(failure, noted))
+        (Err(failure_error(&self.name, message, detail)), CallOutcome::Failed(failure, noted))
     }
 
     /// Records the outcome of a call.
-    pub(super) fn note(&self, call: Call, ending: Ending) {
+    pub(super) fn note(&self, call: Call, ending: CallOutcome) {
         let (failure, message) = match ending {
-            Ending::Succeeded => return self.meter.succeeded(call),
-            Ending::Refused => return self.meter.refused(call),
-            Ending::Failed(failure, message) => (failure, message),
+            CallOutcome::Succeeded => return self.meter.succeeded(call),
+            CallOutcome::Refused => return self.meter.refused(call),
+            CallOutcome::Failed(failure, message) => (failure, message),
         };
         let (name, place) = (&self.name, &self.place);
         tracing::warn!(coprocessor = name, place, message, "a coprocessor failed");
@@ -311,7 +316,7 @@ impl<O: Observing + ?Sized> Chain<O> {
                 .or_else(|| take(&|seat| seat.warden.name == name))
                 .unwrap_or_default();
             let (place, runtime) = (place.clone(), Arc::clone(runtime));
-            let warden = Warden { name, priority, is_essential, place, meter, runtime };
+            let warden = CallMonitor { name, priority, is_essential, place, meter, runtime };
             seats.push(Seat { observer, hooks, warden: Arc::new(warden) });
         }
         let hooks = seats.iter().fold(Hooks::NONE, |all, seat| all.with(seat.hooks));
@@ -344,7 +349,7 @@ impl<O: Observing + ?Sized> Chain<O> {
     }
 
     /// Calls a hook of all observers that declare it; the first error ends the calls.
-    pub(super) fn ask(
+    pub(super) fn call_vetoable(
         &self,
         hook: Hook,
         mut code: impl FnMut(&Seat<O>, &HookContext<'_>) -> Result<()>,
@@ -352,7 +357,7 @@ impl<O: Observing + ?Sized> Chain<O> {
         self.seats.iter().try_for_each(|seat| seat.call(hook, &mut code).map(drop))
     }
 
-    /// As `ask`, for a hook that may bypass; a bypass ends the calls, too.
+    /// As `call_vetoable`, for a hook that may bypass; a bypass ends the calls, too.
     pub(super) fn ask_until<T>(
         &self,
         hook: Hook,
@@ -368,7 +373,7 @@ impl<O: Observing + ?Sized> Chain<O> {
 
     /// Calls a hook of all observers that declare it, after something that cannot be undone:
     /// errors are logged.
-    pub(super) fn tell(
+    pub(super) fn notify(
         &self,
         hook: Hook,
         mut code: impl FnMut(&Seat<O>, &HookContext<'_>) -> Result<()>,
@@ -412,7 +417,7 @@ impl<O: ?Sized> Seat<O> {
         let ended = catch_unwind(AssertUnwindSafe(|| code(self, &context)));
         let spent = context.spent_micros();
         self.warden.count(1, spent, spent);
-        self.warden.settle(Call::Hook(hook), ended, (&context, spent)).map(Some)
+        self.warden.record_outcome(Call::Hook(hook), ended, (&context, spent)).map(Some)
     }
 }
 

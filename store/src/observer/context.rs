@@ -165,7 +165,7 @@ pub trait ObserverContext {
 pub type Attachment<'a> = &'a (dyn Any + Send + Sync);
 
 /// Operations of a transaction on behalf of its observers.
-pub(crate) trait Transacting {
+pub(crate) trait ObservedTransaction {
     /// Reads the newest state of a row.
     fn newest(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
     /// Locks a row.
@@ -235,7 +235,7 @@ impl Caller<'_> {
 /// The context of a write for one coprocessor.
 pub(super) struct WriteContext<'a> {
     pub(super) table: TableId,
-    pub(super) transaction: &'a dyn Transacting,
+    pub(super) transaction: &'a dyn ObservedTransaction,
     pub(super) caller: Caller<'a>,
     pub(super) hook: &'a HookContext<'a>,
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use crate::cell::CellRef;
 use crate::compaction::{CellFilter, CellVerdict};
 use crate::error::Result;
-use crate::observer::chain::Warden;
+use crate::observer::call_statistics::Call;
+use crate::observer::chain::CallMonitor;
 use crate::observer::hook::Hook;
-use crate::observer::meter::Call;
 
 /// One call in this many is timed: reading the clock costs as much as a small filter.
 const TIMED_CALLS: u64 = 64;
 
 /// A filter with its monitor.
-pub(super) struct WatchedFilter {
+pub(super) struct MonitoredFilter {
     filter: Box<dyn CellFilter>,
-    warden: Arc<Warden>,
+    warden: Arc<CallMonitor>,
     call: Call,
     /// True after a failure, which ends the rewrite.
     failed: bool,
@@ -27,17 +27,17 @@ pub(super) struct WatchedFilter {
 }
 
 /// Filters applied one after the other.
-pub(super) struct Filters(pub(super) Vec<WatchedFilter>);
+pub(super) struct Filters(pub(super) Vec<MonitoredFilter>);
 
-impl WatchedFilter {
+impl MonitoredFilter {
     /// Wraps the filter that a hook of an observer returned.
     pub(super) fn new(
         filter: Box<dyn CellFilter>,
-        warden: &Arc<Warden>,
+        warden: &Arc<CallMonitor>,
         hook: Hook,
-    ) -> WatchedFilter {
+    ) -> MonitoredFilter {
         let warden = Arc::clone(warden);
-        WatchedFilter {
+        MonitoredFilter {
             filter,
             warden,
             call: Call::Filter(hook),
@@ -49,7 +49,7 @@ impl WatchedFilter {
     }
 }
 
-impl WatchedFilter {
+impl MonitoredFilter {
     /// Records a failure. Success with one cell is not recorded: a filter succeeds if it has not
     /// failed by the end.
     fn settle(
@@ -62,13 +62,13 @@ impl WatchedFilter {
             Ok(Ok(verdict)) if !context.is_overrun(spent_micros) => Ok(verdict),
             ended => {
                 self.failed = true;
-                self.warden.settle(self.call, ended, (&context, spent_micros))
+                self.warden.record_outcome(self.call, ended, (&context, spent_micros))
             }
         }
     }
 }
 
-impl CellFilter for WatchedFilter {
+impl CellFilter for MonitoredFilter {
     fn judge(&mut self, cell: &CellRef<'_>) -> Result<CellVerdict> {
         let timed = self.calls.is_multiple_of(TIMED_CALLS);
         self.calls += 1;
@@ -87,7 +87,7 @@ impl CellFilter for WatchedFilter {
     }
 }
 
-impl Drop for WatchedFilter {
+impl Drop for MonitoredFilter {
     fn drop(&mut self) {
         let timed = self.calls.div_ceil(TIMED_CALLS).max(1);
         let calls = i64::try_from(self.calls / timed).unwrap_or(i64::MAX);

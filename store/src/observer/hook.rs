@@ -244,7 +244,7 @@ pub enum Flow<T = ()> {
 
 /// Outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum BatchOutcome {
     /// It was committed.
     Committed,
     /// It was not committed: its statement failed, or it was rolled back, to a savepoint or with

@@ -29,39 +29,39 @@
 //!
 //! Modules: names and sets of hooks (`hook`), arguments of hooks (`context`), the traits
 //! (`region`, `wal`, `master`), the calls (`chain`, and for each kind `region_chain`,
-//! `server_chain`; `filters` for single cells, `service` for endpoints), statistics and
-//! suspension (`meter`).
+//! `server_chain`; `filters` for single cells, `attached_endpoint` for endpoints), statistics and
+//! suspension (`call_statistics`).
 
 mod hook;
 mod context;
 mod region;
 mod wal;
 mod master;
-mod meter;
+mod call_statistics;
 mod chain;
 mod filters;
 mod region_chain;
-mod service;
+mod attached_endpoint;
 mod server_chain;
 
 pub use crate::compaction::{CellFilter, CellVerdict};
 pub use crate::options::CoprocessorLimits;
+pub use attached_endpoint::EndpointSeat;
+pub use call_statistics::{CoprocessorScope, CoprocessorState, CoprocessorStatus};
 pub use context::{Attachment, HookContext, ObserverContext, RegionRef, TableContext};
-pub use hook::{Fate, Flow, Hook, Hooks};
+pub use hook::{BatchOutcome, Flow, Hook, Hooks};
 pub use master::MasterObserver;
-pub use meter::{CoprocessorScope, CoprocessorState, CoprocessorStatus};
 pub use region::{
     BulkLoadRef, FileOrigin, RegionObserver, Rewrite, RewriteKind, Rewritten, StoreFileRef,
 };
-pub use service::EndpointSeat;
 pub use wal::{WalCommit, WalEdit, WalObserver, WalRoll};
 
+pub(crate) use attached_endpoint::{EndpointCallMonitor, no_endpoint};
+pub(crate) use call_statistics::guarded;
 pub(crate) use chain::{Chain, Slot};
-pub(crate) use context::{Caller, Transacting};
-pub(crate) use meter::guarded;
+pub(crate) use context::{Caller, ObservedTransaction};
 pub(crate) use region_chain::{RegionChain, Write};
 pub(crate) use server_chain::{ServerObservers, WalChain};
-pub(crate) use service::{EndpointWatch, no_endpoint};
 
 /// SQLSTATE of a statement that fails because of a coprocessor: external routine exception.
 const FAILED: &str = "38000";

@@ -6,8 +6,8 @@ use crate::descriptor::FileId;
 use crate::error::Result;
 use crate::mutation::Mutation;
 use crate::observer::context::{ObserverContext, RegionRef, TableContext};
-use crate::observer::hook::{Fate, Flow, Hooks};
-use crate::row_mutation::{Condition, RowMutation, Written};
+use crate::observer::hook::{BatchOutcome, Flow, Hooks};
+use crate::row_mutation::{Condition, RowMutation, WrittenValue};
 use crate::scan::{Get, Horizon, Scan};
 
 /// Kind of operation that rewrites cells to store files.
@@ -356,7 +356,7 @@ pub trait RegionObserver: Send + Sync {
         &self,
         context: &TableContext<'_>,
         batch: &[Mutation],
-        fate: Fate,
+        fate: BatchOutcome,
     ) -> Result<()> {
         Ok(())
     }
@@ -370,7 +370,7 @@ pub trait RegionObserver: Send + Sync {
         &self,
         context: &dyn ObserverContext,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Vec<Written>>> {
+    ) -> Result<Flow<Vec<WrittenValue>>> {
         Ok(Flow::Proceed)
     }
 
@@ -380,7 +380,7 @@ pub trait RegionObserver: Send + Sync {
         &self,
         context: &dyn ObserverContext,
         mutation: &RowMutation,
-        written: &mut Vec<Written>,
+        written: &mut Vec<WrittenValue>,
     ) -> Result<()> {
         Ok(())
     }
@@ -391,7 +391,7 @@ pub trait RegionObserver: Send + Sync {
         &self,
         context: &dyn ObserverContext,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Vec<Written>>> {
+    ) -> Result<Flow<Vec<WrittenValue>>> {
         Ok(Flow::Proceed)
     }
 
@@ -400,7 +400,7 @@ pub trait RegionObserver: Send + Sync {
         &self,
         context: &dyn ObserverContext,
         mutation: &RowMutation,
-        written: &mut Vec<Written>,
+        written: &mut Vec<WrittenValue>,
     ) -> Result<()> {
         Ok(())
     }
@@ -412,7 +412,7 @@ pub trait RegionObserver: Send + Sync {
         context: &dyn ObserverContext,
         condition: &mut Condition,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Option<Vec<Written>>>> {
+    ) -> Result<Flow<Option<Vec<WrittenValue>>>> {
         Ok(Flow::Proceed)
     }
 
@@ -422,7 +422,7 @@ pub trait RegionObserver: Send + Sync {
         &self,
         context: &dyn ObserverContext,
         condition: &Condition,
-        result: &mut Option<Vec<Written>>,
+        result: &mut Option<Vec<WrittenValue>>,
     ) -> Result<()> {
         Ok(())
     }

@@ -5,15 +5,15 @@ use crate::compaction::CellFilter;
 use crate::descriptor::TableId;
 use crate::error::Result;
 use crate::mutation::{Edit, Mutation};
+use crate::observer::call_statistics::CoprocessorScope;
 use crate::observer::chain::{Chain, Seat};
 use crate::observer::context::{
-    Attachment, Caller, HookContext, RegionRef, TableContext, Transacting, WriteContext,
+    Attachment, Caller, HookContext, ObservedTransaction, RegionRef, TableContext, WriteContext,
 };
-use crate::observer::filters::{Filters, WatchedFilter};
-use crate::observer::hook::{Fate, Flow, Hook, Hooks};
-use crate::observer::meter::CoprocessorScope;
+use crate::observer::filters::{Filters, MonitoredFilter};
+use crate::observer::hook::{BatchOutcome, Flow, Hook, Hooks};
 use crate::observer::region::{BulkLoadRef, RegionObserver, Rewrite, Rewritten, StoreFileRef};
-use crate::row_mutation::{Condition, RowChange, RowMutation, Written};
+use crate::row_mutation::{Condition, RowChange, RowMutation, WrittenValue};
 use crate::scan::{Get, Scan};
 
 /// The observers of a table.
@@ -23,7 +23,7 @@ pub(crate) type RegionChain = Chain<dyn RegionObserver>;
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     /// The transaction.
-    pub(crate) transaction: &'a dyn Transacting,
+    pub(crate) transaction: &'a dyn ObservedTransaction,
     /// The coprocessor that added it, if any.
     pub(crate) caller: Option<&'a Caller<'a>>,
     /// The attachment of the write.
@@ -62,7 +62,7 @@ impl RegionChain {
         hook: Hook,
         mut code: impl FnMut(&dyn RegionObserver, &TableContext<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.ask(hook, |seat, context| {
+        self.call_vetoable(hook, |seat, context| {
             code(&*seat.observer, &TableContext::new(self.table(), context))
         })
     }
@@ -72,7 +72,7 @@ impl RegionChain {
         hook: Hook,
         mut code: impl FnMut(&dyn RegionObserver, &TableContext<'_>) -> Result<()>,
     ) {
-        self.tell(hook, |seat, context| {
+        self.notify(hook, |seat, context| {
             code(&*seat.observer, &TableContext::new(self.table(), context))
         });
     }
@@ -140,10 +140,10 @@ impl RegionChain {
         ) -> Result<Option<Box<dyn CellFilter>>>,
     ) -> Result<Option<Box<dyn CellFilter>>> {
         let mut filters = Vec::new();
-        self.ask(hook, |seat, context| {
+        self.call_vetoable(hook, |seat, context| {
             let context = TableContext::new(self.table(), context);
             let filter = code(&*seat.observer, &context)?;
-            filters.extend(filter.map(|filter| WatchedFilter::new(filter, &seat.warden, hook)));
+            filters.extend(filter.map(|filter| MonitoredFilter::new(filter, &seat.warden, hook)));
             Ok(())
         })?;
         Ok(match filters.is_empty() {
@@ -297,7 +297,7 @@ impl RegionChain {
 
     /// Calls `pre_batch`.
     pub(crate) fn pre_batch(&self, write: Write<'_>, batch: &mut [Mutation]) -> Result<()> {
-        self.ask(Hook::PreBatch, |seat, context| {
+        self.call_vetoable(Hook::PreBatch, |seat, context| {
             self.in_write(write, (seat, context), |observer, context| {
                 observer.pre_batch(context, batch)
             })
@@ -311,8 +311,8 @@ impl RegionChain {
 
     /// Calls the last hooks of a batch: `post_put` and `post_delete` if it was committed, and
     /// `post_batch_indispensably`.
-    pub(crate) fn post_mutations(&self, batch: &[Mutation], fate: Fate) {
-        if fate == Fate::Committed {
+    pub(crate) fn post_mutations(&self, batch: &[Mutation], fate: BatchOutcome) {
+        if fate == BatchOutcome::Committed {
             for mutation in batch {
                 if writes(mutation) {
                     self.tell_table(Hook::PostPut, |observer, context| {
@@ -335,7 +335,7 @@ impl RegionChain {
         &self,
         write: Write<'_>,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Vec<Written>>> {
+    ) -> Result<Flow<Vec<WrittenValue>>> {
         for (hook, _) in ROW_CHANGES {
             if !has_changes(mutation, hook) {
                 continue;
@@ -358,13 +358,13 @@ impl RegionChain {
         &self,
         write: Write<'_>,
         mutation: &RowMutation,
-        written: &mut Vec<Written>,
+        written: &mut Vec<WrittenValue>,
     ) -> Result<()> {
         for (before, hook) in ROW_CHANGES {
             if !has_changes(mutation, before) {
                 continue;
             }
-            self.ask(hook, |seat, context| {
+            self.call_vetoable(hook, |seat, context| {
                 self.in_write(write, (seat, context), |observer, context| match hook {
                     Hook::PostIncrement => observer.post_increment(context, mutation, written),
                     _ => observer.post_append(context, mutation, written),
@@ -380,7 +380,7 @@ impl RegionChain {
         write: Write<'_>,
         condition: &mut Condition,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Option<Vec<Written>>>> {
+    ) -> Result<Flow<Option<Vec<WrittenValue>>>> {
         self.ask_until(Hook::PreCheckAndMutate, |seat, context| {
             self.in_write(write, (seat, context), |observer, context| {
                 observer.pre_check_and_mutate(context, condition, mutation)
@@ -393,9 +393,9 @@ impl RegionChain {
         &self,
         write: Write<'_>,
         condition: &Condition,
-        result: &mut Option<Vec<Written>>,
+        result: &mut Option<Vec<WrittenValue>>,
     ) -> Result<()> {
-        self.ask(Hook::PostCheckAndMutate, |seat, context| {
+        self.call_vetoable(Hook::PostCheckAndMutate, |seat, context| {
             self.in_write(write, (seat, context), |observer, context| {
                 observer.post_check_and_mutate(context, condition, result)
             })

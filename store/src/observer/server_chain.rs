@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::env::Env;
 use crate::error::Result;
+use crate::observer::call_statistics::{CoprocessorScope, CoprocessorStatus};
 use crate::observer::chain::{Attached, Chain, Runtime, Slot};
 use crate::observer::context::RegionRef;
 use crate::observer::hook::{Hook, Hooks};
 use crate::observer::master::MasterObserver;
-use crate::observer::meter::{CoprocessorScope, CoprocessorStatus};
 use crate::observer::region::{RewriteKind, Rewritten};
 use crate::observer::wal::{WalCommit, WalObserver, WalRoll};
 use crate::options::CoprocessorLimits;
@@ -85,7 +85,7 @@ impl ServerObservers {
 impl RollWatcher for ServerObservers {
     fn rolled(&self, closed: u32, opened: u32) {
         if let Some(chain) = self.wal.chain_for(Hooks::of(&[Hook::PostWalRoll])) {
-            chain.tell(Hook::PostWalRoll, |seat, context| {
+            chain.notify(Hook::PostWalRoll, |seat, context| {
                 seat.observer.post_wal_roll(context, WalRoll { closed, opened })
             });
         }
@@ -95,12 +95,14 @@ impl RollWatcher for ServerObservers {
 impl WalChain {
     /// Calls `pre_wal_append`.
     pub(crate) fn pre_append(&self, commit: &WalCommit<'_>) -> Result<()> {
-        self.ask(Hook::PreWalAppend, |seat, context| seat.observer.pre_wal_append(context, commit))
+        self.call_vetoable(Hook::PreWalAppend, |seat, context| {
+            seat.observer.pre_wal_append(context, commit)
+        })
     }
 
     /// Calls `post_wal_append`.
     pub(crate) fn post_append(&self, commit: &WalCommit<'_>, place: CommitClock) {
-        self.tell(Hook::PostWalAppend, |seat, context| {
+        self.notify(Hook::PostWalAppend, |seat, context| {
             seat.observer.post_wal_append(context, commit, place)
         });
     }
@@ -109,14 +111,14 @@ impl WalChain {
 impl MasterChain {
     /// Calls `pre_create_table`.
     pub(crate) fn pre_create_table(&self, descriptor: &mut TableDescriptor) -> Result<()> {
-        self.ask(Hook::PreCreateTable, |seat, context| {
+        self.call_vetoable(Hook::PreCreateTable, |seat, context| {
             seat.observer.pre_create_table(context, descriptor)
         })
     }
 
     /// Calls `post_create_table`.
     pub(crate) fn post_create_table(&self, descriptor: &TableDescriptor) {
-        self.tell(Hook::PostCreateTable, |seat, context| {
+        self.notify(Hook::PostCreateTable, |seat, context| {
             seat.observer.post_create_table(context, descriptor)
         });
     }
@@ -127,94 +129,98 @@ impl MasterChain {
         before: &TableDescriptor,
         after: &mut TableDescriptor,
     ) -> Result<()> {
-        self.ask(Hook::PreAlterTable, |seat, context| {
+        self.call_vetoable(Hook::PreAlterTable, |seat, context| {
             seat.observer.pre_alter_table(context, before, after)
         })
     }
 
     /// Calls `post_alter_table`.
     pub(crate) fn post_alter_table(&self, before: &TableDescriptor, after: &TableDescriptor) {
-        self.tell(Hook::PostAlterTable, |seat, context| {
+        self.notify(Hook::PostAlterTable, |seat, context| {
             seat.observer.post_alter_table(context, before, after)
         });
     }
 
     /// Calls `pre_drop_table`.
     pub(crate) fn pre_drop_table(&self, descriptor: &TableDescriptor) -> Result<()> {
-        self.ask(Hook::PreDropTable, |seat, context| {
+        self.call_vetoable(Hook::PreDropTable, |seat, context| {
             seat.observer.pre_drop_table(context, descriptor)
         })
     }
 
     /// Calls `post_drop_table`.
     pub(crate) fn post_drop_table(&self, descriptor: &TableDescriptor) {
-        self.tell(Hook::PostDropTable, |seat, context| {
+        self.notify(Hook::PostDropTable, |seat, context| {
             seat.observer.post_drop_table(context, descriptor)
         });
     }
 
     /// Calls `pre_flush_table`.
     pub(crate) fn pre_flush_table(&self, table: TableId) -> Result<()> {
-        self.ask(Hook::PreFlushTable, |seat, context| seat.observer.pre_flush_table(context, table))
+        self.call_vetoable(Hook::PreFlushTable, |seat, context| {
+            seat.observer.pre_flush_table(context, table)
+        })
     }
 
     /// Calls `post_flush_table`.
     pub(crate) fn post_flush_table(&self, table: TableId, done: &Rewritten) {
-        self.tell(Hook::PostFlushTable, |seat, context| {
+        self.notify(Hook::PostFlushTable, |seat, context| {
             seat.observer.post_flush_table(context, table, done)
         });
     }
 
     /// Calls `pre_compact_table`.
     pub(crate) fn pre_compact_table(&self, table: TableId, kind: RewriteKind) -> Result<()> {
-        self.ask(Hook::PreCompactTable, |seat, context| {
+        self.call_vetoable(Hook::PreCompactTable, |seat, context| {
             seat.observer.pre_compact_table(context, table, kind)
         })
     }
 
     /// Calls `post_compact_table`.
     pub(crate) fn post_compact_table(&self, table: TableId, kind: RewriteKind, done: &Rewritten) {
-        self.tell(Hook::PostCompactTable, |seat, context| {
+        self.notify(Hook::PostCompactTable, |seat, context| {
             seat.observer.post_compact_table(context, table, kind, done)
         });
     }
 
     /// Calls `pre_checkpoint`.
     pub(crate) fn pre_checkpoint(&self, directory: &Path) -> Result<()> {
-        self.ask(Hook::PreCheckpoint, |seat, context| {
+        self.call_vetoable(Hook::PreCheckpoint, |seat, context| {
             seat.observer.pre_checkpoint(context, directory)
         })
     }
 
     /// Calls `post_checkpoint`.
     pub(crate) fn post_checkpoint(&self, directory: &Path) {
-        self.tell(Hook::PostCheckpoint, |seat, context| {
+        self.notify(Hook::PostCheckpoint, |seat, context| {
             seat.observer.post_checkpoint(context, directory)
         });
     }
 
     /// Calls `pre_split`.
     pub(crate) fn pre_split(&self, region: RegionRef<'_>, split_row: &[u8]) -> Result<()> {
-        self.ask(Hook::PreSplit, |seat, context| {
+        self.call_vetoable(Hook::PreSplit, |seat, context| {
             seat.observer.pre_split(context, region, split_row)
         })
     }
 
     /// Calls `post_split`.
     pub(crate) fn post_split(&self, parent: RegionRef<'_>, daughters: [RegionRef<'_>; 2]) {
-        self.tell(Hook::PostSplit, |seat, context| {
+        self.notify(Hook::PostSplit, |seat, context| {
             seat.observer.post_split(context, parent, daughters)
         });
     }
 
     /// Calls `pre_merge`.
     pub(crate) fn pre_merge(&self, regions: &[RegionRef<'_>]) -> Result<()> {
-        self.ask(Hook::PreMerge, |seat, context| seat.observer.pre_merge(context, regions))
+        self.call_vetoable(Hook::PreMerge, |seat, context| {
+            seat.observer.pre_merge(context, regions)
+        })
     }
 
     /// Calls `post_merge`.
     pub(crate) fn post_merge(&self, regions: &[RegionRef<'_>], merged: RegionRef<'_>) {
-        self.tell(Hook::PostMerge, |seat, context| {
+        self.notify(Hook::PostMerge, |seat, context| {
             seat.observer.post_merge(context, regions, merged)
         });
     }

@@ -45,11 +45,15 @@ impl Producer for Numbers {
     }
 }
 
-fn shared(ends: &[u64], bounds: Bounds, at_end: AtEnd) -> (Shared<Numbers>, Arc<AtomicU64>) {
+fn shared(
+    ends: &[u64],
+    bounds: Bounds,
+    at_end: AtEnd,
+) -> (ReadAheadQueue<Numbers>, Arc<AtomicU64>) {
     let made: Arc<AtomicU64> = Arc::default();
     let numbers = |&end| Numbers { next: 0, end, made: Arc::clone(&made), at_end };
-    let gauge = Arc::new(Gauge::new(usize::MAX));
-    (Shared::new(ends.iter().map(numbers), bounds, Arc::default(), gauge), made)
+    let gauge = Arc::new(ReadAheadBytes::new(usize::MAX));
+    (ReadAheadQueue::new(ends.iter().map(numbers), bounds, Arc::default(), gauge), made)
 }
 
 const WIDE: Bounds = Bounds { items: 2, bytes: usize::MAX, parts: usize::MAX };
@@ -106,10 +110,10 @@ fn bytes_count_over_all_parts() {
 
 #[test]
 fn statements_share_a_limit() {
-    let gauge = Arc::new(Gauge::new(15));
+    let gauge = Arc::new(ReadAheadBytes::new(15));
     let made: Arc<AtomicU64> = Arc::default();
     let numbers = || Numbers { next: 0, end: 9, made: Arc::clone(&made), at_end: AtEnd::Stop };
-    let parts = || Shared::new([numbers()], WIDE, Arc::default(), Arc::clone(&gauge));
+    let parts = || ReadAheadQueue::new([numbers()], WIDE, Arc::default(), Arc::clone(&gauge));
     let (one, other) = (parts(), parts());
     one.go_parallel();
     other.go_parallel();

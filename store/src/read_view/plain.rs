@@ -22,7 +22,7 @@ use super::{FileOfRow, ReadView, settle};
 use crate::cell::CellBatch;
 use crate::descriptor::DataBlockEncoding;
 use crate::error::Result;
-use crate::file::{Found, PlainBlock, PlainRow, Span, StoreFile};
+use crate::file::{PlainBlock, PlainRow, RowSearchResult, Span, StoreFile};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::scan::merge::Cursor;
 use crate::scan::request::CellWindow;
@@ -119,9 +119,9 @@ impl<'v> PlainGet<'v> {
         let step = std::mem::replace(&mut self.step, Step::Undecided);
         self.step = match step {
             Step::Entered(file, block) => match file.find_in(block, row)? {
-                Found::Nothing => Step::Absent,
-                Found::Row(found) => Step::Found(file, found),
-                Found::Undecided => Step::Undecided,
+                RowSearchResult::Nothing => Step::Absent,
+                RowSearchResult::Row(found) => Step::Found(file, found),
+                RowSearchResult::Undecided => Step::Undecided,
             },
             other => other,
         };

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use crate::compaction::{Progress, Request};
 use crate::error::{Error, Result};
 use crate::family_store::{
-    CompactionFigures, CompactionOutcome, CompactionPlan, FamilyStore, RewriteRules,
+    CompactionOutcome, CompactionPlan, CompactionStatistics, FamilyStore, RewriteRules,
 };
 use crate::manifest::FamilyChange;
-use crate::region::observed::CompactionWatch;
-use crate::region::{Region, Surroundings, Upkeep, begin_in_manifest};
+use crate::region::observer_hooks::CompactionHooks;
+use crate::region::{Region, RegionServices, RewriteTotals, begin_in_manifest};
 use crate::scan::Horizon;
 
 impl Region {
@@ -43,8 +43,8 @@ impl Region {
     }
 
     /// Returns the statistics of all families.
-    pub(crate) fn compaction_figures(&self) -> CompactionFigures {
-        let mut figures = CompactionFigures::default();
+    pub(crate) fn compaction_figures(&self) -> CompactionStatistics {
+        let mut figures = CompactionStatistics::default();
         for family in self.families.load().iter() {
             figures += family.compaction_figures();
         }
@@ -76,19 +76,19 @@ impl Region {
         &self,
         index: usize,
         plan: &CompactionPlan,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn RegionServices,
         progress: &impl Progress,
-    ) -> Result<Upkeep> {
+    ) -> Result<RewriteTotals> {
         let families = self.families.load_full();
-        let Some(family) = families.get(index) else { return Ok(Upkeep::default()) };
+        let Some(family) = families.get(index) else { return Ok(RewriteTotals::default()) };
         let (horizon, chain) = (surroundings.horizon(), surroundings.observers(self.table));
         let (watch, mut filter) =
-            CompactionWatch::begin(chain, self.shown(), (index, plan), horizon)?;
+            CompactionHooks::begin(chain, self.observer_ref(), (index, plan), horizon)?;
         let rules = RewriteRules { horizon, filter: filter.as_deref_mut() };
         let outcome = family.run_compaction(plan, rules, progress)?;
         watch.commit(&outcome).inspect_err(|_| family.discard_compaction(&outcome))?;
         self.install_compaction(index, family, &outcome, surroundings)?;
-        let done = Upkeep {
+        let done = RewriteTotals {
             cells_in: outcome.cells_in,
             cells_out: outcome.cells_out,
             files_out: outcome.outputs.len() as u64,
@@ -102,7 +102,7 @@ impl Region {
         index: usize,
         family: &FamilyStore,
         outcome: &CompactionOutcome,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn RegionServices,
     ) -> Result<()> {
         let _installing = self.installing.lock();
         if self.is_dropped() {

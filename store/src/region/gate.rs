@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
 use crate::options::BlockingSection;
 
@@ -48,7 +49,7 @@ impl ServiceGate {
         if self.holders.load(Ordering::SeqCst) == 0 {
             return Ok(true);
         }
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = timeout.map(|timeout| monotonic_now() + timeout);
         let mut outcome = Ok(false);
         blocking.run(&mut || {
             let mut closed = self.closed.lock();
@@ -59,7 +60,7 @@ impl ServiceGate {
                 if cancelled.iter().any(|flag| flag.load(Ordering::Relaxed)) {
                     break Err(Error::Cancelled);
                 }
-                let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+                let left = deadline.map(|at| at.saturating_duration_since(monotonic_now()));
                 if left == Some(Duration::ZERO) {
                     break Ok(false);
                 }
@@ -72,18 +73,18 @@ impl ServiceGate {
 }
 
 /// An object with a service gate.
-pub(crate) trait Held: Send + Sync {
+pub(crate) trait GatedRegion: Send + Sync {
     /// Returns the gate.
     fn gate(&self) -> &ServiceGate;
 }
 
 /// Guard that holds a region's gate closed.
 pub struct HoldGuard {
-    held: Arc<dyn Held>,
+    held: Arc<dyn GatedRegion>,
 }
 
 impl HoldGuard {
-    pub(crate) fn new(held: Arc<dyn Held>) -> HoldGuard {
+    pub(crate) fn new(held: Arc<dyn GatedRegion>) -> HoldGuard {
         held.gate().hold();
         HoldGuard { held }
     }

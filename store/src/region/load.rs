@@ -41,7 +41,7 @@ const COUNTERS: usize = 8;
 
 /// Load statistics of a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Load<T> {
+pub struct LoadStatistics<T> {
     /// Gets, and scans that entered the region.
     pub read_requests: T,
     /// Rows returned.
@@ -62,9 +62,9 @@ pub struct Load<T> {
     pub lock_waits: T,
 }
 
-impl<T: Copy> Load<T> {
-    fn map<U>(&self, other: &Load<T>, change: impl Fn(T, T) -> U) -> Load<U> {
-        Load {
+impl<T: Copy> LoadStatistics<T> {
+    fn map<U>(&self, other: &LoadStatistics<T>, change: impl Fn(T, T) -> U) -> LoadStatistics<U> {
+        LoadStatistics {
             read_requests: change(self.read_requests, other.read_requests),
             rows_read: change(self.rows_read, other.rows_read),
             cells_read: change(self.cells_read, other.cells_read),
@@ -151,12 +151,12 @@ impl LoadCounters {
     }
 
     /// Returns the totals.
-    pub(crate) fn totals(&self) -> Load<u64> {
+    pub(crate) fn totals(&self) -> LoadStatistics<u64> {
         let sum = |counter: usize| {
             self.lines.iter().map(|line| line.0[counter].load(Ordering::Relaxed)).sum()
         };
         let (read, write) = (Direction::Read as usize, Direction::Write as usize);
-        Load {
+        LoadStatistics {
             read_requests: sum(read),
             rows_read: sum(read + 1),
             cells_read: sum(read + 2),
@@ -170,7 +170,10 @@ impl LoadCounters {
     }
 
     /// Returns the totals, and the decayed rates per second.
-    pub(crate) fn look(&self, now_micros: i64) -> (Load<u64>, Load<f64>) {
+    pub(crate) fn totals_and_rates(
+        &self,
+        now_micros: i64,
+    ) -> (LoadStatistics<u64>, LoadStatistics<f64>) {
         let mut rates = self.rates.lock();
         let totals = self.totals();
         (totals, rates.look(totals, now_micros))
@@ -181,13 +184,13 @@ impl LoadCounters {
 #[derive(Default)]
 struct Rates {
     at_micros: i64,
-    totals: Load<u64>,
-    mean: Load<f64>,
+    totals: LoadStatistics<u64>,
+    mean: LoadStatistics<f64>,
     weight: f64,
 }
 
 impl Rates {
-    fn look(&mut self, totals: Load<u64>, now_micros: i64) -> Load<f64> {
+    fn look(&mut self, totals: LoadStatistics<u64>, now_micros: i64) -> LoadStatistics<f64> {
         let seconds = now_micros.saturating_sub(self.at_micros) as f64 / 1e6;
         // A clock that was set back gives no interval; the next one starts there.
         if seconds > 0.0 {
@@ -291,7 +294,7 @@ mod tests {
             for _ in 0..4 {
                 now += step * SECOND;
                 (0..step).for_each(|_| counters.read(3, volume(30)));
-                let (_, rates) = counters.look(now);
+                let (_, rates) = counters.totals_and_rates(now);
                 assert!((rates.read_requests - 3.0).abs() < 1e-9, "{rates:?}");
                 assert!((rates.bytes_read - 300.0).abs() < 1e-6, "{rates:?}");
                 assert_eq!(rates.rows_written, 0.0);
@@ -303,15 +306,15 @@ mod tests {
     fn what_is_over_decays() {
         let counters = LoadCounters::new(0);
         counters.wrote(volume(600));
-        let (_, rates) = counters.look(600 * SECOND);
+        let (_, rates) = counters.totals_and_rates(600 * SECOND);
         let before = rates.rows_written;
         assert!((before - 1.0).abs() < 1e-9);
-        let (totals, rates) = counters.look(660 * SECOND);
+        let (totals, rates) = counters.totals_and_rates(660 * SECOND);
         assert_eq!(totals.rows_written, 600);
         assert!((rates.rows_written / before - (-1.0f64).exp()).abs() < 1e-3, "{rates:?}");
-        let (_, same) = counters.look(660 * SECOND);
+        let (_, same) = counters.totals_and_rates(660 * SECOND);
         assert_eq!(same, rates, "a second look at the same time changes nothing");
-        let (_, back) = counters.look(600 * SECOND);
+        let (_, back) = counters.totals_and_rates(600 * SECOND);
         assert_eq!(back, rates, "nor does a clock that was set back");
     }
 }

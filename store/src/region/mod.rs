@@ -18,19 +18,19 @@
 
 mod compact;
 mod gate;
-mod held;
+mod held_flushes;
 mod load;
-mod observed;
+mod observer_hooks;
 mod map;
-mod middle;
+mod split_row;
 mod split_policy;
 
 pub use gate::HoldGuard;
-pub(crate) use held::{HeldFiles, HeldFlushes};
-pub use load::Load;
+pub(crate) use held_flushes::{HeldFiles, HeldFlushes};
+pub use load::LoadStatistics;
 pub(crate) use load::Volume;
 pub(crate) use map::RegionMap;
-pub(crate) use split_policy::{Facts as SplitFacts, is_due as is_split_due};
+pub(crate) use split_policy::{SplitMetrics as SplitFacts, is_due as is_split_due};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,15 +45,15 @@ use crate::description::RegionDescription;
 use crate::descriptor::{FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{
-    FamilyPlace, FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment,
+    FamilyLocation, FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment,
 };
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, NO_BEGIN, RegionRecord};
 use crate::observer::{RegionChain, RegionRef};
 use crate::read_view::Views;
-use crate::region::gate::{Held, ServiceGate};
+use crate::region::gate::{GatedRegion, ServiceGate};
 use crate::region::load::LoadCounters;
-use crate::region::observed::FlushWatch;
+use crate::region::observer_hooks::FlushHooks;
 use crate::region::split_policy::BlockedShare;
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile};
@@ -93,9 +93,9 @@ pub struct RegionStatus {
     /// Their bytes.
     pub file_bytes: u64,
     /// Load since it was opened: when the store was, or when a split or merge created it.
-    pub load: Load<u64>,
+    pub load: LoadStatistics<u64>,
     /// Decayed rates per second: weights fall to a third within a minute.
-    pub rates: Load<f64>,
+    pub rates: LoadStatistics<f64>,
     /// Block cache hits and misses of its reads since the start.
     pub cache: CacheUse,
     /// The damage of a file, if any was missing or damaged when the store was opened: reads of
@@ -107,7 +107,7 @@ pub struct RegionStatus {
 
 /// Result of a flush or compaction of a region, summed over its families.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Upkeep {
+pub struct RewriteTotals {
     /// Cells read.
     pub cells_in: u64,
     /// Cells written.
@@ -116,8 +116,8 @@ pub struct Upkeep {
     pub files_out: u64,
 }
 
-impl std::ops::AddAssign for Upkeep {
-    fn add_assign(&mut self, other: Upkeep) {
+impl std::ops::AddAssign for RewriteTotals {
+    fn add_assign(&mut self, other: RewriteTotals) {
         self.cells_in += other.cells_in;
         self.cells_out += other.cells_out;
         self.files_out += other.files_out;
@@ -125,7 +125,7 @@ impl std::ops::AddAssign for Upkeep {
 }
 
 /// Services that a region needs to flush and compact.
-pub(crate) trait Surroundings {
+pub(crate) trait RegionServices {
     /// Returns the last assigned sequence.
     fn last_sequence(&self) -> Sequence;
     /// Waits until the log is durable up to `sequence`.
@@ -196,7 +196,7 @@ impl Region {
         let mut families = Vec::with_capacity(descriptor.families.len());
         for index in 0..descriptor.families.len() {
             let files = record.files.get(index).map_or(&[][..], Vec::as_slice);
-            let place = FamilyPlace {
+            let place = FamilyLocation {
                 directory: directory.join(index.to_string()),
                 table: descriptor.id,
                 region: record.id,
@@ -235,9 +235,9 @@ impl Region {
         Ok(region)
     }
 
-    fn place_of(&self, family: usize) -> FamilyPlace {
+    fn place_of(&self, family: usize) -> FamilyLocation {
         let directory = self.directory.join(family.to_string());
-        FamilyPlace { directory, table: self.table, region: self.id }
+        FamilyLocation { directory, table: self.table, region: self.id }
     }
 
     /// Creates the directories of its files.
@@ -311,7 +311,7 @@ impl Region {
     }
 
     /// Returns the region in the form for observers.
-    pub(crate) fn shown(&self) -> RegionRef<'_> {
+    pub(crate) fn observer_ref(&self) -> RegionRef<'_> {
         RegionRef { table: self.table, region: self.id, start: self.start(), stop: self.stop() }
     }
 
@@ -485,7 +485,7 @@ impl Region {
     }
 
     /// Flushes all memstores. Returns the result, zeros if they were empty.
-    pub(crate) fn flush(&self, surroundings: &dyn Surroundings) -> Result<Upkeep> {
+    pub(crate) fn flush(&self, surroundings: &dyn RegionServices) -> Result<RewriteTotals> {
         let mut flushing = self.flushing.lock();
         let mut upkeep = self.flush_frozen(&mut flushing, surroundings)?;
         if self.rotate(&mut flushing, surroundings) {
@@ -497,7 +497,7 @@ impl Region {
     }
 
     /// Freezes the active memstores, unless they are empty.
-    fn rotate(&self, flushing: &mut Flushing, surroundings: &dyn Surroundings) -> bool {
+    fn rotate(&self, flushing: &mut Flushing, surroundings: &dyn RegionServices) -> bool {
         let _gate = self.write_gate.write();
         if self.unflushed.load(Ordering::SeqCst) == u64::MAX {
             return false;
@@ -524,12 +524,13 @@ impl Region {
     fn flush_frozen(
         &self,
         flushing: &mut Flushing,
-        surroundings: &dyn Surroundings,
-    ) -> Result<Upkeep> {
-        let mut upkeep = Upkeep::default();
+        surroundings: &dyn RegionServices,
+    ) -> Result<RewriteTotals> {
+        let mut upkeep = RewriteTotals::default();
         let Some(through) = flushing.frozen else { return Ok(upkeep) };
         surroundings.wait_durable(through)?;
-        let watch = FlushWatch { region: self.shown(), chain: surroundings.observers(self.table) };
+        let watch =
+            FlushHooks { region: self.observer_ref(), chain: surroundings.observers(self.table) };
         watch.begin()?;
         let families = self.families.load_full();
         let horizon = surroundings.horizon();
@@ -566,7 +567,7 @@ impl Region {
 
     fn append_edit(
         &self,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn RegionServices,
         changes: Vec<FamilyChange>,
         flushed: Option<Sequence>,
     ) -> Result<()> {
@@ -605,7 +606,7 @@ impl Region {
         self: &Arc<Region>,
         count: usize,
         feed: &Arc<ReplicaFeed>,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn RegionServices,
     ) -> Result<()> {
         if self.replicas.load().len() == count {
             return Ok(());
@@ -648,7 +649,7 @@ impl Region {
     pub(crate) fn alter(
         &self,
         descriptor: &TableDescriptor,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn RegionServices,
     ) -> Result<()> {
         let mut families = self.families.load().as_ref().clone();
         for (index, family) in families.iter().enumerate() {
@@ -680,7 +681,7 @@ impl Region {
 
     /// Returns the statistics.
     pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
-        let (load, rates) = self.load.look(self.context.options.env.now_micros());
+        let (load, rates) = self.load.totals_and_rates(self.context.options.env.now_micros());
         let (mut file_count, mut file_bytes) = (0, 0);
         let mut cache = CacheUse::default();
         let mut damage = None;
@@ -732,7 +733,7 @@ fn flush_bytes(context: &StoreContext, descriptor: &TableDescriptor) -> u64 {
 
 fn open_family(
     context: &Arc<StoreContext>,
-    place: FamilyPlace,
+    place: FamilyLocation,
     rows: &RowRange,
     (descriptor, index): (&TableDescriptor, usize),
     files: &[FileRecord],
@@ -755,7 +756,7 @@ impl Replicated for Region {
     }
 }
 
-impl Held for Region {
+impl GatedRegion for Region {
     fn gate(&self) -> &ServiceGate {
         &self.service
     }

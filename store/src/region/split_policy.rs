@@ -20,7 +20,7 @@ const BUSY_WINDOW: Duration = Duration::from_secs(300);
 
 /// Metrics of a region for a split decision.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts {
+pub(crate) struct SplitMetrics {
     /// The region.
     pub(crate) region: RegionId,
     /// Bytes of the files of its largest family.
@@ -36,7 +36,7 @@ pub(crate) struct Facts {
 }
 
 /// Returns whether a region is due for a split.
-pub(crate) fn is_due(options: &SplitOptions, facts: &Facts) -> bool {
+pub(crate) fn is_due(options: &SplitOptions, facts: &SplitMetrics) -> bool {
     let moved = moved(options.max_file_bytes, facts.region);
     let increasing = || match facts.table_regions {
         0 | REGIONS_MAX.. => moved,
@@ -106,8 +106,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn facts(mib: u64, table_regions: u64) -> Facts {
-        Facts {
+    fn facts(mib: u64, table_regions: u64) -> SplitMetrics {
+        SplitMetrics {
             region: RegionId(0),
             bytes: mib * MIB,
             table_regions,
@@ -160,7 +160,7 @@ mod tests {
         let options = SplitOptions { policy: SplitPolicy::Busy, ..SplitOptions::default() };
         let due = |blocked_share, minutes: u64| {
             let age = Duration::from_secs(60 * minutes);
-            is_due(&options, &Facts { blocked_share, age, ..facts(1, 1) })
+            is_due(&options, &SplitMetrics { blocked_share, age, ..facts(1, 1) })
         };
         assert!(due(0.2, 10));
         assert!(!due(0.19, 10));

@@ -89,14 +89,14 @@ impl RowOrder {
 /// Merge of sources; itself a cursor.
 pub struct Merge<C> {
     sources: SmallVec<[C; 1]>,
-    heap: SmallVec<[Standing; 4]>,
+    heap: SmallVec<[HeapEntry; 4]>,
     order: RowOrder,
 }
 
 /// A source in the heap, and the prefix of its current row, which decides most comparisons
 /// without reading the key.
 #[derive(Debug, Clone, Copy)]
-struct Standing {
+struct HeapEntry {
     prefix: u128,
     source: u32,
 }
@@ -121,7 +121,7 @@ impl<C: Cursor> Merge<C> {
         for (index, source) in merge.sources.iter().enumerate() {
             if let Some(key) = source.key() {
                 let prefix = standing_prefix(order, row_of(key));
-                merge.heap.push(Standing { prefix, source: index as u32 });
+                merge.heap.push(HeapEntry { prefix, source: index as u32 });
             }
         }
         for position in (0..merge.heap.len() / 2).rev() {
@@ -131,7 +131,7 @@ impl<C: Cursor> Merge<C> {
         Ok(merge)
     }
 
-    fn precedes(&self, a: Standing, b: Standing) -> bool {
+    fn precedes(&self, a: HeapEntry, b: HeapEntry) -> bool {
         if a.prefix != b.prefix {
             return a.prefix < b.prefix;
         }
@@ -162,7 +162,7 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// Returns the second source in order, if there is one.
-    fn rival(&self) -> Option<Standing> {
+    fn rival(&self) -> Option<HeapEntry> {
         match self.heap[..] {
             [] | [_] => None,
             [_, only] => Some(only),
@@ -179,7 +179,7 @@ impl<C: Cursor> Merge<C> {
     /// more.
     fn walk_first(
         &mut self,
-        rival: Standing,
+        rival: HeapEntry,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
     ) -> Result<bool> {
         let order = self.order;

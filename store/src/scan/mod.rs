@@ -104,7 +104,7 @@ impl ReadSpec {
 
     /// Returns whether a cell is relevant for the read, even if not returned.
     #[inline]
-    pub(crate) fn regards(&self, cell: &KeyParts<'_>) -> bool {
+    pub(crate) fn is_relevant(&self, cell: &KeyParts<'_>) -> bool {
         self.sees(cell.sequence)
             && (!self.time_range.as_of || self.time_range.is_before_max(cell.timestamp))
     }

@@ -55,7 +55,7 @@ pub(crate) fn is_beyond(row: &[u8], end: Option<&[u8]>, order: RowOrder) -> bool
 
 /// Reason for rejecting a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum RejectReason {
     /// A limit is reached, or the row does not qualify for the fast path.
     BeforeRow,
     /// The cell, of the row taken last, needs retention.
@@ -77,7 +77,7 @@ pub(super) struct PlainRows<'a> {
     version_steps: u32,
     /// Number of cells read.
     cells: u64,
-    stop: Option<Stop>,
+    stop: Option<RejectReason>,
 }
 
 impl<'a> PlainRows<'a> {
@@ -115,13 +115,17 @@ impl<'a> PlainRows<'a> {
         } else {
             self.in_row = false;
             if self.is_full() || is_beyond(cell.row, self.limits.end, self.limits.order) {
-                return self.refuse(Stop::BeforeRow);
+                return self.refuse(RejectReason::BeforeRow);
             }
         }
         if self.newest.regards(cell) {
             let is_wanted = self.only_column.is_none_or(|only| only == cell.qualifier);
             if !is_wanted || !self.newest.takes(cell) {
-                return self.refuse(if goes_on { Stop::InRow } else { Stop::BeforeRow });
+                return self.refuse(if goes_on {
+                    RejectReason::InRow
+                } else {
+                    RejectReason::BeforeRow
+                });
             }
             if !goes_on {
                 self.batch.start_row(cell.row);
@@ -137,7 +141,7 @@ impl<'a> PlainRows<'a> {
     /// Skips a version of a column whose newest version was taken.
     fn step_over_version(&mut self, cell: &KeyParts<'_>) -> bool {
         if self.version_steps >= VERSION_STEPS_MAX && self.newest.may_leave(cell.qualifier) {
-            return self.refuse(Stop::InColumn);
+            return self.refuse(RejectReason::InColumn);
         }
         self.version_steps += 1;
         self.cells += 1;
@@ -151,7 +155,7 @@ impl<'a> PlainRows<'a> {
             || (self.batch.byte_count() >= bytes && !self.batch.is_empty())
     }
 
-    fn refuse(&mut self, stop: Stop) -> bool {
+    fn refuse(&mut self, stop: RejectReason) -> bool {
         self.stop = Some(stop);
         false
     }
@@ -162,7 +166,7 @@ impl<'a> PlainRows<'a> {
     }
 
     /// Takes the reason for rejecting the current cell; `None` at the end.
-    pub(super) fn take_stop(&mut self) -> Option<Stop> {
+    pub(super) fn take_stop(&mut self) -> Option<RejectReason> {
         self.version_steps = 0;
         self.stop.take()
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::cell::{CellRef, CellType, Sequence, Timestamp};
-use crate::layout::WantedSections;
+use crate::layout::SectionSelection;
 use crate::scan::TimeRange;
 use crate::scan::filter::{Filter, prefix_end};
 
@@ -53,7 +53,7 @@ pub struct Get {
     /// The sections of values to read, for families with a value layout: a hint that avoids
     /// reading the others, which are returned as zeros and empty values if the value is in a
     /// columnar block. Whole values are returned where a filter or an observer sees them.
-    pub sections: Option<Arc<[Arc<WantedSections>]>>,
+    pub sections: Option<Arc<[Arc<SectionSelection>]>>,
 }
 
 impl Get {

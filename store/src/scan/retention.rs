@@ -150,7 +150,7 @@ impl NewestOnly {
     /// Returns whether a cell is relevant for the read.
     #[inline]
     pub(crate) fn regards(&self, cell: &KeyParts<'_>) -> bool {
-        self.spec.regards(cell)
+        self.spec.is_relevant(cell)
     }
 
     /// Returns whether a visible cell that is first in its column is certainly the newest
@@ -345,7 +345,7 @@ impl Retention {
     /// only if the decision depends on it.
     pub fn judge<'v>(&mut self, cell: &KeyParts<'_>, stored: impl FnOnce() -> &'v [u8]) -> Verdict {
         match &self.task {
-            Task::Read(spec) if !spec.regards(cell) => return Verdict::Skip,
+            Task::Read(spec) if !spec.is_relevant(cell) => return Verdict::Skip,
             Task::Rewrite(spec) if cell.sequence > spec.horizon.snapshot => return Verdict::Keep,
             _ => {}
         }

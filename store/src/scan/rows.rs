@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
 use crate::error::Result;
-use crate::layout::WantedSections;
-use crate::scan::filter::run::{FilterRun, Jump, Qualifier, ValueKept};
+use crate::layout::SectionSelection;
+use crate::scan::filter::run::{FilterRun, Jump, Qualifier, ReturnedValue};
 use crate::scan::merge::{Cursor, Merge};
-use crate::scan::plain_rows::{BatchLimits, PlainRows, RowLimits, Stop};
+use crate::scan::plain_rows::{BatchLimits, PlainRows, RejectReason, RowLimits};
 use crate::scan::request::{CellPosition, CellWindow};
 use crate::scan::retention::{Retention, Verdict};
 use crate::scan::{FamilyRead, ReadSpec};
@@ -34,7 +34,7 @@ pub struct FamilyRules<'a> {
     /// True if the filter must see cells beyond the limits, because its decision depends on them.
     pub filter_sees_rest: bool,
     /// The sections of values to read: a hint to a get; `None` for all.
-    pub sections: Option<&'a Arc<WantedSections>>,
+    pub sections: Option<&'a Arc<SectionSelection>>,
 }
 
 impl<'a> FamilyRules<'a> {
@@ -236,7 +236,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
             let stop = loop {
                 self.merge.walk(&mut |parts, value| rows.take(&parts, value))?;
                 match rows.take_stop() {
-                    Some(Stop::InColumn) => {
+                    Some(RejectReason::InColumn) => {
                         self.counts.seeks += 1;
                         self.merge.skip_column()?;
                     }
@@ -245,7 +245,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
             };
             self.counts.cells += rows.cells();
             match stop {
-                Some(Stop::InRow) => self.finish_row(batch)?,
+                Some(RejectReason::InRow) => self.finish_row(batch)?,
                 _ => return Ok(self.counts.cells - before),
             }
         }
@@ -408,7 +408,7 @@ impl RowState {
         rules: &FamilyRules<'_>,
         output: &mut Output<'_>,
     ) -> Step {
-        let (mut jump, mut value) = (Jump::Next, ValueKept::Whole);
+        let (mut jump, mut value) = (Jump::Next, ReturnedValue::Whole);
         if let Some(filter) = &mut output.filter {
             if let Some(step) = self.over_held(cell) {
                 return step;
@@ -480,11 +480,11 @@ impl RowState {
     }
 }
 
-fn push(cell: &CellRef<'_>, kept: ValueKept, batch: &mut CellBatch) {
+fn push(cell: &CellRef<'_>, kept: ReturnedValue, batch: &mut CellBatch) {
     match kept {
-        ValueKept::Whole => batch.push(*cell),
-        ValueKept::Nothing => batch.push(CellRef { value: &[], ..*cell }),
-        ValueKept::Length => {
+        ReturnedValue::Whole => batch.push(*cell),
+        ReturnedValue::Nothing => batch.push(CellRef { value: &[], ..*cell }),
+        ReturnedValue::Length => {
             let length = (cell.value.len() as u32).to_be_bytes();
             batch.push(CellRef { value: &length, ..*cell });
         }

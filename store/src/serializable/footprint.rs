@@ -56,14 +56,14 @@ impl Account {
 }
 
 /// Share of one set in the account.
-struct Share {
+struct AccountShare {
     account: Arc<Account>,
     bytes: u64,
 }
 
-impl Share {
-    fn of(account: &Arc<Account>) -> Share {
-        Share { account: Arc::clone(account), bytes: 0 }
+impl AccountShare {
+    fn of(account: &Arc<Account>) -> AccountShare {
+        AccountShare { account: Arc::clone(account), bytes: 0 }
     }
 
     fn set(&mut self, bytes: u64) {
@@ -83,7 +83,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for AccountShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -111,7 +111,7 @@ type ByTable<T> = HashMap<TableId, T, ahash::RandomState>;
 /// Read set of a transaction.
 pub(crate) struct ReadSet {
     tables: ByTable<TableReads>,
-    share: Share,
+    share: AccountShare,
 }
 
 #[derive(Default)]
@@ -126,7 +126,7 @@ struct TableReads {
 /// Write set of a transaction.
 pub(crate) struct WriteSet {
     tables: ByTable<TableWrites>,
-    share: Share,
+    share: AccountShare,
 }
 
 #[derive(Default)]
@@ -239,7 +239,7 @@ fn range_bytes(start: &[u8], stop: &Option<Vec<u8>>) -> u64 {
 impl ReadSet {
     /// Returns an empty set.
     pub(crate) fn new(account: &Arc<Account>) -> ReadSet {
-        ReadSet { tables: ByTable::default(), share: Share::of(account) }
+        ReadSet { tables: ByTable::default(), share: AccountShare::of(account) }
     }
 
     /// Returns the set of a transaction that may have read everything.
@@ -329,7 +329,7 @@ impl ReadSet {
 impl WriteSet {
     /// Returns an empty set.
     pub(crate) fn new(account: &Arc<Account>) -> WriteSet {
-        WriteSet { tables: ByTable::default(), share: Share::of(account) }
+        WriteSet { tables: ByTable::default(), share: AccountShare::of(account) }
     }
 
     /// Adds a row.

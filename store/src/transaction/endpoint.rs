@@ -1,6 +1,6 @@
 //! Calls of endpoints: over ranges of rows, page by page, with regions in parallel.
 //!
-//! The ranges are cut into partitions when the call begins ([`parts`]). Each partition is
+//! The ranges are cut into partitions when the call begins ([`scan_partitions`]). Each partition is
 //! processed page by page, and each page by the region that holds its first row at that time. So
 //! a call is correct even if regions split, merge or move meanwhile: it addresses rows, not
 //! regions.
@@ -12,17 +12,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::admission::set_aside;
+use crate::admission::without_slot;
 use crate::descriptor::{RegionId, TableId};
 use crate::endpoint::{Endpoint, EndpointContext, Page};
 use crate::endpoint_calls::{EndpointCallStatus, Progress};
 use crate::error::{Error, Result, Veto};
-use crate::observer::{EndpointWatch, HookContext, guarded, no_endpoint};
-use crate::read_ahead::{Bounds, Producer, Shared, Take};
+use crate::observer::{EndpointCallMonitor, HookContext, guarded, no_endpoint};
+use crate::read_ahead::{Bounds, Producer, ReadAheadQueue, Take};
 use crate::region::Region;
 use crate::scan::Scan;
 use crate::scanner::Scanner;
-use crate::transaction::parts::{self, Parts, RowRange, cut, earlier_stop, within};
+use crate::transaction::scan_partitions::{
+    self, RowRange, ScanPartitions, cut, earlier_stop, within,
+};
 use crate::transaction::{TableReader, Transaction};
 
 /// Approximate time limit of a page.
@@ -44,7 +46,7 @@ struct Call<'a, E: Endpoint> {
     /// Number of rows after which region threads join the call, if they may.
     rows_alone: Option<u64>,
     /// Monitor of an attached endpoint.
-    watch: Option<&'a EndpointWatch>,
+    watch: Option<&'a EndpointCallMonitor>,
 }
 
 /// A call of an endpoint that is attached to a table: monitored, counted, and rejected while the
@@ -52,13 +54,13 @@ struct Call<'a, E: Endpoint> {
 pub struct AttachedEndpoint<'t> {
     transaction: &'t Transaction,
     table: TableId,
-    watch: EndpointWatch,
+    watch: EndpointCallMonitor,
 }
 
 /// A partition of a call, with the ranges that are still to be processed.
-struct Part<'a, E: Endpoint> {
+struct PartitionCall<'a, E: Endpoint> {
     call: &'a Call<'a, E>,
-    rest: parts::Part,
+    rest: scan_partitions::ScanPartition,
 }
 
 /// One page.
@@ -111,7 +113,7 @@ impl Transaction {
 
     fn call_watched<E: Endpoint, F: From<Error>>(
         &self,
-        (reader, watch): (&TableReader, Option<&EndpointWatch>),
+        (reader, watch): (&TableReader, Option<&EndpointCallMonitor>),
         ranges: &[RowRange],
         endpoint: &E,
         request: &E::Request,
@@ -121,11 +123,11 @@ impl Transaction {
         let reader = reader.clone().until(&stopped);
         let options = self.engine.options();
         let piece_bytes = (options.region_threads > 1).then_some(options.parallel_piece_bytes);
-        let Parts { parts, region_count } = cut(ranges, &reader.regions(), piece_bytes);
+        let ScanPartitions { parts, region_count } = cut(ranges, &reader.regions(), piece_bytes);
         let running = self.engine.endpoint_calls.begin(EndpointCallStatus {
             call: 0,
             table: reader.table(),
-            endpoint: watch.map_or_else(|| endpoint.name(), EndpointWatch::name).to_owned(),
+            endpoint: watch.map_or_else(|| endpoint.name(), EndpointCallMonitor::name).to_owned(),
             transaction: self.owner.0,
             started_micros: self.engine.options().env.now_micros(),
             rows: 0,
@@ -147,12 +149,12 @@ impl Transaction {
         };
         let threads = pool.map_or(0, rayon_core::ThreadPool::current_num_threads);
         let bounds = Bounds { items: PAGES_AHEAD, bytes: usize::MAX, parts: threads + 1 };
-        let parts = parts.into_iter().map(|rest| Part { call: &call, rest });
+        let parts = parts.into_iter().map(|rest| PartitionCall { call: &call, rest });
         let gauge = Arc::clone(&self.engine.read_ahead);
-        let shared = Shared::new(parts, bounds, Arc::clone(&stopped), gauge);
+        let shared = ReadAheadQueue::new(parts, bounds, Arc::clone(&stopped), gauge);
         let Some(pool) = pool else { return call.run(&shared, &mut take, &mut |_| ()) };
         // The scope's end waits for the other threads, which need execution slots.
-        set_aside(|| {
+        without_slot(|| {
             pool.in_place_scope(|scope| {
                 let shared = &shared;
                 let queue = &mut |part| scope.spawn(move |_| shared.work(part));
@@ -166,7 +168,7 @@ impl<E: Endpoint> Call<'_, E> {
     /// Passes the answers of all partitions to `take`.
     fn run<'a, F: From<Error>>(
         &self,
-        parts: &Shared<Part<'a, E>>,
+        parts: &ReadAheadQueue<PartitionCall<'a, E>>,
         take: &mut impl FnMut(E::Response) -> std::result::Result<(), F>,
         queue: &mut dyn FnMut(usize),
     ) -> std::result::Result<(), F> {
@@ -190,7 +192,7 @@ impl<E: Endpoint> Call<'_, E> {
     }
 }
 
-impl<E: Endpoint> Producer for Part<'_, E> {
+impl<E: Endpoint> Producer for PartitionCall<'_, E> {
     type Item = E::Response;
     type Error = Error;
 
@@ -299,7 +301,8 @@ impl<E: Endpoint> PageCall<'_, E> {
         if inside && !begins {
             return Ok(());
         }
-        let name = self.call.watch.map_or_else(|| self.call.endpoint.name(), EndpointWatch::name);
+        let name =
+            self.call.watch.map_or_else(|| self.call.endpoint.name(), EndpointCallMonitor::name);
         Err(Error::Vetoed(Box::new(Veto {
             coprocessor: name.to_owned(),
             code: "XX000".into(),

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::lock::LockKey;
-use crate::pressure::Charge;
+use crate::memory_limits::TransactionMemory;
 use crate::transaction::Transaction;
-use crate::transaction::followed::StagedDeletion;
+use crate::transaction::key_change_following::StagedDeletion;
 use crate::transaction::staging::Staging;
 
 /// Bytes of one lock in the lock table and in the transaction's list.
@@ -36,12 +36,12 @@ impl Transaction {
             self.spill(staging)?;
         }
         let bytes = staging.held_bytes() + others;
-        let before = staging.charge.as_ref().map_or(0, Charge::bytes);
+        let before = staging.charge.as_ref().map_or(0, TransactionMemory::bytes);
         if bytes.abs_diff(before) < CHARGE_STEP_BYTES {
             return Ok(());
         }
         let pressure = &self.engine.pressure;
-        let charge = staging.charge.get_or_insert_with(|| Charge::new(pressure));
+        let charge = staging.charge.get_or_insert_with(|| TransactionMemory::new(pressure));
         let held = charge.hold(bytes);
         if held.is_ok() || staging.memstore_bytes() < self.spill_bytes() / SPILLS_LEAST {
             return held;

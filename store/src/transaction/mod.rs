@@ -7,25 +7,25 @@
 //! computes the final state that a commit writes; `endpoint` calls endpoints.
 
 mod request;
-mod serial;
-mod exported;
+mod serializable;
+mod snapshot_export;
 mod progression;
 mod spill;
 mod staging;
-mod unchanged;
-mod collapse;
+mod snapshot_check;
+mod final_state;
 mod spilled_commit;
 mod row_lock;
 mod write;
-mod listed;
-mod followed;
+mod lock_lists;
+mod key_change_following;
 mod memory;
 mod row;
-mod parts;
+mod scan_partitions;
 mod endpoint;
 mod reader;
-mod reads;
-mod beside;
+mod read_locks;
+mod unqueued_lock;
 mod prepared;
 
 use std::any::Any;
@@ -35,39 +35,41 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::admission::{StatementWork, StopFlags, Turn, worked};
+use crate::admission::{StatementTurn, StatementWork, StopFlags, count_rows};
 use crate::cell::{CellBatch, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
-use crate::engine::{CommitClock, Engine, Writes};
+use crate::engine::{CommitClock, CommitWrites, Engine};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
-use crate::lock::{ADVISORY_LOCKS, End, HeldLocks, LockKey, Owner, READ, ReadLocks};
-use crate::moves::StagedMove;
-use crate::observer::{Fate, Hooks, RegionChain};
+use crate::key_changes::StagedKeyChange;
+use crate::lock::{ADVISORY_LOCKS, HeldLocks, LockKey, Owner, READ, ReadLocks, TransactionEnd};
+use crate::observer::{BatchOutcome, Hooks, RegionChain};
 use crate::quota::{Access, Quota};
-use crate::read_path::Caller;
+use crate::read_path::ReadCaller;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::serializable::ReadTracker;
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::staged::StagedFamilies;
 use crate::table::Table;
-use crate::transaction::collapse::collapse;
+use crate::transaction::final_state::collapse;
 use crate::transaction::request::Request;
-use crate::transaction::staging::{KeptBatch, Staging};
+use crate::transaction::staging::{ObservedBatch, Staging};
 use crate::wal::DurableTicket;
 
 use crate::lock_mode::ModeSet;
 pub use crate::lock_mode::{LockMode, TableLockMode};
-pub use crate::mutation::{Consistency, Edit, Expect, LockWait, Locking, Mutation, Previous};
+pub use crate::mutation::{
+    Consistency, Edit, LockWait, Locking, Mutation, PreviousRow, RowExpectation,
+};
 pub use crate::scanner::Scanner;
 pub use crate::serializable::SerializableMode;
 pub use endpoint::AttachedEndpoint;
-pub use followed::FollowedRow;
-use followed::StagedDeletion;
-pub use parts::RowRange;
+pub use key_change_following::FollowedRow;
+use key_change_following::StagedDeletion;
 pub use prepared::PreparedTransaction;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
 pub use row_lock::{SeenLock, SeenRow};
+pub use scan_partitions::RowRange;
 
 /// Isolation level: the snapshot that statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +180,7 @@ pub struct Transaction {
     _store: Arc<dyn Any + Send + Sync>,
     options: TransactionOptions,
     owner: Owner,
-    statement: Mutex<Statement>,
+    statement: Mutex<StatementSnapshot>,
     staging: Mutex<Staging>,
     /// True once anything was staged: lets reads skip `staging` before.
     staged: AtomicBool,
@@ -200,7 +202,7 @@ pub struct Transaction {
     tracker: Option<Arc<ReadTracker>>,
     limits: Mutex<TransactionLimits>,
     /// Rows whose key it has changed.
-    moved: Mutex<Vec<StagedMove>>,
+    moved: Mutex<Vec<StagedKeyChange>>,
     /// Rows that it has deleted and marked so in the lock table.
     deleted: Mutex<Vec<StagedDeletion>>,
     /// True if the lock table knows its session.
@@ -208,13 +210,13 @@ pub struct Transaction {
 }
 
 /// Snapshot and staged writes that reads of the present statement see.
-struct Statement {
+struct StatementSnapshot {
     snapshot: Option<Arc<Snapshot>>,
     staged_through: Sequence,
     now_micros: i64,
 }
 
-impl Statement {
+impl StatementSnapshot {
     /// Returns the read specification for the newest versions.
     fn spec(&self, snapshot: Sequence) -> ReadSpec {
         ReadSpec {
@@ -241,9 +243,12 @@ impl Transaction {
         mut options: TransactionOptions,
     ) -> Transaction {
         let owner = engine.new_owner();
-        let tracker = serial::tracker(&engine, &mut options);
-        let statement =
-            Statement { snapshot: None, staged_through: Sequence(Sequence::STAGED), now_micros: 0 };
+        let tracker = serializable::tracker(&engine, &mut options);
+        let statement = StatementSnapshot {
+            snapshot: None,
+            staged_through: Sequence(Sequence::STAGED),
+            now_micros: 0,
+        };
         let limits = TransactionLimits {
             lock_timeout: options.lock_timeout,
             deadlock_timeout: options.deadlock_timeout,
@@ -310,7 +315,7 @@ impl Transaction {
     /// Takes over a lock of its session ([`Store::lock_for_session`]), in all modes.
     ///
     /// [`Store::lock_for_session`]: crate::Store::lock_for_session
-    pub fn take_from_session(&self, session: u32, key: &[u8]) {
+    pub fn adopt_session_lock(&self, session: u32, key: &[u8]) {
         let key = LockKey::new(ADVISORY_LOCKS, key);
         if self.engine.locks.hand_over(key, Owner::session(session), self.owner) {
             self.held.lock().push(key);
@@ -345,7 +350,7 @@ impl Transaction {
     /// the commits of the previous holders of locks that the transaction took since the statement
     /// began.
     pub fn refresh_statement(&self) {
-        let floor = self.floor();
+        let floor = self.required_commit();
         let shown = self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence());
         if self.options.isolation == Isolation::ReadCommitted
             && shown.is_some_and(|shown| shown < floor)
@@ -388,26 +393,26 @@ impl Transaction {
     }
 
     /// Returns the commit that the next snapshot must include.
-    pub fn floor(&self) -> Sequence {
+    pub fn required_commit(&self) -> Sequence {
         Sequence(self.floor.load(Ordering::Acquire))
     }
 
     /// Requires the next snapshot to include the commits up to `sequence`: something that was
     /// granted or read outside of the store's locks depends on them.
-    pub fn raise_floor(&self, sequence: Sequence) {
+    pub fn require_commit(&self, sequence: Sequence) {
         self.floor.fetch_max(sequence.0, Ordering::AcqRel);
     }
 
     /// Returns a ticket for commits that the transaction may have seen and that are not durable
     /// yet, because it holds the locks of their transactions. No answer may reach the client
     /// before it is ready. `None` if all are durable.
-    pub fn seen(&self) -> Option<DurableTicket> {
-        let floor = self.floor();
+    pub fn seen_durable(&self) -> Option<DurableTicket> {
+        let floor = self.required_commit();
         (self.engine.wal.durable() < floor).then(|| self.engine.wal.wait_for(floor))
     }
 
     /// Requests an execution slot for work on the present statement: see [`crate::admission`].
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self) -> StatementTurn {
         let stop = StopFlags::from_iter([Arc::clone(&self.options.cancelled)]);
         self.engine.admission.turn(&self.work, stop)
     }
@@ -424,8 +429,8 @@ impl Transaction {
         }
     }
 
-    fn take_snapshot(&self, statement: &mut Statement) -> Result<Arc<Snapshot>> {
-        self.engine.wait_visible(self.floor(), &self.options.cancelled)?;
+    fn take_snapshot(&self, statement: &mut StatementSnapshot) -> Result<Arc<Snapshot>> {
+        self.engine.wait_visible(self.required_commit(), &self.options.cancelled)?;
         let purpose = match self.options.isolation {
             Isolation::ReadCommitted => SnapshotPurpose::Statement,
             Isolation::RepeatableRead | Isolation::Serializable(_) => SnapshotPurpose::Transaction,
@@ -476,7 +481,7 @@ impl Transaction {
         let consistency = self.consistency();
         let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
         self.check_snapshot()?;
-        worked(1)?;
+        count_rows(1)?;
         Ok(found)
     }
 
@@ -520,7 +525,7 @@ impl Transaction {
         out: &mut CellBatch,
     ) -> Result<bool> {
         let cancelled = [&*self.options.cancelled];
-        let caller = Caller { consistency, cancelled: &cancelled };
+        let caller = ReadCaller { consistency, cancelled: &cancelled };
         reader::get_in(&self.engine.reads, (table, &caller), asked, staged, out)
     }
 
@@ -615,7 +620,7 @@ impl Transaction {
         let weaker = strengthened.split_off(kept);
         drop(strengthened);
         let mut held = self.held.lock();
-        let (locks, seen) = (&self.engine.locks, self.floor());
+        let (locks, seen) = (&self.engine.locks, self.required_commit());
         let mut released = held.split_off(place.held);
         if let Some(spilled) = &held.spilled {
             released.extend(locks.release_spilled(spilled, place.held, seen));
@@ -639,7 +644,7 @@ impl Transaction {
                 }
                 !is_read
             });
-            locks.release(self.owner, released, (End::Undone, seen));
+            locks.release(self.owner, released, (TransactionEnd::Undone, seen));
             for key in forgotten {
                 if let Some((_, mut modes, _)) = locks.held(self.owner, *key) {
                     modes.remove(READ);
@@ -665,7 +670,7 @@ impl Transaction {
         drop(staging);
         self.unmove(count);
         self.undelete(count, through);
-        tell(&undone, Fate::Undone);
+        tell(&undone, BatchOutcome::Undone);
     }
 
     /// Commits: one record, applied to the memstores on return; durable once the ticket is ready.
@@ -680,18 +685,18 @@ impl Transaction {
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         let kept = staging.take_kept();
-        let moved = self.net_moves(&staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
-        let written = self.write(staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
-        kept.iter().for_each(KeptBatch::committed);
+        let moved = self.net_moves(&staging).inspect_err(|_| tell(&kept, BatchOutcome::Undone))?;
+        let written = self.write(staging).inspect_err(|_| tell(&kept, BatchOutcome::Undone))?;
+        kept.iter().for_each(ObservedBatch::committed);
         if let Some(place) = written {
-            self.raise_floor(place.sequence);
-            followed::publish(&self.engine, moved, place.sequence);
+            self.require_commit(place.sequence);
+            key_change_following::publish(&self.engine, moved, place.sequence);
         }
-        self.release(End::Committed);
-        tell(&kept, Fate::Committed);
+        self.release(TransactionEnd::Committed);
+        tell(&kept, BatchOutcome::Committed);
         let Some(place) = written else {
             let timestamp = self.engine.last_timestamp();
-            let durable = self.engine.wal.wait_for(self.floor());
+            let durable = self.engine.wal.wait_for(self.required_commit());
             return Ok(Commit { sequence: None, timestamp, durable });
         };
         // Other threads may still be applying earlier commits, which new snapshots include.
@@ -703,7 +708,7 @@ impl Transaction {
     /// Writes the staged edits; returns the commit's clock, `None` if there are none.
     fn write(&self, mut staging: Staging) -> Result<Option<CommitClock>> {
         if staging.is_empty() {
-            return self.validate(&Writes::default()).map(|_| None);
+            return self.validate(&CommitWrites::default()).map(|_| None);
         }
         if staging.is_spilled() {
             return self.write_spilled(staging);
@@ -744,23 +749,23 @@ impl Transaction {
     }
 
     /// Releases the locks; the present statement ends too.
-    fn release(&self, end: End) {
+    fn release(&self, end: TransactionEnd) {
         self.work.end_statement();
         self.end_tracking();
         self.end_exports();
         let mut held = std::mem::take(&mut *self.held.lock());
         let mut keys = held.take();
         if let Some(spilled) = &held.spilled {
-            keys.extend(self.engine.locks.end_spilled(spilled, self.floor()));
+            keys.extend(self.engine.locks.end_spilled(spilled, self.required_commit()));
         }
         for list in &held.lists {
-            keys.extend(self.engine.locks.end_list(list, self.floor()));
+            keys.extend(self.engine.locks.end_list(list, self.required_commit()));
         }
         self.has_lists.store(false, Ordering::Relaxed);
         keys.extend(self.end_reads());
         self.strengthened.lock().clear();
         self.deleted.lock().clear();
-        self.engine.locks.release(self.owner, keys, (end, self.floor()));
+        self.engine.locks.release(self.owner, keys, (end, self.required_commit()));
         self.engine.locks.end(self.owner);
         if self.has_session.swap(false, Ordering::Relaxed) {
             self.engine.locks.leave(self.owner);
@@ -770,9 +775,9 @@ impl Transaction {
     /// Discards all staged writes and releases the locks.
     pub fn rollback(&self) {
         let mut staging = std::mem::take(&mut *self.staging.lock());
-        tell(&staging.take_kept(), Fate::Undone);
+        tell(&staging.take_kept(), BatchOutcome::Undone);
         self.moved.lock().clear();
-        self.release(End::Undone);
+        self.release(TransactionEnd::Undone);
     }
 
     /// Returns the open snapshot, of the current or the last statement; `None` if nothing was
@@ -798,11 +803,15 @@ impl Transaction {
 
 /// Returns the cells to write, after waiting for memory and for the outcome of failed table
 /// drops.
-fn prepare_writes(engine: &Engine, staging: &Staging, cancelled: &AtomicBool) -> Result<Writes> {
+fn prepare_writes(
+    engine: &Engine,
+    staging: &Staging,
+    cancelled: &AtomicBool,
+) -> Result<CommitWrites> {
     let blocking = &*engine.options().blocking;
     engine.pressure.wait_for_memory(cancelled, blocking)?;
     engine.settle_tables()?;
-    let mut writes = Writes::default();
+    let mut writes = CommitWrites::default();
     for staged in staging.tables() {
         // It may have been dropped and even re-created meanwhile.
         let present = engine.table(staged.table.id())?;
@@ -834,8 +843,8 @@ fn is_newer(table: &Table, row: &[u8], snapshot: Sequence) -> Result<bool> {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        tell(&self.staging.get_mut().take_kept(), Fate::Undone);
-        self.release(End::Undone);
+        tell(&self.staging.get_mut().take_kept(), BatchOutcome::Undone);
+        self.release(TransactionEnd::Undone);
     }
 }
 
@@ -848,6 +857,6 @@ fn show_scan(table: &Table, scan: &mut Scan) -> Result<Option<Arc<RegionChain>>>
 }
 
 /// Reports the outcome of batches to their observers.
-fn tell(kept: &[KeptBatch], fate: Fate) {
+fn tell(kept: &[ObservedBatch], fate: BatchOutcome) {
     kept.iter().for_each(|kept| kept.ended(fate));
 }

@@ -25,14 +25,14 @@ use parking_lot::Mutex;
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{Engine, UNPLACED};
 use crate::error::{Error, Result};
-use crate::lock::{End, LockKey, Owner, Patience, Taken};
+use crate::key_changes::NetKeyChange;
+use crate::lock::{LockKey, LockOutcome, Owner, TransactionEnd, WaitPolicy};
 use crate::lock_mode::{LockMode, ModeSet};
-use crate::moves::NetMove;
 use crate::mutation::{LockWait, Mutation};
-use crate::observer::Fate;
-use crate::transaction::followed::publish;
-use crate::transaction::staging::{KeptBatch, Staging};
-use crate::transaction::{Commit, Transaction, prepare_writes, serial, tell};
+use crate::observer::BatchOutcome;
+use crate::transaction::key_change_following::publish;
+use crate::transaction::staging::{ObservedBatch, Staging};
+use crate::transaction::{Commit, Transaction, prepare_writes, serializable, tell};
 use crate::wal::{Cells, Input, push_varint};
 
 /// The version of the encoding.
@@ -62,7 +62,7 @@ struct PreparedWork {
     staging: Staging,
     held: Vec<LockKey>,
     /// Rows whose key it has changed.
-    moved: Vec<NetMove>,
+    moved: Vec<NetKeyChange>,
 }
 
 impl Transaction {
@@ -75,11 +75,11 @@ impl Transaction {
     pub fn prepare(&self) -> Result<PreparedTransaction> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         if staging.is_spilled() || self.held.lock().spilled.is_some() {
-            tell(&staging.take_kept(), Fate::Undone);
+            tell(&staging.take_kept(), BatchOutcome::Undone);
             return Err(Error::PreparedTooLarge);
         }
         if let Err(error) = self.dissolve_lists() {
-            tell(&staging.take_kept(), Fate::Undone);
+            tell(&staging.take_kept(), BatchOutcome::Undone);
             return Err(error);
         }
         let validated = prepare_writes(&self.engine, &staging, &self.options.cancelled)
@@ -87,7 +87,7 @@ impl Transaction {
         let pending = match validated {
             Ok(pending) => pending,
             Err(error) => {
-                tell(&staging.take_kept(), Fate::Undone);
+                tell(&staging.take_kept(), BatchOutcome::Undone);
                 return Err(error);
             }
         };
@@ -103,7 +103,7 @@ impl Transaction {
             }
         }
         let moved = self.net_moves(&staging)?;
-        self.release(End::Undone);
+        self.release(TransactionEnd::Undone);
         Ok(PreparedTransaction {
             engine: Arc::clone(&self.engine),
             _store: Arc::clone(&self._store),
@@ -156,7 +156,7 @@ impl PreparedTransaction {
             bytes.extend_from_slice(part.cells.bytes());
         }
         push_varint(&mut bytes, moved.len() as u64);
-        for NetMove { table, from, to } in moved {
+        for NetKeyChange { table, from, to } in moved {
             push_varint(&mut bytes, u64::from(table.0));
             // Keys are never empty.
             for key in [from.as_slice(), to.as_deref().unwrap_or_default()] {
@@ -187,7 +187,7 @@ impl PreparedTransaction {
         };
         if is_serializable {
             let writes = prepare_writes(engine, &work.staging, &NEVER)?;
-            serial::recover(engine, owner, &writes);
+            serializable::recover(engine, owner, &writes);
         }
         let work = Mutex::new(Some(work));
         let engine = Arc::clone(engine);
@@ -221,14 +221,14 @@ impl PreparedTransaction {
         };
         drop(slot);
         let kept = staging.take_kept();
-        kept.iter().for_each(KeptBatch::committed);
+        kept.iter().for_each(ObservedBatch::committed);
         if self.is_serializable {
             self.engine.serializable.committed(self.owner.0, place.sequence);
         }
         publish(&self.engine, moved, place.sequence);
-        self.engine.locks.release(self.owner, held, (End::Committed, place.sequence));
+        self.engine.locks.release(self.owner, held, (TransactionEnd::Committed, place.sequence));
         self.engine.locks.end(self.owner);
-        tell(&kept, Fate::Committed);
+        tell(&kept, BatchOutcome::Committed);
         self.engine.wait_applied(place.sequence);
         let durable = self.engine.wal.wait_for(place.sequence);
         Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
@@ -238,12 +238,12 @@ impl PreparedTransaction {
     /// have been deleted before.
     pub fn rollback(&self) {
         let Some(PreparedWork { mut staging, held, .. }) = self.work.lock().take() else { return };
-        tell(&staging.take_kept(), Fate::Undone);
+        tell(&staging.take_kept(), BatchOutcome::Undone);
         if self.is_serializable {
             self.engine.serializable.abandon(self.owner.0);
         }
         let seen = self.engine.clock().sequence;
-        self.engine.locks.release(self.owner, held, (End::Undone, seen));
+        self.engine.locks.release(self.owner, held, (TransactionEnd::Undone, seen));
         self.engine.locks.end(self.owner);
     }
 }
@@ -271,7 +271,7 @@ fn read_prepared(
         let Some(mode) = LockMode::ALL.get(mode) else { return Ok(None) };
         let Some(table) = read_table(input) else { return Ok(None) };
         let Some(key) = input.array().map(LockKey::from_bytes) else { return Ok(None) };
-        let patience = Patience {
+        let patience = WaitPolicy {
             wait: LockWait::NoWait,
             changes: ModeSet::of(*mode).covers(LockMode::NoKeyExclusive),
             timeout: None,
@@ -281,7 +281,7 @@ fn read_prepared(
             on_wait: &|| (),
         };
         let grant = engine.locks.lock_key(owner, (key, table), *mode, patience)?;
-        if grant.taken == Taken::New {
+        if grant.taken == LockOutcome::New {
             held.push(key);
         }
         engine.locks.set_deleted(owner, key, is_deleted);
@@ -300,12 +300,12 @@ fn read_prepared(
     Ok(Some((flags & SERIALIZABLE != 0, PreparedWork { staging, held, moved })))
 }
 
-fn read_moves(input: &mut Input<'_>) -> Option<Vec<NetMove>> {
+fn read_moves(input: &mut Input<'_>) -> Option<Vec<NetKeyChange>> {
     let count = input.varint()?;
     let one = |_| {
         let table = read_table(input)?;
         let (from, to) = (input.slice()?.to_vec(), input.slice()?);
-        Some(NetMove { table, from, to: (!to.is_empty()).then(|| to.to_vec()) })
+        Some(NetKeyChange { table, from, to: (!to.is_empty()).then(|| to.to_vec()) })
     };
     (0..count).map(one).collect()
 }

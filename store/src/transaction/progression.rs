@@ -3,7 +3,7 @@
 
 /// A set of numbers, added in ascending order.
 #[derive(Default)]
-pub(crate) struct Progressions {
+pub(crate) struct ProgressionSet {
     runs: Vec<Progression>,
 }
 
@@ -20,7 +20,7 @@ impl Progression {
     }
 }
 
-impl Progressions {
+impl ProgressionSet {
     /// Adds a number that is above all others.
     pub(crate) fn push(&mut self, number: u64) {
         if let Some(run) = self.runs.last_mut() {
@@ -63,7 +63,7 @@ mod tests {
     fn numbers_are_found_as_far_as_they_were_not_removed() {
         let numbers = [3, 5, 7, 9, 10, 20, 30, 31, 32, 40];
         for last in 0..=41 {
-            let mut set = Progressions::default();
+            let mut set = ProgressionSet::default();
             numbers.into_iter().for_each(|number| set.push(number));
             set.truncate(last);
             for number in 0..=41 {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn many_at_one_distance_take_no_memory_each() {
-        let mut set = Progressions::default();
+        let mut set = ProgressionSet::default();
         (0..100_000).for_each(|row| set.push(3 * row + 1));
         assert!(set.held_bytes() < 100);
         assert!(set.contains(299_998) && !set.contains(299_999));

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 
-use crate::admission::{Admission, StatementWork, Turn, worked};
+use crate::admission::{Admission, StatementTurn, StatementWork, count_rows};
 use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::TableId;
 use crate::engine::Engine;
@@ -15,8 +15,10 @@ use crate::family_store::ReadSpec;
 use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
-use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::read_path::{Caller, GETS_AT_ONCE, ReadPath, RequiredFamilies, Source, views_of};
+use crate::read_ahead::{Bounds, Producer, ReadAheadQueue, Take};
+use crate::read_path::{
+    GETS_AT_ONCE, ReadCaller, ReadPath, ReadTarget, RequiredFamilies, views_of,
+};
 use crate::read_view::Views;
 use crate::region::{Region, RegionMap};
 use crate::scan::{Get, Scan};
@@ -25,7 +27,7 @@ use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::staged::StagedFamilies;
 use crate::table::Table;
-use crate::transaction::parts::{RowRange, cut};
+use crate::transaction::scan_partitions::{RowRange, cut};
 use crate::transaction::{Savepoint, Transaction, show_scan};
 
 /// Flags that end a read.
@@ -55,7 +57,7 @@ pub struct TableReader {
 /// An opened region for gets.
 struct OpenRegion<'a> {
     region: &'a Arc<Region>,
-    source: Source,
+    source: ReadTarget,
     views: Views,
     /// Families that the gets read; `None` for all.
     families: Option<&'a [u8]>,
@@ -100,7 +102,7 @@ pub struct Parallelism {
 /// [`read_ahead`](crate::read_ahead). Dropping it stops the work: running producers see the flag
 /// and end, and no others are started.
 pub struct ReadAhead<P: Producer + 'static> {
-    parts: Arc<Shared<P>>,
+    parts: Arc<ReadAheadQueue<P>>,
     engine: Arc<Engine>,
 }
 
@@ -112,7 +114,7 @@ impl TableReader {
     }
 
     /// Requests an execution slot for reading: see [`crate::admission`].
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self) -> StatementTurn {
         self.admission.turn(&self.work, self.cancelled.clone())
     }
 
@@ -184,7 +186,7 @@ impl TableReader {
     /// views.
     fn read_rows(&self, gets: &[Get], bytes_max: usize, out: &mut CellBatch) -> Result<usize> {
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
-        let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
+        let caller = ReadCaller { consistency: self.consistency, cancelled: &cancelled };
         let map = self.table.regions();
         let required = RequiredFamilies(self.table.required());
         let mut open: Option<OpenRegion<'_>> = None;
@@ -237,7 +239,7 @@ impl TableReader {
             if found {
                 required.keep_last(out);
             }
-            worked(1)?;
+            count_rows(1)?;
         }
         Ok(())
     }
@@ -255,10 +257,10 @@ impl TableReader {
             tracker.note_row(self.table.id(), &get.row);
         }
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
-        let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
+        let caller = ReadCaller { consistency: self.consistency, cancelled: &cancelled };
         let staged = Some(&self.staged);
         let found = get_in(&self.path, (&self.table, &caller), (get, &spec), staged, out)?;
-        worked(1)?;
+        count_rows(1)?;
         Ok(found)
     }
 
@@ -322,7 +324,7 @@ impl TableReader {
 /// Reads a row of a table on behalf of a caller.
 pub(super) fn get_in(
     path: &ReadPath,
-    (table, caller): (&Table, &Caller<'_>),
+    (table, caller): (&Table, &ReadCaller<'_>),
     (get, spec): (&Get, &ReadSpec),
     staged: Option<&StagedFamilies>,
     out: &mut CellBatch,
@@ -417,7 +419,7 @@ impl Transaction {
         stopped: &Arc<AtomicBool>,
     ) -> ReadAhead<P> {
         let gauge = Arc::clone(&self.engine.read_ahead);
-        let parts = Shared::new(parts, bounds, Arc::clone(stopped), gauge);
+        let parts = ReadAheadQueue::new(parts, bounds, Arc::clone(stopped), gauge);
         if self.engine.pool().is_some() {
             parts.go_parallel();
         }

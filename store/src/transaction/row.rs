@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 use crate::lock_mode::LockMode;
 use crate::mutation::{Edit, Mutation};
 use crate::observer::{Flow, Hooks, RegionChain};
-use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, Written};
+use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, WrittenValue};
 use crate::scan::{Get, TimeRange};
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::transaction::row_lock::RowLockRequest;
-use crate::transaction::write::Origin;
+use crate::transaction::write::BatchOrigin;
 
 /// A row mutation in execution.
-struct Work<'a> {
+struct RowMutationRun<'a> {
     transaction: &'a Transaction,
     table: &'a Table,
     /// Time range of the versions to read.
@@ -33,7 +33,7 @@ struct Work<'a> {
     is_seen: bool,
     /// Edits that are not staged yet.
     pending: Mutation,
-    written: Vec<Written>,
+    written: Vec<WrittenValue>,
 }
 
 impl Transaction {
@@ -44,7 +44,7 @@ impl Transaction {
     ///
     /// Nothing is staged then. [`Error::InvalidRequest`] if a value to increment is not 8 bytes
     /// long; those of [`Transaction::mutate`].
-    pub fn mutate_row(&self, table: TableId, mutation: RowMutation) -> Result<Vec<Written>> {
+    pub fn mutate_row(&self, table: TableId, mutation: RowMutation) -> Result<Vec<WrittenValue>> {
         let written = self.change_row(table, None, mutation)?;
         Ok(written.unwrap_or_default())
     }
@@ -60,7 +60,7 @@ impl Transaction {
         table: TableId,
         condition: &Condition,
         mutation: RowMutation,
-    ) -> Result<Option<Vec<Written>>> {
+    ) -> Result<Option<Vec<WrittenValue>>> {
         self.change_row(table, Some(condition), mutation)
     }
 
@@ -77,7 +77,7 @@ impl Transaction {
         amount: i64,
     ) -> Result<i64> {
         let written = self.mutate_row(table, RowMutation::new(row).increment(column, amount))?;
-        let sum = written.first().and_then(Written::number);
+        let sum = written.first().and_then(WrittenValue::number);
         sum.ok_or_else(|| {
             Error::InvalidRequest("a coprocessor answered an increment without a number".into())
         })
@@ -104,7 +104,7 @@ impl Transaction {
         table: TableId,
         condition: Option<&Condition>,
         mutation: RowMutation,
-    ) -> Result<Option<Vec<Written>>> {
+    ) -> Result<Option<Vec<WrittenValue>>> {
         let table = self.engine.table(table)?;
         self.check_writable()?;
         self.lock_in(&table, &mutation.row, RowLockRequest::change(LockMode::Exclusive))?;
@@ -126,7 +126,7 @@ impl Transaction {
         chain: &RegionChain,
         condition: Option<&Condition>,
         mut mutation: RowMutation,
-    ) -> Result<Option<Vec<Written>>> {
+    ) -> Result<Option<Vec<WrittenValue>>> {
         let Some(condition) = condition else {
             return self.check_and_change(table, Some(chain), None, mutation);
         };
@@ -148,8 +148,8 @@ impl Transaction {
         chain: Option<&RegionChain>,
         condition: Option<&Condition>,
         mut mutation: RowMutation,
-    ) -> Result<Option<Vec<Written>>> {
-        let mut work = Work {
+    ) -> Result<Option<Vec<WrittenValue>>> {
+        let mut work = RowMutationRun {
             transaction: self,
             table,
             time_range: mutation.time_range,
@@ -191,7 +191,7 @@ fn check_row(locked: &[u8], mutation: &RowMutation) -> Result<()> {
     }
 }
 
-impl Work<'_> {
+impl RowMutationRun<'_> {
     fn holds(&mut self, condition: &Condition) -> Result<bool> {
         let mut row = CellBatch::new();
         match condition {
@@ -275,7 +275,7 @@ impl Work<'_> {
             value: value.clone(),
             ttl: ttl.or(old.and_then(|cell| cell.ttl)),
         });
-        self.written.push(Written { column, value });
+        self.written.push(WrittenValue { column, value });
         Ok(())
     }
 
@@ -319,7 +319,7 @@ impl Work<'_> {
         }
         let rest = Mutation::new(self.pending.row.as_slice());
         let staged = std::mem::replace(&mut self.pending, rest);
-        let origin = if self.is_seen { Origin::RowChange } else { Origin::Client(None) };
+        let origin = if self.is_seen { BatchOrigin::RowChange } else { BatchOrigin::Client(None) };
         self.transaction.stage_batch(self.table.id(), vec![staged], origin)
     }
 }

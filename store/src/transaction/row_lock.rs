@@ -3,7 +3,7 @@
 //!
 //! A lock belongs to a key, whether a row exists or not. A lock that is granted after its row was
 //! deleted protects nothing, and would block an insert of the key, so it is released
-//! ([`Transaction::give_back`]). Likewise, an insert of a key whose row exists fails without
+//! ([`Transaction::release_row_lock`]). Likewise, an insert of a key whose row exists fails without
 //! waiting for the row's lock, unless the lock holder has changed or deleted the row
 //! ([`Transaction::lock_absent_row`]). Source: PostgreSQL's `heap_lock_tuple`, which does not
 //! lock a deleted row, and `_bt_check_unique`, which waits only for transactions that insert,
@@ -12,7 +12,7 @@
 use crate::cell::CellBatch;
 use crate::descriptor::TableId;
 use crate::error::Result;
-use crate::lock::{End, ListedLock, LockKey, Patience, Taken};
+use crate::lock::{ListedLockOutcome, LockKey, LockOutcome, TransactionEnd, WaitPolicy};
 use crate::lock_mode::LockMode;
 use crate::mutation::LockWait;
 use crate::scan::Get;
@@ -46,7 +46,7 @@ pub struct SeenLock {
 /// The outcome of a request for the lock of a row.
 #[derive(Clone, Copy)]
 pub(super) struct RowLock {
-    pub(super) taken: Taken,
+    pub(super) taken: LockOutcome,
     /// True if the row that was waited for was deleted.
     pub(super) is_gone: bool,
     /// True if the transaction did not have the lock before.
@@ -77,7 +77,7 @@ impl RowLockRequest {
 impl RowLock {
     /// Outcome for a row that needs no lock, or is covered by another lock.
     pub(super) const COVERED: RowLock =
-        RowLock { taken: Taken::Held, is_gone: false, is_new: false };
+        RowLock { taken: LockOutcome::Held, is_gone: false, is_new: false };
 }
 
 impl Transaction {
@@ -98,7 +98,7 @@ impl Transaction {
         let table = self.engine.table(table)?;
         let lock = self.lock_in(&table, row, RowLockRequest::lock(mode, wait))?;
         self.spill_locks()?;
-        Ok(lock.taken != Taken::Skipped)
+        Ok(lock.taken != LockOutcome::Skipped)
     }
 
     /// Locks a row as [`Transaction::lock_row`] does, which the present statement has seen. At
@@ -118,12 +118,12 @@ impl Transaction {
         let table = self.engine.table(table)?;
         let lock = self.lock_in(&table, row, RowLockRequest::lock(mode, wait))?;
         let seen = match lock.taken {
-            Taken::Skipped => SeenRow::Skipped,
-            Taken::New | Taken::Held if lock.is_gone => {
+            LockOutcome::Skipped => SeenRow::Skipped,
+            LockOutcome::New | LockOutcome::Held if lock.is_gone => {
                 self.give_back_lock(&table, row, lock.is_new)?;
                 SeenRow::Gone
             }
-            Taken::New | Taken::Held => SeenRow::Locked,
+            LockOutcome::New | LockOutcome::Held => SeenRow::Locked,
         };
         self.spill_locks()?;
         Ok(SeenLock { row: seen, is_new: lock.is_new && seen == SeenRow::Locked })
@@ -136,7 +136,7 @@ impl Transaction {
     /// # Errors
     ///
     /// [`Error::NoSuchTable`](crate::Error::NoSuchTable); errors of reading spilled locks.
-    pub fn give_back(&self, table: TableId, row: &[u8], lock: SeenLock) -> Result<()> {
+    pub fn release_row_lock(&self, table: TableId, row: &[u8], lock: SeenLock) -> Result<()> {
         if !lock.is_new {
             return Ok(());
         }
@@ -152,7 +152,11 @@ impl Transaction {
         let is_entry = held.take_back(key) || self.take_back_listed(&held, table.id(), row)?;
         drop(held);
         if is_entry {
-            self.engine.locks.release(self.owner, vec![key], (End::Undone, self.floor()));
+            self.engine.locks.release(
+                self.owner,
+                vec![key],
+                (TransactionEnd::Undone, self.required_commit()),
+            );
         }
         Ok(())
     }
@@ -170,7 +174,7 @@ impl Transaction {
             return Ok(false);
         }
         let request = RowLockRequest::lock(LockMode::NoKeyExclusive, LockWait::Wait);
-        let lock = self.lock_as_it_is(&table, row, request)?;
+        let lock = self.lock_newest_row(&table, row, request)?;
         let is_absent = !self.get_newest(&table, &Get::new(row), &mut CellBatch::new())?;
         if !is_absent {
             self.give_back_lock(&table, row, lock.is_new)?;
@@ -203,9 +207,9 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<bool> {
         let table = self.engine.table(table)?;
-        let lock = self.lock_as_it_is(&table, row, RowLockRequest::lock(mode, wait))?;
+        let lock = self.lock_newest_row(&table, row, RowLockRequest::lock(mode, wait))?;
         self.spill_locks()?;
-        Ok(lock.taken != Taken::Skipped)
+        Ok(lock.taken != LockOutcome::Skipped)
     }
 
     /// Locks a row; at REPEATABLE READ checks that it is unchanged since the snapshot.
@@ -215,15 +219,15 @@ impl Transaction {
         row: &[u8],
         request: RowLockRequest,
     ) -> Result<RowLock> {
-        let lock = self.lock_as_it_is(table, row, request)?;
-        if lock.taken != Taken::Skipped && self.options.isolation.is_repeatable() {
+        let lock = self.lock_newest_row(table, row, request)?;
+        if lock.taken != LockOutcome::Skipped && self.options.isolation.is_repeatable() {
             self.check_unchanged(table, row, (request.mode, lock.is_gone))?;
         }
         Ok(lock)
     }
 
     /// Locks a row, even if it has changed since the snapshot.
-    pub(super) fn lock_as_it_is(
+    pub(super) fn lock_newest_row(
         &self,
         table: &Table,
         row: &[u8],
@@ -234,13 +238,16 @@ impl Transaction {
             return Ok(RowLock::COVERED);
         }
         match self.take_listed(table, row, mode)? {
-            ListedLock::Elsewhere => {}
+            ListedLockOutcome::Elsewhere => {}
             listed => {
-                return Ok(RowLock { is_new: listed == ListedLock::Added, ..RowLock::COVERED });
+                return Ok(RowLock {
+                    is_new: listed == ListedLockOutcome::Added,
+                    ..RowLock::COVERED
+                });
             }
         }
         let limits = *self.limits.lock();
-        let patience = Patience {
+        let patience = WaitPolicy {
             wait,
             changes,
             timeout: limits.lock_timeout,
@@ -251,14 +258,14 @@ impl Transaction {
         };
         let asked = (table.id(), row);
         let grant = self.engine.locks.lock(self.owner, asked, mode, patience)?;
-        self.raise_floor(grant.mark);
+        self.require_commit(grant.mark);
         // UPDATE locks a row, and then its key if it changes.
         if let Some(before) = grant.before
             && !self.held.lock().is_unmarked(grant.key)
         {
             self.strengthened.lock().push((grant.key, before));
         }
-        if grant.taken == Taken::New {
+        if grant.taken == LockOutcome::New {
             let mut held = self.held.lock();
             held.push(grant.key);
             let counts = held.count().is_multiple_of(CHARGE_STEP_LOCKS);
@@ -270,7 +277,7 @@ impl Transaction {
                 self.charge(&mut self.staging.lock())?;
             }
         }
-        let is_new = grant.taken == Taken::New;
-        Ok(RowLock { taken: grant.taken, is_gone: grant.is_gone, is_new })
+        let is_new = grant.taken == LockOutcome::New;
+        Ok(RowLock { taken: grant.taken, is_gone: grant.row_was_deleted, is_new })
     }
 }

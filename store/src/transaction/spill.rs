@@ -13,7 +13,7 @@ use crate::descriptor::FamilyDescriptor;
 use crate::error::{Error, Result};
 use crate::file::Caching;
 use crate::memstore::{Memstore, MemstoreCursor};
-use crate::run::{Admission, LiveFile, Run, RunCursor};
+use crate::run::{FileSelection, LiveFile, Run, RunCursor};
 use crate::spill::SpillDirectory;
 use crate::staged::{StagedFamily, merge_of};
 
@@ -120,7 +120,8 @@ pub(super) fn remove_from(
                 && let Some(family) = family
             {
                 let alone = Arc::new(Run::of_file(live.clone()));
-                let mut cells = RunCursor::forward(alone, &[], Admission::ALL, Caching::Bypass)?;
+                let mut cells =
+                    RunCursor::forward(alone, &[], FileSelection::ALL, Caching::Bypass)?;
                 kept.extend(files.write(family, &mut cells, |parts| Ok(parts.sequence < from))?);
             }
         }

@@ -21,7 +21,7 @@ use crate::engine::CommitClock;
 use crate::error::{Error, Result, WriteFailure};
 use crate::serializable::WriteSet;
 use crate::transaction::Transaction;
-use crate::transaction::collapse::for_each_cell;
+use crate::transaction::final_state::for_each_cell;
 use crate::transaction::staging::{StagedTable, Staging};
 
 impl Transaction {
@@ -60,7 +60,9 @@ impl Transaction {
     fn outcome_of(&self, error: Error) -> Error {
         match self.engine.manifest.lock().is_settled() {
             true => error,
-            false => Error::LogFailed { failure: WriteFailure::from(&error), is_open: true },
+            false => {
+                Error::LogFailed { failure: WriteFailure::from(&error), outcome_unknown: true }
+            }
         }
     }
 

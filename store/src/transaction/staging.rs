@@ -18,14 +18,14 @@ use smallvec::SmallVec;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, expiring_value};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result, WriteFailure};
+use crate::memory_limits::TransactionMemory;
 use crate::memstore::Memstore;
 use crate::mutation::{Edit, Mutation};
-use crate::observer::{Fate, RegionChain};
-use crate::pressure::Charge;
+use crate::observer::{BatchOutcome, RegionChain};
 use crate::spill::SpillDirectory;
 use crate::staged::{StagedFamilies, StagedFamily};
 use crate::table::Table;
-use crate::transaction::progression::Progressions;
+use crate::transaction::progression::ProgressionSet;
 use crate::transaction::spill;
 use crate::wal::LoggedCells;
 
@@ -35,15 +35,15 @@ pub(crate) struct Staging {
     tables: SmallVec<[StagedTable; 2]>,
     /// Edits so far.
     count: u64,
-    kept: Vec<KeptBatch>,
+    kept: Vec<ObservedBatch>,
     /// Numbers of edits that delete a row which their own mutation puts again, ascending.
-    replacing: Progressions,
+    replacing: ProgressionSet,
     /// True if anything was spilled.
     is_spilled: bool,
     /// The failure to remove undone cells from the runs; nothing may be read or committed then.
     failure: Option<WriteFailure>,
     /// The memory as last accounted; `None` while it is small.
-    pub(crate) charge: Option<Charge>,
+    pub(crate) charge: Option<TransactionMemory>,
 }
 
 /// The writes to one table.
@@ -55,7 +55,7 @@ pub(crate) struct StagedTable {
 }
 
 /// A batch whose observers are called again after the commit.
-pub(crate) struct KeptBatch {
+pub(crate) struct ObservedBatch {
     /// Number of edits before it.
     after: u64,
     /// The observers.
@@ -64,14 +64,14 @@ pub(crate) struct KeptBatch {
     batch: Vec<Mutation>,
 }
 
-impl KeptBatch {
+impl ObservedBatch {
     /// Calls its observers after the commit, while the rows are still locked.
     pub(crate) fn committed(&self) {
         self.chain.post_batch(&self.batch);
     }
 
     /// Reports the outcome to its observers.
-    pub(crate) fn ended(&self, fate: Fate) {
+    pub(crate) fn ended(&self, fate: BatchOutcome) {
         self.chain.post_mutations(&self.batch, fate);
     }
 }
@@ -105,8 +105,9 @@ impl Staging {
 
     /// Returns the bytes of memory in use.
     pub(crate) fn held_bytes(&self) -> u64 {
-        let of_kept =
-            |kept: &KeptBatch| kept.batch.iter().map(|kept| kept.byte_count() as u64).sum::<u64>();
+        let of_kept = |kept: &ObservedBatch| {
+            kept.batch.iter().map(|kept| kept.byte_count() as u64).sum::<u64>()
+        };
         self.memstore_bytes()
             + self.kept.iter().map(of_kept).sum::<u64>()
             + self.replacing.held_bytes()
@@ -251,17 +252,21 @@ impl Staging {
     pub(crate) fn keep(&mut self, chain: Arc<RegionChain>, batch: Vec<Mutation>) {
         // An empty batch may have no edit, so its position is one less than the count.
         let after = self.count.saturating_sub(1);
-        self.kept.push(KeptBatch { after, chain, batch });
+        self.kept.push(ObservedBatch { after, chain, batch });
     }
 
     /// Takes the batches retained for observers.
-    pub(crate) fn take_kept(&mut self) -> Vec<KeptBatch> {
+    pub(crate) fn take_kept(&mut self) -> Vec<ObservedBatch> {
         std::mem::take(&mut self.kept)
     }
 
     /// Undoes all but the first `count` edits; returns the undone batches that were retained for
     /// observers.
-    pub(crate) fn roll_back_to(&mut self, count: u64, files: &SpillDirectory) -> Vec<KeptBatch> {
+    pub(crate) fn roll_back_to(
+        &mut self,
+        count: u64,
+        files: &SpillDirectory,
+    ) -> Vec<ObservedBatch> {
         if self.count <= count {
             return Vec::new();
         }

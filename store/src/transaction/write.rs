@@ -10,15 +10,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::admission::worked;
+use crate::admission::count_rows;
 use crate::cell::CellBatch;
 use crate::cell::{ROW_BYTES_MAX, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
-use crate::lock::Taken;
+use crate::lock::LockOutcome;
 use crate::lock_mode::LockMode;
-use crate::mutation::{Consistency, Edit, Expect, LockWait, Locking, Mutation, Previous};
-use crate::observer::{Attachment, Caller, Fate, Hooks, RegionChain, Transacting, Write};
+use crate::mutation::{
+    Consistency, Edit, LockWait, Locking, Mutation, PreviousRow, RowExpectation,
+};
+use crate::observer::{
+    Attachment, BatchOutcome, Caller, Hooks, ObservedTransaction, RegionChain, Write,
+};
 use crate::scan::Get;
 use crate::staged::StagedFamilies;
 use crate::table::Table;
@@ -30,7 +34,7 @@ const LOOK_ONCE_MUTATIONS: usize = 8;
 
 /// Origin of a batch.
 #[derive(Clone, Copy)]
-pub(super) enum Origin<'a> {
+pub(super) enum BatchOrigin<'a> {
     /// From the client, with its attachment for observers.
     Client(Option<Attachment<'a>>),
     /// From a row mutation whose increments and appends observers have already seen.
@@ -71,17 +75,17 @@ impl Transaction {
         attachment: Option<Attachment<'_>>,
     ) -> Result<()> {
         self.check_writable()?;
-        worked(mutations.len() as u64)?;
+        count_rows(mutations.len() as u64)?;
         let touched = self.engine.table(table)?;
         self.touch_for(&touched, &mutations)?;
-        self.stage_or_not(table, mutations, Origin::Client(attachment))
+        self.stage_or_not(table, mutations, BatchOrigin::Client(attachment))
     }
 
     fn stage_or_not(
         &self,
         table: TableId,
         mutations: Vec<Mutation>,
-        origin: Origin<'_>,
+        origin: BatchOrigin<'_>,
     ) -> Result<()> {
         let before = self.staging.lock().count();
         let staged = self.stage_batch(table, mutations, origin);
@@ -104,13 +108,13 @@ impl Transaction {
         &self,
         table: TableId,
         mutations: Vec<Mutation>,
-        origin: Origin<'_>,
+        origin: BatchOrigin<'_>,
     ) -> Result<()> {
         let table = self.engine.table(table)?;
         let (caller, attachment) = match origin {
-            Origin::Coprocessor(caller) => (Some(caller), caller.attachment),
-            Origin::Client(attachment) => (None, attachment),
-            Origin::RowChange => (None, None),
+            BatchOrigin::Coprocessor(caller) => (Some(caller), caller.attachment),
+            BatchOrigin::Client(attachment) => (None, attachment),
+            BatchOrigin::RowChange => (None, None),
         };
         caller.map_or(Ok(()), Caller::check_depth)?;
         check_batch(&table, &mutations)?;
@@ -119,7 +123,7 @@ impl Transaction {
             chain.as_ref().map(|chain| (chain, Write { attachment, ..self.as_write(caller) }));
         let mut rest = mutations;
         if let Some((chain, write)) = observers
-            && !matches!(origin, Origin::RowChange)
+            && !matches!(origin, BatchOrigin::RowChange)
         {
             chain.pre_mutations(write, &mut rest)?;
             check_batch(&table, &rest)?;
@@ -152,8 +156,8 @@ impl Transaction {
             };
             let taken = lock.taken;
             // A row whose lock is new, or that is above all others, cannot have occurred before.
-            let distinct_wanted = observed || mutation.expect == Expect::Absent;
-            if taken == Taken::Held && distinct_wanted && !ascends {
+            let distinct_wanted = observed || mutation.expect == RowExpectation::Absent;
+            if taken == LockOutcome::Held && distinct_wanted && !ascends {
                 seen.extend(batch[seen_count..index].iter().map(|earlier| earlier.row.as_slice()));
                 seen_count = index;
                 if seen.contains(mutation.row.as_slice()) {
@@ -178,7 +182,7 @@ impl Transaction {
         let lock = match mutation.locking {
             Locking::Covered => RowLock::COVERED,
             Locking::Row | Locking::RowKeepsKey | Locking::RowGoes
-                if mutation.expect == Expect::Absent =>
+                if mutation.expect == RowExpectation::Absent =>
             {
                 return self.lock_new_row(table, mutation, first);
             }
@@ -191,7 +195,7 @@ impl Transaction {
                 self.note_deleted(table, row);
                 lock
             }
-            Locking::Entry => self.lock_as_it_is(table, row, alone)?,
+            Locking::Entry => self.lock_newest_row(table, row, alone)?,
         };
         Ok(Some(lock))
     }
@@ -207,8 +211,8 @@ impl Transaction {
         first: bool,
     ) -> Result<Option<RowLock>> {
         let (row, mode) = (mutation.row.as_slice(), LockMode::NoKeyExclusive);
-        let lock = self.lock_as_it_is(table, row, RowLockRequest::lock(mode, LockWait::Skip))?;
-        if lock.taken != Taken::Skipped {
+        let lock = self.lock_newest_row(table, row, RowLockRequest::lock(mode, LockWait::Skip))?;
+        if lock.taken != LockOutcome::Skipped {
             return Ok(Some(lock));
         }
         if !first {
@@ -217,7 +221,7 @@ impl Transaction {
         if self.is_taken(table, row)? {
             return Err(row_exists(table, mutation));
         }
-        self.lock_as_it_is(table, row, RowLockRequest::lock(mode, LockWait::Wait)).map(Some)
+        self.lock_newest_row(table, row, RowLockRequest::lock(mode, LockWait::Wait)).map(Some)
     }
 
     fn check_expectations(&self, table: &Table, batch: &mut [Mutation]) -> Result<()> {
@@ -225,10 +229,12 @@ impl Transaction {
         let mut get = Get::new(Vec::new());
         let (spec, staged) = (self.newest_spec(&get), self.staged_of(table.id())?);
         if self.are_behind_all(table, batch, staged.as_ref()) {
-            batch.iter_mut().for_each(|mutation| mutation.previous = Previous::Absent);
+            batch.iter_mut().for_each(|mutation| mutation.previous = PreviousRow::Absent);
             return Ok(());
         }
-        for mutation in batch.iter_mut().filter(|mutation| mutation.expect == Expect::Absent) {
+        for mutation in
+            batch.iter_mut().filter(|mutation| mutation.expect == RowExpectation::Absent)
+        {
             found.clear();
             get.row.clear();
             get.row.extend_from_slice(&mutation.row);
@@ -238,7 +244,7 @@ impl Transaction {
                 self.note_row(table.id(), &get.row);
                 return Err(row_exists(table, mutation));
             }
-            mutation.previous = Previous::Absent;
+            mutation.previous = PreviousRow::Absent;
         }
         Ok(())
     }
@@ -253,7 +259,7 @@ impl Transaction {
     ) -> bool {
         let is_plain = self.tracker.is_none()
             && batch.len() >= LOOK_ONCE_MUTATIONS
-            && batch.iter().all(|mutation| mutation.expect == Expect::Absent)
+            && batch.iter().all(|mutation| mutation.expect == RowExpectation::Absent)
             && batch.is_sorted_by(|one, next| one.row < next.row);
         let ([first, .., last], true) = (batch, is_plain) else { return false };
         let staged = staged.into_iter().flatten().flatten();
@@ -283,7 +289,7 @@ impl Transaction {
         if let Some((chain, write)) = observers {
             let agreed = chain.pre_batch(write, &mut batch);
             if let Err(error) = agreed.and_then(|()| check_batch(table, &batch)) {
-                chain.post_mutations(&batch, Fate::Undone);
+                chain.post_mutations(&batch, BatchOutcome::Undone);
                 return Err(error);
             }
         }
@@ -301,7 +307,7 @@ impl Transaction {
     }
 }
 
-impl Transacting for Transaction {
+impl ObservedTransaction for Transaction {
     fn newest(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         self.get_locked(table, get, out)
     }
@@ -311,7 +317,7 @@ impl Transacting for Transaction {
     }
 
     fn stage(&self, table: TableId, mutations: Vec<Mutation>, by: &Caller<'_>) -> Result<()> {
-        self.stage_or_not(table, mutations, Origin::Coprocessor(by))
+        self.stage_or_not(table, mutations, BatchOrigin::Coprocessor(by))
     }
 
     fn user(&self) -> &str {

@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
-use crate::wal::reader::{Expected, WalReader, recover, segment_path};
+use crate::wal::reader::{ExpectedLog, WalReader, recover, segment_path};
 use crate::wal::record::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment_header};
 use crate::wal::{CommitClock, Position, Record};
 
@@ -41,7 +41,7 @@ pub(crate) fn log(mut bytes: &[u8]) {
     let env: Arc<dyn Env> = Arc::new(env);
     let read = read(&env);
     let mut replayed = Vec::new();
-    let recovered = recover(&env, Path::new(DIRECTORY), Expected::default(), &mut |record| {
+    let recovered = recover(&env, Path::new(DIRECTORY), ExpectedLog::default(), &mut |record| {
         replayed.push(record.clock());
         Ok(())
     });

@@ -13,12 +13,12 @@
 //! leads, because a hand-over to another thread and back would cost half as much as the sync. The
 //! background thread leads for waiters that are not threads, syncs ASYNC commits soon after they
 //! were written, prepares segments, and retries after failures. The log ([`super::Wal`]) calls
-//! this module; records go to [`Writer`], waiters to [`State`].
+//! this module; records go to [`Writer`], waiters to [`LogState`].
 //!
 //! # Invariants
 //!
-//! 1. There is at most one leader ([`State::led`]); only a leader syncs. While there is a waiter,
-//!    there is a leader or the log has failed.
+//! 1. There is at most one leader ([`LogState::led`]); only a leader syncs. While there is a
+//!    waiter, there is a leader or the log has failed.
 //! 2. Lock order: writer, then state.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
 use crate::error::{Error, Result, WriteFailure};
 use crate::wal::cells::{CommitClock, RegionEdit};
-use crate::wal::queue::{Followed, State, Waiter};
+use crate::wal::queue::{FollowedCommit, LogState, Waiter};
 use crate::wal::record::{Body, ManifestMark};
 use crate::wal::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::wal::writer::{Health, Roll, Writer, prepare};
@@ -61,7 +61,7 @@ pub(super) struct Log {
     is_followed: AtomicBool,
     /// Unsynced bytes from which ASYNC commits wait for the disk.
     unsynced_bytes_max: u64,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<LogState>,
     pub(super) writer: Mutex<Writer>,
     followers: Mutex<Vec<(Sequence, Arc<dyn WalFollower>)>>,
     roll_watcher: OnceLock<Arc<dyn RollWatcher>>,
@@ -74,7 +74,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(writer: Writer, clock: CommitClock) -> Log {
-        let mut state = State::new(clock);
+        let mut state = LogState::new(clock);
         // A log that was opened on a full disk has failed.
         state.note_health(writer.health());
         Log {
@@ -126,7 +126,7 @@ impl Log {
         state.check()?;
         let clock = state.append(now, durability, (body, edits));
         if state.is_followed {
-            state.followed.push_back(Followed { clock, edits: shared.cloned() });
+            state.followed.push_back(FollowedCommit { clock, edits: shared.cloned() });
         }
         if durability == Durability::SyncWal && !state.armed {
             // Ensures a sync even if no one waits for this commit.
@@ -167,19 +167,19 @@ impl Log {
     /// Logs the length of the manifest on disk; returns when that record is synced.
     pub(super) fn note_manifest(&self, manifest: ManifestMark) -> Result<()> {
         let mark = self.state.lock().note_manifest(manifest);
-        self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, State::check)
+        self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, LogState::check)
     }
 
     /// Returns when all written records are on disk, including the start of the active segment.
     pub(super) fn sync_all(&self) -> Result<()> {
         let mark = self.state.lock().new_mark();
-        self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, State::check)
+        self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, LogState::check)
     }
 
     fn sync_until(
         &self,
         is_synced: impl Fn() -> bool,
-        check: impl Fn(&State) -> Result<()>,
+        check: impl Fn(&LogState) -> Result<()>,
     ) -> Result<()> {
         loop {
             let mut state = self.state.lock();
@@ -190,7 +190,7 @@ impl Log {
             if !state.led {
                 state.led = true;
                 drop(state);
-                self.lead(Sync::Always);
+                self.lead(SyncMode::Always);
                 continue;
             }
             let (parked, waiter) = Waiter::of_this_thread();
@@ -211,7 +211,7 @@ impl Log {
             if !state.led {
                 state.led = true;
                 drop(state);
-                self.lead(Sync::IfWanted);
+                self.lead(SyncMode::IfWanted);
                 continue;
             }
             let (parked, waiter) = Waiter::of_this_thread();
@@ -219,7 +219,7 @@ impl Log {
             state.waiters.insert(key, waiter);
             drop(state);
             if parked.wait() {
-                self.lead(Sync::IfWanted);
+                self.lead(SyncMode::IfWanted);
             }
         }
         Ok(())
@@ -254,11 +254,11 @@ impl Log {
 
     /// Writes the queued records, syncs them if a commit waits for that, wakes the waiters, and
     /// appoints the next leader. The caller was made leader.
-    pub(super) fn lead(&self, sync: Sync) {
-        let leading = Leading { log: self };
+    pub(super) fn lead(&self, sync: SyncMode) {
+        let leading = LeaderGuard { log: self };
         let mut writer = self.writer.lock();
         let written = self.write_queued(&mut writer);
-        let wanted = sync == Sync::Always || writer.wants_sync();
+        let wanted = sync == SyncMode::Always || writer.wants_sync();
         if written.is_ok()
             && wanted
             && let Some(job) = writer.begin_sync()
@@ -277,10 +277,10 @@ impl Log {
 
     /// Retries a failed write. The caller was made leader.
     fn retry(&self) {
-        let leading = Leading { log: self };
+        let leading = LeaderGuard { log: self };
         let mut writer = self.writer.lock();
         if writer.check().is_err()
-            && let Err(error) = writer.begin_anew()
+            && let Err(error) = writer.rewrite_unsynced()
         {
             tracing::warn!(%error, "the write-ahead log still cannot be written");
         }
@@ -426,24 +426,24 @@ impl Log {
         loop {
             let mut state = self.state.lock();
             match state.next_task(&mut synced_at_end) {
-                Task::End => break,
-                Task::Wait => {
+                ThreadTask::End => break,
+                ThreadTask::Wait => {
                     self.work.wait(&mut state);
                 }
-                Task::WaitFor(time) => {
+                ThreadTask::WaitFor(time) => {
                     if self.work.wait_for(&mut state, time).timed_out() {
                         state.elapsed = true;
                     }
                 }
-                Task::Lead(sync) => {
+                ThreadTask::Lead(sync) => {
                     drop(state);
                     self.lead(sync);
                 }
-                Task::Retry => {
+                ThreadTask::Retry => {
                     drop(state);
                     self.retry();
                 }
-                Task::Prepare => {
+                ThreadTask::Prepare => {
                     drop(state);
                     self.prepare_segment();
                 }
@@ -474,7 +474,7 @@ impl Log {
     }
 
     /// Ends all waits with an error, because of a bug in this module.
-    pub(super) fn give_up(&self, detail: &str) {
+    pub(super) fn fail_all_waiters(&self, detail: &str) {
         let mut state = self.state.lock();
         state.failed = Some(WriteFailure { detail: detail.to_owned(), is_full: false });
         state.health_version = u64::MAX;
@@ -490,7 +490,7 @@ impl Log {
 
 /// Condition under which a leader syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sync {
+pub(super) enum SyncMode {
     /// If a commit waits for it.
     IfWanted,
     /// Unconditionally.
@@ -498,8 +498,8 @@ pub(super) enum Sync {
 }
 
 /// Next task of the background thread.
-pub(super) enum Task {
-    Lead(Sync),
+pub(super) enum ThreadTask {
+    Lead(SyncMode),
     Retry,
     Prepare,
     Wait,
@@ -507,51 +507,55 @@ pub(super) enum Task {
     End,
 }
 
-impl State {
-    fn next_task(&mut self, synced_at_end: &mut bool) -> Task {
+impl LogState {
+    fn next_task(&mut self, synced_at_end: &mut bool) -> ThreadTask {
         if std::mem::take(&mut self.thread_appointed) {
-            return Task::Lead(Sync::IfWanted);
+            return ThreadTask::Lead(SyncMode::IfWanted);
         }
         let elapsed = std::mem::take(&mut self.elapsed);
         if self.stopping {
             if self.led {
-                return Task::Wait;
+                return ThreadTask::Wait;
             }
             if *synced_at_end {
-                return Task::End;
+                return ThreadTask::End;
             }
             *synced_at_end = true;
             self.led = true;
-            return if self.failed.is_some() { Task::Retry } else { Task::Lead(Sync::Always) };
+            return if self.failed.is_some() {
+                ThreadTask::Retry
+            } else {
+                ThreadTask::Lead(SyncMode::Always)
+            };
         }
         if self.failed.is_some() {
             if elapsed && !self.led {
                 self.led = true;
-                return Task::Retry;
+                return ThreadTask::Retry;
             }
-            return Task::WaitFor(RETRY);
+            return ThreadTask::WaitFor(RETRY);
         }
         if self.wants_segment {
-            return Task::Prepare;
+            return ThreadTask::Prepare;
         }
         if self.armed && (elapsed || self.crowded) && !self.led {
             self.armed = false;
             self.crowded = false;
             self.led = true;
-            return Task::Lead(Sync::Always);
+            return ThreadTask::Lead(SyncMode::Always);
         }
-        if self.armed { Task::WaitFor(SYNC_DELAY) } else { Task::Wait }
+        if self.armed { ThreadTask::WaitFor(SYNC_DELAY) } else { ThreadTask::Wait }
     }
 }
 
 /// Guard that ends all waits if the leader panics.
-struct Leading<'a> {
+struct LeaderGuard<'a> {
     log: &'a Log,
 }
 
-impl Drop for Leading<'_> {
+impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
-        self.log.give_up("the leader panicked");
+        self.log.fail_all_waiters("the leader panicked");
     }
 }
 

@@ -44,7 +44,7 @@ use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
 use crate::error::{Error, RESTORE, Result};
 use crate::wal::log::Log;
-use crate::wal::reader::{Expected, recover, segment_path, warn_of_other_files};
+use crate::wal::reader::{ExpectedLog, recover, segment_path, warn_of_other_files};
 use crate::wal::sync::{Builder, JoinHandle, Mutex};
 use crate::wal::writer::{Writer, prepare};
 
@@ -94,7 +94,7 @@ pub struct WalStatus {
 
 /// State of a log that the caller of [`Wal::open`] knows from other files.
 #[derive(Debug, Clone, Default)]
-pub struct KnownLog {
+pub struct ManifestLogState {
     /// Commits at or below this sequence are in store files.
     pub released: Sequence,
     /// The last commit that was made, in the log or not.
@@ -121,13 +121,13 @@ impl Wal {
     /// have been longer, and the errors of `replay`. Nothing was changed then.
     pub fn open(
         options: WalOptions,
-        known: &KnownLog,
+        known: &ManifestLogState,
         replay: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<Wal> {
         let env = Arc::clone(&options.env);
         let directory = options.directory.clone();
         let mut clock = known.last;
-        let expected = Expected {
+        let expected = ExpectedLog {
             released: known.released,
             durable: known.durable,
             database: Some(options.database),
@@ -156,6 +156,7 @@ impl Wal {
         }
         let log = Arc::new(Log::new(writer, clock));
         let log_of_thread = Arc::clone(&log);
+        #[expect(clippy::disallowed_methods, reason = "threads of the log are modelled")]
         let thread = Builder::new()
             .name("bennu-wal".to_owned())
             .spawn(move || log_of_thread.run())
@@ -163,9 +164,9 @@ impl Wal {
         Ok(Wal { log, thread: Mutex::new(Some(thread)), releasing: Mutex::new(()) })
     }
 
-    /// Assigns a commit its sequence and time, not before `now`, and queues its record. The
-    /// caller then calls [`Wal::hand_over`] or waits for the commit. `shared` is the same edits,
-    /// for followers; required if [`Wal::is_followed`].
+    /// Assigns a commit its sequence and time, not before `now`, and queues its record. The caller
+    /// then calls [`Wal::write_through`] or waits for the commit. `shared` is the same edits, for
+    /// followers; required if [`Wal::is_followed`].
     ///
     /// # Errors
     ///
@@ -184,7 +185,7 @@ impl Wal {
     /// Returns when all commits up to `sequence` have been passed to the operating system, by
     /// this thread unless another one has done so. Returns whether so many bytes are unsynced
     /// that the caller has to wait for the sync with [`Wal::sync_through`].
-    pub fn hand_over(&self, sequence: Sequence) -> bool {
+    pub fn write_through(&self, sequence: Sequence) -> bool {
         self.log.hand_over(sequence)
     }
 
@@ -328,7 +329,7 @@ impl Wal {
     }
 
     /// Rejects further commits.
-    pub fn refuse(&self) {
+    pub fn reject_commits(&self) {
         self.log.state.lock().refusing = true;
     }
 
@@ -339,12 +340,12 @@ impl Wal {
         let Some(thread) = self.thread.lock().take() else { return };
         if thread.join().is_err() {
             // A bug in this crate; waiters must not block forever.
-            self.log.give_up("the log's thread panicked");
+            self.log.fail_all_waiters("the log's thread panicked");
         }
     }
 }
 
-impl KnownLog {
+impl ManifestLogState {
     /// Checks that the manifest is as long as the log knows that it was.
     fn check_manifest(&self, noted: ManifestMark) -> Result<()> {
         if noted <= self.manifest {

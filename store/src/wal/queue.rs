@@ -45,14 +45,14 @@ impl Batch {
 }
 
 /// A commit as it is passed to followers.
-pub(super) struct Followed {
+pub(super) struct FollowedCommit {
     pub(super) clock: CommitClock,
     /// `None` if there was no follower when the commit was appended.
     pub(super) edits: Option<Arc<Vec<RegionEdit>>>,
 }
 
 /// A parked thread.
-pub(super) struct Parked {
+pub(super) struct ParkedThread {
     thread: Thread,
     /// Set when it becomes the leader.
     appointed: AtomicBool,
@@ -60,7 +60,7 @@ pub(super) struct Parked {
     released: AtomicBool,
 }
 
-impl Parked {
+impl ParkedThread {
     /// Makes it the leader.
     pub(super) fn appoint(&self) {
         self.appointed.store(true, Ordering::Release);
@@ -83,15 +83,15 @@ impl Parked {
 
 /// A waiter for a commit: a thread or a task.
 pub(super) enum Waiter {
-    Thread(Arc<Parked>),
+    Thread(Arc<ParkedThread>),
     Task(Waker),
 }
 
 impl Waiter {
     /// Returns the calling thread as a waiter.
-    pub(super) fn of_this_thread() -> (Arc<Parked>, Waiter) {
+    pub(super) fn of_this_thread() -> (Arc<ParkedThread>, Waiter) {
         let (appointed, released) = (AtomicBool::new(false), AtomicBool::new(false));
-        let parked = Arc::new(Parked { thread: current(), appointed, released });
+        let parked = Arc::new(ParkedThread { thread: current(), appointed, released });
         (Arc::clone(&parked), Waiter::Thread(parked))
     }
 
@@ -108,11 +108,11 @@ impl Waiter {
 }
 
 /// State of the log behind its mutex.
-pub(super) struct State {
+pub(super) struct LogState {
     pub(super) clock: CommitClock,
     pub(super) queue: Batch,
     /// Commits that are passed to followers once they are durable.
-    pub(super) followed: VecDeque<Followed>,
+    pub(super) followed: VecDeque<FollowedCommit>,
     pub(super) is_followed: bool,
     /// True if there is a leader, which writes and syncs for all.
     pub(super) led: bool,
@@ -142,10 +142,10 @@ pub(super) struct State {
     pub(super) stopped: bool,
 }
 
-impl State {
+impl LogState {
     /// Returns the state of a log whose last commit is at `clock`.
-    pub(super) fn new(clock: CommitClock) -> State {
-        State {
+    pub(super) fn new(clock: CommitClock) -> LogState {
+        LogState {
             clock,
             queue: Batch { last: clock.sequence, ..Batch::default() },
             followed: VecDeque::new(),
@@ -171,7 +171,7 @@ impl State {
     /// Returns an error if the log has failed or is stopped.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(failure) = &self.failed {
-            return Err(Error::LogFailed { failure: failure.clone(), is_open: false });
+            return Err(Error::LogFailed { failure: failure.clone(), outcome_unknown: false });
         }
         if self.stopped { Err(Error::ShutDown) } else { Ok(()) }
     }
@@ -179,7 +179,7 @@ impl State {
     /// Returns an error if a commit cannot be waited for.
     pub(super) fn check_given(&self, sequence: Sequence) -> Result<()> {
         self.check().map_err(|error| match error {
-            Error::LogFailed { failure, .. } => Error::LogFailed { failure, is_open: true },
+            Error::LogFailed { failure, .. } => Error::LogFailed { failure, outcome_unknown: true },
             error => error,
         })?;
         if sequence > self.clock.sequence {
@@ -264,7 +264,7 @@ impl State {
 
     /// Chooses the next leader: a waiting thread, else the background thread if any task waits,
     /// else none. Returns the thread to wake.
-    pub(super) fn appoint(&mut self) -> Option<Arc<Parked>> {
+    pub(super) fn appoint(&mut self) -> Option<Arc<ParkedThread>> {
         self.led = !self.waiters.is_empty();
         let thread = self.waiters.iter().find_map(|(key, waiter)| match waiter {
             Waiter::Thread(parked) => Some((*key, Arc::clone(parked))),

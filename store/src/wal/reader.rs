@@ -30,7 +30,9 @@ use crate::cell::Sequence;
 use crate::descriptor::DatabaseId;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, RESTORE, Result};
-use crate::wal::record::{Header, Known, ManifestMark, Mark, RECORD_HEADER_BYTES, Record};
+use crate::wal::record::{
+    Header, LogEnd, ManifestMark, RECORD_HEADER_BYTES, Record, StatedLengths,
+};
 use crate::wal::record::{OLD_SEGMENT_HEADER_BYTES, Start, parse_header, parse_mark};
 use crate::wal::record::{OLD_SEGMENT_VERSION, RecordKind, SEGMENT_HEADER_BYTES, SEGMENT_VERSION};
 use crate::wal::record::{parse_segment_header, parse_start};
@@ -51,8 +53,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn end(&self) -> Mark {
-        Mark { segment: self.number, byte_count: self.byte_count }
+    pub(super) fn end(&self) -> LogEnd {
+        LogEnd { segment: self.number, byte_count: self.byte_count }
     }
 
     /// Returns whether it contains commits.
@@ -70,8 +72,8 @@ pub struct Position {
     pub offset: u64,
 }
 
-impl From<Mark> for Position {
-    fn from(Mark { segment, byte_count }: Mark) -> Position {
+impl From<LogEnd> for Position {
+    fn from(LogEnd { segment, byte_count }: LogEnd) -> Position {
         Position { segment, offset: byte_count }
     }
 }
@@ -97,7 +99,7 @@ pub struct WalReader {
     /// The segments read so far.
     pub(super) segments: Vec<Segment>,
     /// Segments outside the chain.
-    pub(super) strays: Vec<u32>,
+    pub(super) obsolete_segments: Vec<u32>,
 }
 
 /// A segment of the chain.
@@ -105,7 +107,7 @@ pub struct WalReader {
 struct Link {
     number: u32,
     /// The end of the log before it.
-    before: Mark,
+    before: LogEnd,
     /// The last sequence before it.
     last: Sequence,
     database: Option<DatabaseId>,
@@ -206,7 +208,7 @@ impl WalReader {
             from: Bound::Unbounded,
             to: Bound::Unbounded,
             segments: Vec::new(),
-            strays,
+            obsolete_segments: strays,
         }
     }
 
@@ -310,7 +312,7 @@ impl WalReader {
         if limit.is_none() {
             scan.check_length()?;
         }
-        let bad = Mark { segment: number, byte_count: end };
+        let bad = LogEnd { segment: number, byte_count: end };
         let position = Position { segment: number, offset: end };
         if limit.is_some_and(|limit| end > limit) {
             return Err(self.corrupt(position, "the next segment is to begin within the record"));
@@ -325,7 +327,7 @@ impl WalReader {
             return Err(self.corrupt(position, &detail));
         }
         // The log ends here.
-        self.strays.extend(self.links.drain(self.next..).map(|link| link.number));
+        self.obsolete_segments.extend(self.links.drain(self.next..).map(|link| link.number));
         Ok(())
     }
 
@@ -367,7 +369,7 @@ fn check_start(
     }
     for later in later {
         let mut scan = SegmentScan::open(env, directory, later)?;
-        if scan.vouches_for(Mark { segment: number, byte_count: 0 })? {
+        if scan.vouches_for(LogEnd { segment: number, byte_count: 0 })? {
             let path = segment_path(directory, number);
             return Err(Error::corrupt(path, 0, format!("{HEADLESS}; {RESTORE}")));
         }
@@ -461,7 +463,7 @@ impl SegmentScan {
     }
 
     /// Updates the stated length of this file from a record.
-    fn learn(&mut self, known: Known) {
+    fn learn(&mut self, known: StatedLengths) {
         if known.segment == self.number {
             self.allocated_bytes = self.allocated_bytes.max(known.allocated_bytes);
         }
@@ -521,7 +523,7 @@ impl SegmentScan {
     }
 
     /// Returns whether a record header behind `bad` states that `bad` was on disk.
-    fn vouches_for(&mut self, bad: Mark) -> Result<bool> {
+    fn vouches_for(&mut self, bad: LogEnd) -> Result<bool> {
         let from = match self.number == bad.segment {
             true => bad.byte_count,
             false => 0,
@@ -582,7 +584,7 @@ pub(super) struct Recovered {
 
 /// Properties of the log that other files state.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Expected {
+pub(super) struct ExpectedLog {
     /// Commits at or below this sequence are in store files.
     pub(super) released: Sequence,
     /// The log was on disk up to here.
@@ -595,12 +597,12 @@ pub(super) struct Expected {
 pub(super) fn recover(
     env: &Arc<dyn Env>,
     directory: &Path,
-    expected: Expected,
+    expected: ExpectedLog,
     replay: &mut dyn FnMut(&Record<'_>) -> Result<()>,
 ) -> Result<Recovered> {
     let mut reader = WalReader::open(Arc::clone(env), directory)?;
     let linked = reader.links.iter().map(|link| link.number);
-    let last_number = linked.chain(reader.strays.iter().copied()).max().unwrap_or(0);
+    let last_number = linked.chain(reader.obsolete_segments.iter().copied()).max().unwrap_or(0);
     reader.check_database(expected.database)?;
     let after = expected.released;
     if let Some((path, last)) = reader.missing_before()
@@ -616,7 +618,7 @@ pub(super) fn recover(
         reader.check_reaches(durable)?;
     }
     let last = reader.last();
-    let WalReader { mut segments, mut strays, manifest, .. } = reader;
+    let WalReader { mut segments, obsolete_segments: mut strays, manifest, .. } = reader;
     while segments.last().is_some_and(|segment| !segment.has_commits()) {
         strays.extend(segments.pop().map(|segment| segment.number));
     }
@@ -642,7 +644,7 @@ impl WalReader {
     /// Checks that the log reaches a position up to which it was on disk.
     fn check_reaches(&self, durable: Position) -> Result<()> {
         let end = self.segments.last().map(Segment::end);
-        let wanted = Mark { segment: durable.segment, byte_count: durable.offset };
+        let wanted = LogEnd { segment: durable.segment, byte_count: durable.offset };
         if end.is_some_and(|end| end >= wanted) {
             return Ok(());
         }
@@ -650,7 +652,7 @@ impl WalReader {
         let of_segment = end.filter(|end| end.segment == durable.segment);
         let (offset, found) = match of_segment {
             Some(end) => (end.byte_count, "its last whole record ends here".to_owned()),
-            None if self.strays.contains(&durable.segment) => (0, HEADLESS.to_owned()),
+            None if self.obsolete_segments.contains(&durable.segment) => (0, HEADLESS.to_owned()),
             None => (0, "it is missing".to_owned()),
         };
         let detail = format!(

@@ -66,7 +66,7 @@ impl ManifestMark {
 
 /// On-disk lengths of other files when a record was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Known {
+pub(super) struct StatedLengths {
     /// Length of the manifest.
     pub(super) manifest: ManifestMark,
     /// Number of this segment …
@@ -79,28 +79,28 @@ pub(super) struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     /// The end of the log before it.
-    pub(super) before: Mark,
+    pub(super) before: LogEnd,
     /// Lengths of other files on disk.
-    pub(super) known: Known,
+    pub(super) known: StatedLengths,
 }
 
 /// A position in the log, exclusive: the bytes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mark {
+pub(super) struct LogEnd {
     pub(super) segment: u32,
     pub(super) byte_count: u64,
 }
 
-impl Mark {
+impl LogEnd {
     fn to_bytes(self) -> [u8; 8] {
         // A mark that is too low is valid too.
         let byte_count = u32::try_from(self.byte_count).unwrap_or(u32::MAX);
         (u64::from(self.segment) << 32 | u64::from(byte_count)).to_le_bytes()
     }
 
-    fn from_bytes(bytes: [u8; 8]) -> Mark {
+    fn from_bytes(bytes: [u8; 8]) -> LogEnd {
         let packed = u64::from_le_bytes(bytes);
-        Mark { segment: (packed >> 32) as u32, byte_count: packed & 0xffff_ffff }
+        LogEnd { segment: (packed >> 32) as u32, byte_count: packed & 0xffff_ffff }
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Header {
     pub(super) body_bytes: usize,
     pub(super) body_checksum: u32,
     /// Synced end of the log when the record was written.
-    pub(super) synced: Mark,
+    pub(super) synced: LogEnd,
     pub(super) clock: CommitClock,
 }
 
@@ -211,7 +211,11 @@ pub(super) fn push_read_commit(out: &mut Vec<u8>, clock: CommitClock, body: &[u8
 
 /// Appends the first record of a segment, to be sealed: the log before it ends at `previous`, and
 /// the last commit there has sequence `last`. `known` is about this segment.
-pub(super) fn push_start(out: &mut Vec<u8>, (previous, last): (Mark, Sequence), known: Known) {
+pub(super) fn push_start(
+    out: &mut Vec<u8>,
+    (previous, last): (LogEnd, Sequence),
+    known: StatedLengths,
+) {
     let mut bytes = [0; START_BODY_BYTES];
     bytes[..4].copy_from_slice(&previous.segment.to_le_bytes());
     bytes[4..12].copy_from_slice(&previous.byte_count.to_le_bytes());
@@ -222,7 +226,7 @@ pub(super) fn push_start(out: &mut Vec<u8>, (previous, last): (Mark, Sequence), 
 }
 
 /// Appends a record with lengths of other files on disk, to be sealed.
-pub(super) fn push_mark(out: &mut Vec<u8>, known: Known) {
+pub(super) fn push_mark(out: &mut Vec<u8>, known: StatedLengths) {
     let mut bytes = [0; MARK_BODY_BYTES];
     bytes[..16].copy_from_slice(&known.manifest.to_bytes());
     bytes[16..20].copy_from_slice(&known.segment.to_le_bytes());
@@ -248,7 +252,7 @@ fn push_header(out: &mut Vec<u8>, kind: RecordKind, clock: CommitClock, body: Bo
 }
 
 /// Completes the headers of all records in `records` for `segment`.
-pub(super) fn seal(records: &mut [u8], segment: u32, synced: Mark) {
+pub(super) fn seal(records: &mut [u8], segment: u32, synced: LogEnd) {
     let mut rest = records;
     while let Some((header, behind)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
         header[12..16].copy_from_slice(&segment.to_le_bytes());
@@ -280,7 +284,7 @@ pub(super) fn parse_header(bytes: &[u8], segment: u32) -> Option<Header> {
     let body_bytes = u32::from_le_bytes(input.array()?) as usize;
     let body_checksum = u32::from_le_bytes(input.array()?);
     input.bytes = &header[16..40];
-    let synced = Mark::from_bytes(input.array()?);
+    let synced = LogEnd::from_bytes(input.array()?);
     let sequence = Sequence(u64::from_le_bytes(input.array()?));
     let timestamp = Timestamp(i64::from_le_bytes(input.array()?));
     let clock = CommitClock { sequence, timestamp };
@@ -292,9 +296,10 @@ pub(super) fn parse_start(body: &[u8], number: u32) -> Option<Start> {
     let mut input = Input { bytes: body };
     let segment = u32::from_le_bytes(input.array()?);
     let byte_count = u64::from_le_bytes(input.array()?);
-    let mut start = Start { before: Mark { segment, byte_count }, known: Known::default() };
+    let mut start =
+        Start { before: LogEnd { segment, byte_count }, known: StatedLengths::default() };
     if body.len() != OLD_START_BODY_BYTES {
-        start.known = Known {
+        start.known = StatedLengths {
             manifest: ManifestMark::from_bytes(input.array()?),
             segment: number,
             allocated_bytes: u64::from_le_bytes(input.array()?),
@@ -304,12 +309,12 @@ pub(super) fn parse_start(body: &[u8], number: u32) -> Option<Start> {
 }
 
 /// Decodes a mark.
-pub(super) fn parse_mark(body: &[u8]) -> Option<Known> {
+pub(super) fn parse_mark(body: &[u8]) -> Option<StatedLengths> {
     let mut input = Input { bytes: body };
     let manifest = ManifestMark::from_bytes(input.array()?);
     let segment = u32::from_le_bytes(input.array()?);
     let allocated_bytes = u64::from_le_bytes(input.array()?);
-    input.bytes.is_empty().then_some(Known { manifest, segment, allocated_bytes })
+    input.bytes.is_empty().then_some(StatedLengths { manifest, segment, allocated_bytes })
 }
 
 /// One commit, as read from the log.

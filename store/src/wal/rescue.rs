@@ -11,7 +11,7 @@ use crate::env::{Env, SegmentFile};
 use crate::error::Result;
 use crate::wal::cells::CommitClock;
 use crate::wal::reader::{Position, SegmentScan, segment_numbers, segment_path};
-use crate::wal::record::{Header, Known, ManifestMark, Mark, Record, RecordKind};
+use crate::wal::record::{Header, LogEnd, ManifestMark, Record, RecordKind, StatedLengths};
 use crate::wal::record::{SEGMENT_HEADER_BYTES, Start, parse_mark, parse_start};
 use crate::wal::record::{push_read_commit, push_start, seal, segment_header};
 
@@ -53,7 +53,7 @@ pub(crate) fn rescue(
 ) -> Result<RescuedLog> {
     let numbers = segment_numbers(env, from)?;
     let chain = Chain::of(env, from, &numbers)?;
-    let mut copy = Copy::begin(env, to, database)?;
+    let mut copy = LogCopy::begin(env, to, database)?;
     let mut losses = chain.missing(&numbers, released);
     let mut read_to = Position { segment: 0, offset: 0 };
     for number in numbers.into_iter().filter(|number| !chain.is_given_up(*number)) {
@@ -142,7 +142,7 @@ impl Chain {
 }
 
 /// The log that is written.
-struct Copy {
+struct LogCopy {
     file: Arc<dyn SegmentFile>,
     pending: Vec<u8>,
     byte_count: u64,
@@ -151,18 +151,18 @@ struct Copy {
     manifest: ManifestMark,
 }
 
-impl Copy {
-    fn begin(env: &dyn Env, to: &Path, database: DatabaseId) -> Result<Copy> {
+impl LogCopy {
+    fn begin(env: &dyn Env, to: &Path, database: DatabaseId) -> Result<LogCopy> {
         env.create_directory(to)?;
         let file = env.create_segment(&segment_path(to, NUMBER))?;
         env.sync_directory(to)?;
         let mut pending = segment_header(NUMBER, database).to_vec();
-        let nowhere = Mark { segment: 0, byte_count: 0 };
-        push_start(&mut pending, (nowhere, Sequence(0)), Known::default());
+        let nowhere = LogEnd { segment: 0, byte_count: 0 };
+        push_start(&mut pending, (nowhere, Sequence(0)), StatedLengths::default());
         seal(&mut pending[SEGMENT_HEADER_BYTES..], NUMBER, nowhere);
         let last = CommitClock::default();
         let manifest = ManifestMark::default();
-        Ok(Copy { file, pending, byte_count: 0, record_count: 0, last, manifest })
+        Ok(LogCopy { file, pending, byte_count: 0, record_count: 0, last, manifest })
     }
 
     /// Updates the length of the manifest from a record.
@@ -185,7 +185,7 @@ impl Copy {
         record.edits().for_each(|(region, _)| seen(region, clock.sequence));
         let start = self.pending.len();
         push_read_commit(&mut self.pending, clock, body);
-        seal(&mut self.pending[start..], NUMBER, Mark { segment: 0, byte_count: 0 });
+        seal(&mut self.pending[start..], NUMBER, LogEnd { segment: 0, byte_count: 0 });
         self.record_count += 1;
         self.last = clock;
         if self.pending.len() >= WRITE_BYTES { self.write() } else { Ok(()) }

@@ -2,6 +2,8 @@
 //! of the crate in `store/model`, those of a model checker, which runs the same steps in many
 //! orders.
 
+#![allow(clippy::disallowed_methods, reason = "this module accesses the system for others")]
+
 pub(super) use chosen::*;
 
 #[cfg(not(feature = "model-check"))]

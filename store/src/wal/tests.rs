@@ -53,7 +53,7 @@ impl Opened {
         for _ in 0..count {
             self.append(value_bytes, Durability::SyncWal).unwrap();
             // One after the other, so that segments fill up.
-            self.wal.hand_over(self.wal.clock().sequence);
+            self.wal.write_through(self.wal.clock().sequence);
         }
         self.wal.wait_for(self.wal.clock().sequence).wait().unwrap();
     }
@@ -73,7 +73,8 @@ fn options(env: &FaultEnv, segment_bytes: u64) -> WalOptions {
 fn open_with(options: WalOptions, released: u64) -> Result<Opened> {
     let mut replayed = Vec::new();
     let last = CommitClock { sequence: Sequence(released), timestamp: Timestamp(0) };
-    let known = KnownLog { released: Sequence(released), last, ..KnownLog::default() };
+    let known =
+        ManifestLogState { released: Sequence(released), last, ..ManifestLogState::default() };
     let wal = Wal::open(options, &known, &mut |record| {
         let sequence = record.clock().sequence;
         for (region, mut cells) in record.edits() {
@@ -155,11 +156,11 @@ fn weaker_durability_keeps_its_place() {
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append(10, Durability::SkipWal).unwrap();
     log.append(10, Durability::AsyncWal).unwrap();
-    assert!(!log.wal.hand_over(Sequence(2)));
+    assert!(!log.wal.write_through(Sequence(2)));
     assert_eq!(log.wal.durable(), Sequence(2));
     log.append(10, Durability::SyncWal).unwrap();
     log.append(10, Durability::SkipWal).unwrap();
-    log.wal.hand_over(Sequence(4));
+    log.wal.write_through(Sequence(4));
     assert_eq!(log.wal.durable(), Sequence(2), "the third is not on disk");
     let killed = open(&env.after_crash(Unsynced::Kept), 1 << 20, 0).unwrap();
     assert_eq!(killed.sequences(), [2, 3]);
@@ -182,7 +183,7 @@ fn what_nobody_waits_for_is_synced_too() {
         let env = FaultEnv::new(1);
         let log = open(&env, 1 << 20, 0).unwrap();
         log.append(10, durability).unwrap();
-        log.wal.hand_over(Sequence(1));
+        log.wal.write_through(Sequence(1));
         while log.wal.status().synced < Sequence(1) {
             std::thread::yield_now();
         }
@@ -227,7 +228,7 @@ fn a_failed_write_or_sync_goes_to_a_new_segment() {
         let log = open(&env, 1 << 20, 0).unwrap();
         log.append_all(3, 10);
         log.append(10, Durability::AsyncWal).unwrap();
-        log.wal.hand_over(Sequence(4));
+        log.wal.write_through(Sequence(4));
         fail(&env, operation, 1);
         log.append(10, Durability::SyncWal).unwrap();
         log.wal.wait_for(Sequence(5)).wait().unwrap();
@@ -251,11 +252,11 @@ fn a_full_disk_refuses_commits_until_there_is_room() {
     log.append(1 << 20, Durability::SyncWal).unwrap();
     assert!(matches!(
         log.wal.wait_for(Sequence(2)).wait(),
-        Err(Error::LogFailed { is_open: true, .. })
+        Err(Error::LogFailed { outcome_unknown: true, .. })
     ));
     assert!(matches!(
         log.append(10, Durability::SyncWal),
-        Err(Error::LogFailed { is_open: false, .. })
+        Err(Error::LogFailed { outcome_unknown: false, .. })
     ));
     assert!(log.wal.status().failed.is_some());
     assert_eq!(log.wal.durable(), Sequence(1));
@@ -284,7 +285,7 @@ fn a_log_on_a_full_disk_opens_and_rejects_commits_until_there_is_room() {
         assert!(log.wal.status().failed.is_some());
         assert!(matches!(
             log.append(10, Durability::SyncWal),
-            Err(Error::LogFailed { is_open: false, .. })
+            Err(Error::LogFailed { outcome_unknown: false, .. })
         ));
     }
     let log = open(&env, 1 << 20, 0).unwrap();
@@ -307,15 +308,15 @@ fn a_log_that_fails_for_ever_fails_every_ticket() {
     log.append(10, Durability::SyncWal).unwrap();
     assert!(matches!(
         log.wal.wait_for(Sequence(1)).wait(),
-        Err(Error::LogFailed { is_open: true, .. })
+        Err(Error::LogFailed { outcome_unknown: true, .. })
     ));
     assert!(matches!(
         log.wal.sync_through(Sequence(1)),
-        Err(Error::LogFailed { is_open: true, .. })
+        Err(Error::LogFailed { outcome_unknown: true, .. })
     ));
     assert!(matches!(
         log.append(10, Durability::SyncWal),
-        Err(Error::LogFailed { is_open: false, .. })
+        Err(Error::LogFailed { outcome_unknown: false, .. })
     ));
     assert_eq!(log.wal.durable(), Sequence(0));
     log.wal.shut_down();
@@ -375,7 +376,7 @@ fn append_somewhere(wal: &Wal, durability: Durability) {
         wal.append(Timestamp(0), durability, &edits, Some(&edits)).unwrap()
     };
     if durability != Durability::SyncWal {
-        wal.hand_over(clock.sequence);
+        wal.write_through(clock.sequence);
     }
     wal.wait_for(clock.sequence).wait().unwrap();
 }
@@ -558,7 +559,7 @@ fn the_documented_example_holds() {
     let edits = [RegionEdit { region: RegionId(1), cells }];
     let clock = log.wal.append(Timestamp(9), Durability::AsyncWal, &edits, None).unwrap();
     assert_eq!(clock, CommitClock { sequence: Sequence(7), timestamp: Timestamp(9) });
-    log.wal.hand_over(Sequence(7));
+    log.wal.write_through(Sequence(7));
     let bytes = env.bytes(&segment_path(Path::new(DIRECTORY), 1)).unwrap();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let documented: String = include_str!("../../../docs/formats/wal.md")
@@ -652,7 +653,7 @@ impl History {
         let Ok(sequence) = log.append(next(120) as usize, durability) else { return };
         self.appended = sequence.0;
         if durability == Durability::AsyncWal {
-            log.wal.hand_over(sequence);
+            log.wal.write_through(sequence);
             if log.wal.wait_for(sequence).wait().is_ok() {
                 self.handed_over = sequence.0;
             }

@@ -28,11 +28,11 @@ use crate::cell::Sequence;
 use crate::descriptor::DatabaseId;
 use crate::env::{Env, SegmentFile};
 use crate::error::{Error, Result, WriteFailure};
-use crate::wal::queue::{Batch, State};
+use crate::wal::queue::{Batch, LogState};
 use crate::wal::reader::{Segment, segment_path};
 use crate::wal::record::{
-    Known, ManifestMark, Mark, SEGMENT_HEADER_BYTES, START_BYTES, push_mark, push_start, seal,
-    segment_header,
+    LogEnd, ManifestMark, SEGMENT_HEADER_BYTES, START_BYTES, StatedLengths, push_mark, push_start,
+    seal, segment_header,
 };
 
 /// Zeros that are written ahead of small synced records: a sync of bytes inside the file's length
@@ -131,7 +131,7 @@ impl Unsynced {
 /// A sync to be executed, with the state of the writer when it was requested.
 pub(super) struct SyncJob {
     files: Vec<Arc<dyn SegmentFile>>,
-    synced: Mark,
+    synced: LogEnd,
     last_logged: Sequence,
     written: Sequence,
     epoch: u64,
@@ -181,7 +181,7 @@ pub(super) struct Writer {
     /// Files of closed segments that are not known to be on disk.
     closing: Vec<Arc<dyn SegmentFile>>,
     /// The log is on disk up to here …
-    synced: Mark,
+    synced: LogEnd,
     /// … with this sequence as the last one in it …
     synced_logged: Sequence,
     /// … and all commits up to this one.
@@ -225,8 +225,8 @@ impl Writer {
         (number, logged): (u32, Sequence),
         (last, manifest): (Sequence, ManifestMark),
     ) -> Result<Writer> {
-        let end = closed.last().map_or(Mark { segment: 0, byte_count: 0 }, Segment::end);
-        let before = Before { end, last: logged, manifest };
+        let end = closed.last().map_or(LogEnd { segment: 0, byte_count: 0 }, Segment::end);
+        let before = PreviousLog { end, last: logged, manifest };
         let mut health = Health::default();
         let (file, active, synced, allocated_bytes) =
             match begin_segment(&options, number, before, &mut []) {
@@ -298,14 +298,16 @@ impl Writer {
         self.written = last;
         match outcome {
             Ok(()) => Ok(()),
-            Err(error) => self.mend(&error),
+            Err(error) => self.recover_from_failure(&error),
         }
     }
 
     /// Returns an error if nothing can be written at present.
     pub(super) fn check(&self) -> Result<()> {
         match &self.health.failed {
-            Some(failure) => Err(Error::LogFailed { failure: failure.clone(), is_open: false }),
+            Some(failure) => {
+                Err(Error::LogFailed { failure: failure.clone(), outcome_unknown: false })
+            }
             None => Ok(()),
         }
     }
@@ -342,8 +344,8 @@ impl Writer {
     }
 
     /// Returns the lengths of manifest and active segment that a record may state.
-    fn known(&self) -> Known {
-        Known {
+    fn known(&self) -> StatedLengths {
+        StatedLengths {
             manifest: self.manifest,
             segment: self.active.number,
             allocated_bytes: self.allocated_synced,
@@ -367,7 +369,7 @@ impl Writer {
         };
         let mut start = Vec::new();
         let highest = self.active.highest;
-        let known = Known {
+        let known = StatedLengths {
             manifest: self.manifest,
             segment: next.number,
             allocated_bytes: next.allocated_bytes,
@@ -450,28 +452,28 @@ impl Writer {
                 }
                 Ok(())
             }
-            Err(error) => self.mend(&error),
+            Err(error) => self.recover_from_failure(&error),
         }
     }
 
     /// Writes all records that are not known to be on disk to a new segment.
-    fn mend(&mut self, error: &Error) -> Result<()> {
+    fn recover_from_failure(&mut self, error: &Error) -> Result<()> {
         tracing::warn!(%error, "could not write the log; trying a new segment");
-        self.begin_anew().inspect_err(|_| {
+        self.rewrite_unsynced().inspect_err(|_| {
             self.health.version += 1;
             self.health.failed = Some(WriteFailure::from(error));
         })
     }
 
     /// Rewrites the retained records to a new segment.
-    pub(super) fn begin_anew(&mut self) -> Result<()> {
+    pub(super) fn rewrite_unsynced(&mut self) -> Result<()> {
         let number = self.new_number();
         let mut chunks: Vec<&mut [u8]> = Vec::new();
         for kept in [&mut self.syncing, &mut self.unsynced] {
             chunks.extend(kept.chunks.iter_mut().map(Vec::as_mut_slice));
         }
         let (end, last, manifest) = (self.synced, self.synced_logged, self.manifest);
-        let before = Before { end, last, manifest };
+        let before = PreviousLog { end, last, manifest };
         let begun = begin_segment(&self.options, number, before, &mut chunks);
         let (file, synced, allocated_bytes) = match begun {
             Ok(begun) => begun,
@@ -554,12 +556,12 @@ impl Writer {
     }
 
     /// Returns the position up to which the log is on disk.
-    pub(super) fn synced(&self) -> Mark {
+    pub(super) fn synced(&self) -> LogEnd {
         self.synced
     }
 
     /// Returns the end of the log, if all of it is on disk.
-    pub(super) fn synced_end(&self) -> Option<Mark> {
+    pub(super) fn synced_end(&self) -> Option<LogEnd> {
         let end = self.active.end();
         (self.check().is_ok() && self.closing.is_empty() && self.synced == end).then_some(end)
     }
@@ -585,7 +587,7 @@ impl Writer {
     pub(super) fn close_active(&mut self, next: Prepared) -> Result<()> {
         match self.roll(Roll::To(next)) {
             Ok(()) => Ok(()),
-            Err(error) => self.mend(&error),
+            Err(error) => self.recover_from_failure(&error),
         }
     }
 
@@ -618,7 +620,7 @@ pub(super) enum Roll {
 
 impl Roll {
     /// Returns the decision for a full segment.
-    pub(super) fn of_full(state: &mut State) -> Roll {
+    pub(super) fn of_full(state: &mut LogState) -> Roll {
         state.prepared.take().map_or(Roll::IfLong, Roll::To)
     }
 }
@@ -653,9 +655,9 @@ pub(super) fn prepare(options: &WalOptions, number: u32) -> Result<Prepared> {
 }
 
 /// The log before a new segment.
-struct Before {
+struct PreviousLog {
     /// The end of the log.
-    end: Mark,
+    end: LogEnd,
     /// The last sequence there.
     last: Sequence,
     /// Length of the manifest on disk.
@@ -667,9 +669,9 @@ struct Before {
 fn begin_segment(
     options: &WalOptions,
     number: u32,
-    Before { end, last, manifest }: Before,
+    PreviousLog { end, last, manifest }: PreviousLog,
     chunks: &mut [&mut [u8]],
-) -> Result<(Arc<dyn SegmentFile>, Mark, u64)> {
+) -> Result<(Arc<dyn SegmentFile>, LogEnd, u64)> {
     let file = options.env.create_segment(&segment_path(&options.directory, number))?;
     let mut byte_count = START_BYTES;
     for chunk in chunks.iter_mut() {
@@ -681,10 +683,14 @@ fn begin_segment(
     file.sync()?;
     // Last: the start record makes this segment the successor of the log up to `end`.
     let mut start = segment_header(number, options.database).to_vec();
-    push_start(&mut start, (end, last), Known { manifest, segment: number, allocated_bytes });
+    push_start(
+        &mut start,
+        (end, last),
+        StatedLengths { manifest, segment: number, allocated_bytes },
+    );
     seal(&mut start[SEGMENT_HEADER_BYTES..], number, end);
     file.write_at(0, &start)?;
     file.sync()?;
     options.env.sync_directory(&options.directory)?;
-    Ok((file, Mark { segment: number, byte_count }, allocated_bytes))
+    Ok((file, LogEnd { segment: number, byte_count }, allocated_bytes))
 }

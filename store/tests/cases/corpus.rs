@@ -17,7 +17,7 @@ fn the_corpus_and_what_the_store_writes_are_read() {
             std::fs::write(directory(target).join(format!("seed-{number:02}")), bytes).unwrap();
         }
     }
-    for (target, door) in fuzzing::DOORS {
+    for (target, door) in fuzzing::ENTRY_POINTS {
         let own: Vec<&[u8]> =
             seeds.iter().filter(|(name, _)| *name == target).map(|(_, seed)| &seed[..]).collect();
         assert!(!own.is_empty(), "{target} has no seed");

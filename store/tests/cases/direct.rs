@@ -9,7 +9,7 @@ use store::layout::SectionKind;
 use store::scan::Filter;
 use store::transaction::{LockMode, LockWait};
 use store::{
-    CellBatch, Column, Error, Get, Mutation, PutBatch, Store, TableId, Timestamp, WantedSections,
+    CellBatch, Column, Error, Get, Mutation, PutBatch, SectionSelection, Store, TableId, Timestamp,
 };
 
 use crate::cases::{TABLE, begin, columnar_family, descriptor, open, put, value};
@@ -139,7 +139,7 @@ fn sections_that_are_not_looked_at_may_be_missing_of_columnar_values() {
     store.create_table(TableDescriptor { families, ..descriptor(&[], 1) }).unwrap();
     put(&store, "a", "first");
     let wanting = |wanted: &[u16], filter: Option<Filter>| {
-        let wanted = WantedSections::new(0, &sections, wanted.iter().copied());
+        let wanted = SectionSelection::new(0, &sections, wanted.iter().copied());
         let mut get = Get { filter, ..Get::new("a") };
         get.sections = Some(vec![Arc::new(wanted)].into());
         let mut out = CellBatch::new();
@@ -154,7 +154,7 @@ fn sections_that_are_not_looked_at_may_be_missing_of_columnar_values() {
     let all = Filter::All(Vec::new());
     assert_eq!(wanting(&[0], Some(all)), "first", "a filter sees whole values");
     // A selection for another layout has no effect.
-    let other = WantedSections::new(0, &[SectionKind::Fixed(4)], [0]);
+    let other = SectionSelection::new(0, &[SectionKind::Fixed(4)], [0]);
     let get = Get { sections: Some(vec![Arc::new(other)].into()), ..Get::new("a") };
     let mut out = CellBatch::new();
     begin(&store).get(TABLE, &get, &mut out).unwrap();

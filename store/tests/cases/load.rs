@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use store::env::fault::FaultEnv;
-use store::store::Load;
+use store::store::LoadStatistics;
 use store::transaction::{LockMode, LockWait, TransactionOptions};
 use store::{CellBatch, Error, Get, Mutation, Scan, Store};
 
 use crate::cases::{TABLE, begin, descriptor, open, put};
 
-fn loads(store: &Store) -> Vec<Load<u64>> {
+fn loads(store: &Store) -> Vec<LoadStatistics<u64>> {
     store.regions(TABLE).unwrap().into_iter().map(|region| region.load).collect()
 }
 
@@ -18,7 +18,7 @@ fn reads_and_writes_are_counted_where_they_happen() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
-    assert_eq!(loads(&store), [Load::default(); 2]);
+    assert_eq!(loads(&store), [LoadStatistics::default(); 2]);
     let batch = begin(&store);
     let row = |row: &str| Mutation::new(row).put(0, "q", vec![7; 10]).put(0, "r", vec![8; 10]);
     batch.mutate(TABLE, vec![row("a"), row("b"), row("z")]).unwrap();

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use store::descriptor::SplitOptions;
 use store::descriptor::{DataBlockEncoding, Durability};
 use store::env::fault::FaultEnv;
-use store::layout::{Piece, SectionKind, ValueShape};
+use store::layout::{SectionKind, ValuePiece, ValueShape};
 use store::scanner::ScanStep;
 use store::transaction::TransactionOptions;
 use store::{
@@ -148,7 +148,7 @@ fn scan_columns(transaction: &Transaction) -> Result<Vec<(String, String)>> {
 
 /// A family of small columnar blocks; values of at least a byte match its layout.
 fn columnar_family() -> FamilyDescriptor {
-    let pieces = vec![Piece::Fixed(0), Piece::Rest(1)];
+    let pieces = vec![ValuePiece::Fixed(0), ValuePiece::Rest(1)];
     FamilyDescriptor {
         data_block_encoding: DataBlockEncoding::Columnar,
         value_layout: ValueLayout {

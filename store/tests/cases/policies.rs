@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use store::compaction::{Action, FileFacts, Layout, Occasion, Request, RunFacts, select};
+use store::compaction::{Action, FileFacts, Layout, Request, RunFacts, SelectionInputs, select};
 use store::descriptor::{
     CompactionOptions, CompactionPolicy, DateTieredOptions, ExploringOptions, FileId,
     LeveledOptions,
@@ -60,7 +60,7 @@ fn answer(text: &str) -> String {
 
 struct Case {
     options: CompactionOptions,
-    occasion: Occasion,
+    occasion: SelectionInputs,
     runs: Vec<OwnedRun>,
 }
 
@@ -91,7 +91,7 @@ impl Default for Case {
     fn default() -> Case {
         Case {
             options: CompactionOptions::default(),
-            occasion: Occasion {
+            occasion: SelectionInputs {
                 now_micros: 0,
                 read_micros: 0,
                 expiry: Timestamp(i64::MIN),

@@ -285,7 +285,7 @@ fn a_new_lock_can_be_given_back_and_an_old_one_stays() {
     let give_back = |row: u32| {
         let key = row.to_be_bytes();
         let lock = many.lock_seen_row(TABLE, &key, mode, LockWait::Wait).unwrap();
-        many.give_back(TABLE, &key, lock).unwrap();
+        many.release_row_lock(TABLE, &key, lock).unwrap();
     };
     // In the lock table, then in a list.
     for rows in [0..10_u32, 10..3000] {

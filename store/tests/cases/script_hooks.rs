@@ -30,19 +30,19 @@ use store::env::Env;
 use store::env::fault::FaultEnv;
 use store::error::Veto;
 use store::observer::{
-    BulkLoadRef, CellFilter, CellVerdict, CoprocessorLimits, CoprocessorScope, CoprocessorState,
-    Fate, Flow, Hook, HookContext, Hooks, MasterObserver, ObserverContext, RegionObserver,
-    RegionRef, Rewrite, RewriteKind, Rewritten, StoreFileRef, TableContext, WalCommit, WalObserver,
-    WalRoll,
+    BatchOutcome, BulkLoadRef, CellFilter, CellVerdict, CoprocessorLimits, CoprocessorScope,
+    CoprocessorState, Flow, Hook, HookContext, Hooks, MasterObserver, ObserverContext,
+    RegionObserver, RegionRef, Rewrite, RewriteKind, Rewritten, StoreFileRef, TableContext,
+    WalCommit, WalObserver, WalRoll,
 };
 use store::store::SplitPoint;
 use store::wal::CommitClock;
 use store::{
     CellBatch, ColumnName, Condition, Error, Get, Mutation, Result, RowMutation, Scan,
-    TableDescriptor, TableId, Transaction, row_mutation::Written,
+    TableDescriptor, TableId, Transaction, row_mutation::WrittenValue,
 };
 
-use crate::{Answer, Attached, Words, World, shown};
+use crate::{Answer, Attached, ScriptRun, Words, shown};
 
 /// The tracing observers of a script.
 #[derive(Default)]
@@ -121,8 +121,8 @@ fn keys(batch: &CellBatch) -> String {
     if keys.is_empty() { "nothing".into() } else { keys.join(",") }
 }
 
-fn written(written: &[Written]) -> String {
-    let shown = |written: &Written| crate::cases::script_writes::shown_value(&written.value);
+fn written(written: &[WrittenValue]) -> String {
+    let shown = |written: &WrittenValue| crate::cases::script_writes::shown_value(&written.value);
     written.iter().map(shown).collect::<Vec<_>>().join(",")
 }
 
@@ -381,7 +381,7 @@ impl RegionObserver for Tracer {
         &self,
         _: &TableContext<'_>,
         batch: &[Mutation],
-        fate: Fate,
+        fate: BatchOutcome,
     ) -> Result<()> {
         let what = format!("{} {fate:?}", rows(batch));
         self.on(Hook::PostBatchIndispensably, what).map(drop)
@@ -391,9 +391,9 @@ impl RegionObserver for Tracer {
         &self,
         _: &dyn ObserverContext,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Vec<Written>>> {
+    ) -> Result<Flow<Vec<WrittenValue>>> {
         let column = ColumnName::new(0, "q");
-        let answer = vec![Written { column, value: 7i64.to_be_bytes().to_vec() }];
+        let answer = vec![WrittenValue { column, value: 7i64.to_be_bytes().to_vec() }];
         self.flow(Hook::PreIncrement, text(&mutation.row), answer)
     }
 
@@ -401,7 +401,7 @@ impl RegionObserver for Tracer {
         &self,
         _: &dyn ObserverContext,
         mutation: &RowMutation,
-        result: &mut Vec<Written>,
+        result: &mut Vec<WrittenValue>,
     ) -> Result<()> {
         let what = format!("{} {}", text(&mutation.row), written(result));
         self.on(Hook::PostIncrement, what).map(drop)
@@ -411,7 +411,7 @@ impl RegionObserver for Tracer {
         &self,
         _: &dyn ObserverContext,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Vec<Written>>> {
+    ) -> Result<Flow<Vec<WrittenValue>>> {
         self.flow(Hook::PreAppend, text(&mutation.row), Vec::new())
     }
 
@@ -419,7 +419,7 @@ impl RegionObserver for Tracer {
         &self,
         _: &dyn ObserverContext,
         mutation: &RowMutation,
-        result: &mut Vec<Written>,
+        result: &mut Vec<WrittenValue>,
     ) -> Result<()> {
         let what = format!("{} {}", text(&mutation.row), written(result));
         self.on(Hook::PostAppend, what).map(drop)
@@ -430,7 +430,7 @@ impl RegionObserver for Tracer {
         _: &dyn ObserverContext,
         _: &mut Condition,
         mutation: &mut RowMutation,
-    ) -> Result<Flow<Option<Vec<Written>>>> {
+    ) -> Result<Flow<Option<Vec<WrittenValue>>>> {
         self.flow(Hook::PreCheckAndMutate, text(&mutation.row), None)
     }
 
@@ -438,7 +438,7 @@ impl RegionObserver for Tracer {
         &self,
         _: &dyn ObserverContext,
         _: &Condition,
-        result: &mut Option<Vec<Written>>,
+        result: &mut Option<Vec<WrittenValue>>,
     ) -> Result<()> {
         let what = if result.is_some() { "it held" } else { "it did not hold" };
         self.on(Hook::PostCheckAndMutate, what).map(drop)
@@ -610,7 +610,7 @@ impl MasterObserver for Tracer {
     }
 }
 
-impl World {
+impl ScriptRun {
     /// Runs a command of this module that is not part of a transaction.
     pub(crate) fn run_hooks(&mut self, verb: &str, words: &mut Words<'_>) -> Option<Answer> {
         Some(match verb {

@@ -19,7 +19,7 @@ use store::scan::{CellWindow, FamilyRead};
 use store::{CellBatch, Filter, Get, Scan, TableId, TimeRange, Timestamp, Transaction};
 
 use crate::cases::filter_text;
-use crate::{Answer, Words, World, shown};
+use crate::{Answer, ScriptRun, Words, shown};
 
 /// Common options of gets and scans.
 struct Common {
@@ -31,7 +31,7 @@ struct Common {
     filter: Option<Filter>,
 }
 
-impl World {
+impl ScriptRun {
     fn family_index(&self, table: TableId, name: &str) -> Result<u8, String> {
         Ok(self.column(table, name)?.0)
     }

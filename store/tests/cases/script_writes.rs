@@ -8,9 +8,9 @@ use store::{
     ColumnName, Condition, Edit, RowChange, RowMutation, TableId, TimeRange, Timestamp, Transaction,
 };
 
-use crate::{Answer, Words, World, shown};
+use crate::{Answer, ScriptRun, Words, shown};
 
-impl World {
+impl ScriptRun {
     /// Returns the edit of a verb: `put d:q value [ttl=MILLISECONDS]`, `delete-row`,
     /// `delete-family d`, `delete-family-version d`, `delete-column d:q`, `delete-version d:q`.
     pub(crate) fn edit(

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::super::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
-    DateTieredOptions, ExploringOptions, FamilyDescriptor, KeepDeletedCells, LeveledOptions, Piece,
-    SectionKind, ValueLayout, ValueShape,
+    DateTieredOptions, ExploringOptions, FamilyDescriptor, KeepDeletedCells, LeveledOptions,
+    SectionKind, ValueLayout, ValuePiece, ValueShape,
 };
 
 /// Policies so eager, and files so small, that a few cells make several levels, runs and windows.
@@ -59,7 +59,7 @@ pub(crate) fn family() -> impl Strategy<Value = FamilyDescriptor> {
                 data_block_encoding: encoding,
                 value_layout: ValueLayout {
                     sections: vec![SectionKind::Variable],
-                    shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
+                    shapes: vec![ValueShape { prefix: vec![], pieces: vec![ValuePiece::Rest(0)] }],
                 },
                 compression: if lz4 { Compression::Lz4 } else { Compression::None },
                 // So small that a block holds few cells.

@@ -16,15 +16,15 @@ use crate::vector::{Vector, VectorData};
 pub(super) type Combine = fn(i64, i64) -> i64;
 
 /// Bitwise aggregates of integers. Narrower types are sign-extended.
-pub(super) struct Bits {
+pub(super) struct IntegerBitAggregate {
     data_type: DataType,
     combine: Combine,
     states: Vec<Option<i64>>,
 }
 
-impl Bits {
-    pub(super) fn new(data_type: DataType, combine: Combine) -> Bits {
-        Bits { data_type, combine, states: Vec::new() }
+impl IntegerBitAggregate {
+    pub(super) fn new(data_type: DataType, combine: Combine) -> IntegerBitAggregate {
+        IntegerBitAggregate { data_type, combine, states: Vec::new() }
     }
 
     fn add<T: Copy + Into<i64>>(
@@ -42,7 +42,7 @@ impl Bits {
     }
 }
 
-impl Accumulator for Bits {
+impl Accumulator for IntegerBitAggregate {
     fn resize(&mut self, group_count: usize) {
         self.states.resize(group_count, None);
     }

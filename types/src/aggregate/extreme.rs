@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::vector::{Vector, VectorData};
 
 /// The best value of each group, by representation. Undefined for groups without a value.
-enum Best {
+enum ExtremeValues {
     /// Integers, dates and times.
     Integers(Vec<i64>),
     /// Floats.
@@ -25,17 +25,17 @@ enum Best {
 }
 
 /// `min` and `max`.
-pub(super) struct Extreme {
+pub(super) struct MinMax {
     data_type: DataType,
     /// Ordering of a better value relative to the best so far.
     wanted: Ordering,
     seen: Vec<bool>,
-    best: Best,
+    best: ExtremeValues,
     heap_bytes: usize,
 }
 
-impl Extreme {
-    pub(super) fn new(data_type: DataType, wanted: Ordering) -> Extreme {
+impl MinMax {
+    pub(super) fn new(data_type: DataType, wanted: Ordering) -> MinMax {
         let best = match data_type.representation() {
             Representation::Int2
             | Representation::Int4
@@ -43,11 +43,11 @@ impl Extreme {
             | Representation::Date
             | Representation::Time
             | Representation::Timestamp
-            | Representation::Timestamptz => Best::Integers(Vec::new()),
-            Representation::Float4 | Representation::Float8 => Best::Floats(Vec::new()),
-            _ => Best::Datums(Vec::new()),
+            | Representation::Timestamptz => ExtremeValues::Integers(Vec::new()),
+            Representation::Float4 | Representation::Float8 => ExtremeValues::Floats(Vec::new()),
+            _ => ExtremeValues::Datums(Vec::new()),
         };
-        Extreme { data_type, wanted, seen: Vec::new(), best, heap_bytes: 0 }
+        MinMax { data_type, wanted, seen: Vec::new(), best, heap_bytes: 0 }
     }
 
     fn integers<T: Copy + Into<i64>>(
@@ -57,7 +57,7 @@ impl Extreme {
         validity: Option<&[bool]>,
     ) {
         let (seen, wanted) = (&mut self.seen, self.wanted);
-        let Best::Integers(best) = &mut self.best else {
+        let ExtremeValues::Integers(best) = &mut self.best else {
             unreachable!("integers are kept as integers");
         };
         each_valid(groups, values, validity, |group, value| {
@@ -76,7 +76,7 @@ impl Extreme {
         validity: Option<&[bool]>,
     ) {
         let (seen, wanted) = (&mut self.seen, self.wanted);
-        let Best::Floats(best) = &mut self.best else {
+        let ExtremeValues::Floats(best) = &mut self.best else {
             unreachable!("floats are kept as floats");
         };
         each_valid(groups, values, validity, |group, value| {
@@ -102,7 +102,7 @@ impl Extreme {
 
     /// Returns whether the value of a row is better than the best of a group with a value.
     fn improves(&self, group: usize, argument: &Vector, index: usize) -> bool {
-        let Best::Datums(best) = &self.best else {
+        let ExtremeValues::Datums(best) = &self.best else {
             unreachable!("other values are kept as datums");
         };
         match (&argument.data, &best[group]) {
@@ -123,7 +123,7 @@ impl Extreme {
     }
 
     fn take(&mut self, group: usize, value: Datum) {
-        let Best::Datums(best) = &mut self.best else {
+        let ExtremeValues::Datums(best) = &mut self.best else {
             unreachable!("other values are kept as datums");
         };
         self.heap_bytes += value.heap_bytes();
@@ -137,27 +137,29 @@ impl Extreme {
             return Datum::Null;
         }
         match (&self.best, self.data_type) {
-            (Best::Integers(best), DataType::Int2) => Datum::Int2(best[group] as i16),
-            (Best::Integers(best), DataType::Int4) => Datum::Int4(best[group] as i32),
-            (Best::Integers(best), DataType::Date) => Datum::Date(best[group] as i32),
-            (Best::Integers(best), DataType::Time) => Datum::Time(best[group]),
-            (Best::Integers(best), DataType::Timestamp) => Datum::Timestamp(best[group]),
-            (Best::Integers(best), DataType::Timestamptz) => Datum::Timestamptz(best[group]),
-            (Best::Integers(best), _) => Datum::Int8(best[group]),
-            (Best::Floats(best), DataType::Float4) => Datum::Float4(best[group] as f32),
-            (Best::Floats(best), _) => Datum::Float8(best[group]),
-            (Best::Datums(best), _) => best[group].clone(),
+            (ExtremeValues::Integers(best), DataType::Int2) => Datum::Int2(best[group] as i16),
+            (ExtremeValues::Integers(best), DataType::Int4) => Datum::Int4(best[group] as i32),
+            (ExtremeValues::Integers(best), DataType::Date) => Datum::Date(best[group] as i32),
+            (ExtremeValues::Integers(best), DataType::Time) => Datum::Time(best[group]),
+            (ExtremeValues::Integers(best), DataType::Timestamp) => Datum::Timestamp(best[group]),
+            (ExtremeValues::Integers(best), DataType::Timestamptz) => {
+                Datum::Timestamptz(best[group])
+            }
+            (ExtremeValues::Integers(best), _) => Datum::Int8(best[group]),
+            (ExtremeValues::Floats(best), DataType::Float4) => Datum::Float4(best[group] as f32),
+            (ExtremeValues::Floats(best), _) => Datum::Float8(best[group]),
+            (ExtremeValues::Datums(best), _) => best[group].clone(),
         }
     }
 }
 
-impl Accumulator for Extreme {
+impl Accumulator for MinMax {
     fn resize(&mut self, group_count: usize) {
         self.seen.resize(group_count, false);
         match &mut self.best {
-            Best::Integers(best) => best.resize(group_count, 0),
-            Best::Floats(best) => best.resize(group_count, 0.0),
-            Best::Datums(best) => best.resize(group_count, Datum::Null),
+            ExtremeValues::Integers(best) => best.resize(group_count, 0),
+            ExtremeValues::Floats(best) => best.resize(group_count, 0.0),
+            ExtremeValues::Datums(best) => best.resize(group_count, Datum::Null),
         }
     }
 
@@ -202,23 +204,23 @@ impl Accumulator for Extreme {
 
     fn byte_count(&self) -> usize {
         let best = match &self.best {
-            Best::Integers(best) => best.capacity() * size_of::<i64>(),
-            Best::Floats(best) => best.capacity() * size_of::<f64>(),
-            Best::Datums(best) => best.capacity() * size_of::<Datum>(),
+            ExtremeValues::Integers(best) => best.capacity() * size_of::<i64>(),
+            ExtremeValues::Floats(best) => best.capacity() * size_of::<f64>(),
+            ExtremeValues::Datums(best) => best.capacity() * size_of::<Datum>(),
         };
         self.seen.capacity() + best + self.heap_bytes
     }
 }
 
 /// `bool_and` (`decisive` false) and `bool_or` (`decisive` true).
-pub(super) struct Truth {
+pub(super) struct BooleanAggregate {
     decisive: bool,
     states: Vec<Option<bool>>,
 }
 
-impl Truth {
-    pub(super) fn new(decisive: bool) -> Truth {
-        Truth { decisive, states: Vec::new() }
+impl BooleanAggregate {
+    pub(super) fn new(decisive: bool) -> BooleanAggregate {
+        BooleanAggregate { decisive, states: Vec::new() }
     }
 
     fn value(&self, group: usize) -> Datum {
@@ -226,7 +228,7 @@ impl Truth {
     }
 }
 
-impl Accumulator for Truth {
+impl Accumulator for BooleanAggregate {
     fn resize(&mut self, group_count: usize) {
         self.states.resize(group_count, None);
     }

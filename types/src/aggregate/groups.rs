@@ -36,7 +36,7 @@ pub struct PartialGroups {
 
 impl PartialGroups {
     /// Returns an empty result with the same columns.
-    pub(super) fn emptied(&self) -> PartialGroups {
+    pub(super) fn empty_like(&self) -> PartialGroups {
         let none = |columns: &[Vector]| columns.iter().map(|column| column.take(&[])).collect();
         let partials = self.partials.iter().map(|partial| match partial {
             PartialStates::States(columns) => PartialStates::States(none(columns)),
@@ -156,7 +156,11 @@ impl Groups {
     /// # Errors
     ///
     /// Those of [`Groups::feed`].
-    pub fn each_alone(&self, batch: &Batch, context: &EvalContext) -> Result<PartialGroups> {
+    pub fn ungrouped_partials(
+        &self,
+        batch: &Batch,
+        context: &EvalContext,
+    ) -> Result<PartialGroups> {
         let keys = self.group_by.iter().map(|key| key.eval_column(batch, context));
         let keys =
             keys.map(|key| key.map(Arc::unwrap_or_clone)).collect::<Result<Vec<Vector>>>()?;
@@ -173,8 +177,8 @@ impl Groups {
     }
 
     /// Returns whether an aggregate buffers rows until the end.
-    pub fn keeps_rows(&self) -> bool {
-        self.aggregates.iter().any(Aggregate::keeps_rows)
+    pub fn buffers_rows(&self) -> bool {
+        self.aggregates.iter().any(Aggregate::buffers_rows)
     }
 
     /// Returns the partial result and starts with no groups again.

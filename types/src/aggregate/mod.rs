@@ -9,16 +9,16 @@
 
 mod bits;
 mod extreme;
-mod gather;
+mod collect;
 mod group_table;
 mod groups;
-mod kept;
+mod row_buffer;
 mod narrow_sum;
 mod partition;
-mod ordered;
+mod ordered_set;
 mod pairs;
 mod percentile;
-mod plenty;
+mod adaptive_groups;
 mod resolve;
 mod sketch;
 mod sum;
@@ -40,20 +40,20 @@ use crate::expr::Expr;
 use crate::order::{KeyOrder, SortKey};
 use crate::vector::Vector;
 
+pub use adaptive_groups::AdaptiveGroups;
 pub use group_table::{GroupTable, key_hashes};
 pub use groups::{Groups, PartialGroups};
-pub use ordered::Hypothetical;
+pub use ordered_set::HypotheticalSetFunction;
 pub use pairs::PairStatistic;
-pub use partition::{CutGroups, GroupPart, PARTITION_COUNT};
-pub use plenty::PlentyGroups;
-pub use resolve::{Resolved, resolve, resolve_ordered};
+pub use partition::{PARTITION_COUNT, PartialGroupSet, PartitionedGroups};
+pub use resolve::{ResolvedAggregate, resolve, resolve_ordered};
 pub use states::{AggregateStates, PartialStates};
 
-use bits::{AnyValue, BitStrings, Bits};
-use extreme::{Extreme, Truth};
-use gather::{Arrays, JsonTexts, JsonValues, Strings};
+use bits::{AnyValue, BitStrings, IntegerBitAggregate};
+use collect::{ArrayAgg, JsonTexts, JsonValues, StringAgg};
+use extreme::{BooleanAggregate, MinMax};
 use narrow_sum::NarrowSum;
-use ordered::{Question, Sorted, Standings};
+use ordered_set::{HypotheticalRanks, OrderedSetFunction, SortedValues};
 use pairs::PairMoments;
 use percentile::Percentiles;
 use sketch::DistinctSketches;
@@ -120,7 +120,7 @@ pub enum AggregateKind {
     /// `mode() WITHIN GROUP (ORDER BY x)`
     Mode,
     /// `rank(…) WITHIN GROUP (ORDER BY …)` and related functions
-    Hypothetical(Hypothetical),
+    Hypothetical(HypotheticalSetFunction),
 }
 
 /// One bound aggregate call.
@@ -333,7 +333,7 @@ impl Aggregate {
         let argument = self.argument_type();
         let sorted = |question| {
             let value = self.arguments.last().map_or(DataType::Text, Expr::data_type);
-            Box::new(Sorted::new(question, value))
+            Box::new(SortedValues::new(question, value))
         };
         match self.kind {
             AggregateKind::CountRows | AggregateKind::Count => Box::new(Count::default()),
@@ -356,28 +356,30 @@ impl Aggregate {
             {
                 Box::new(BitStrings::new(self.kind))
             }
-            AggregateKind::BitAnd => Box::new(Bits::new(argument, |a, b| a & b)),
-            AggregateKind::BitOr => Box::new(Bits::new(argument, |a, b| a | b)),
-            AggregateKind::BitXor => Box::new(Bits::new(argument, |a, b| a ^ b)),
+            AggregateKind::BitAnd => Box::new(IntegerBitAggregate::new(argument, |a, b| a & b)),
+            AggregateKind::BitOr => Box::new(IntegerBitAggregate::new(argument, |a, b| a | b)),
+            AggregateKind::BitXor => Box::new(IntegerBitAggregate::new(argument, |a, b| a ^ b)),
             AggregateKind::AnyValue => Box::new(AnyValue::default()),
             AggregateKind::Pairs(statistic) => Box::new(PairMoments::new(statistic)),
-            AggregateKind::ArrayAgg => Box::new(Arrays::new(argument, &context.style.interrupt)),
-            AggregateKind::StringAgg => Box::new(Strings::new(argument, &context.style.interrupt)),
+            AggregateKind::ArrayAgg => Box::new(ArrayAgg::new(argument, &context.style.interrupt)),
+            AggregateKind::StringAgg => {
+                Box::new(StringAgg::new(argument, &context.style.interrupt))
+            }
             AggregateKind::JsonAgg => Box::new(JsonTexts::new(argument, false, context)),
             AggregateKind::JsonObjectAgg => Box::new(JsonTexts::new(argument, true, context)),
             AggregateKind::JsonbAgg => Box::new(JsonValues::new(false, context)),
             AggregateKind::JsonbObjectAgg => Box::new(JsonValues::new(true, context)),
-            AggregateKind::PercentileCont => sorted(Question::Between),
-            AggregateKind::PercentileDisc => sorted(Question::At),
-            AggregateKind::Mode => sorted(Question::Mode),
+            AggregateKind::PercentileCont => sorted(OrderedSetFunction::Between),
+            AggregateKind::PercentileDisc => sorted(OrderedSetFunction::At),
+            AggregateKind::Mode => sorted(OrderedSetFunction::Mode),
             AggregateKind::Hypothetical(kind) => {
                 let orders = self.order_by.iter().map(KeyOrder::from).collect();
-                Box::new(Standings::new(kind, orders))
+                Box::new(HypotheticalRanks::new(kind, orders))
             }
-            AggregateKind::Min => Box::new(Extreme::new(argument, Ordering::Less)),
-            AggregateKind::Max => Box::new(Extreme::new(argument, Ordering::Greater)),
-            AggregateKind::BoolAnd => Box::new(Truth::new(false)),
-            AggregateKind::BoolOr => Box::new(Truth::new(true)),
+            AggregateKind::Min => Box::new(MinMax::new(argument, Ordering::Less)),
+            AggregateKind::Max => Box::new(MinMax::new(argument, Ordering::Greater)),
+            AggregateKind::BoolAnd => Box::new(BooleanAggregate::new(false)),
+            AggregateKind::BoolOr => Box::new(BooleanAggregate::new(true)),
             AggregateKind::StddevPop
             | AggregateKind::StddevSamp
             | AggregateKind::VarPop
@@ -396,7 +398,7 @@ impl Aggregate {
     /// Returns whether the order of rows can change the result, if only in the last digit.
     pub fn depends_on_order(&self) -> bool {
         match self.kind {
-            AggregateKind::Hypothetical(kind) => kind == Hypothetical::DenseRank,
+            AggregateKind::Hypothetical(kind) => kind == HypotheticalSetFunction::DenseRank,
             AggregateKind::PercentileCont
             | AggregateKind::PercentileDisc
             | AggregateKind::Mode
@@ -412,14 +414,14 @@ impl Aggregate {
     }
 
     /// Returns whether rows are buffered until the end, for DISTINCT or a sort.
-    pub fn keeps_rows(&self) -> bool {
+    pub fn buffers_rows(&self) -> bool {
         (self.distinct && !self.kind.ignores_duplicates())
             || (!self.order_by.is_empty() && self.depends_on_order())
     }
 
     /// Returns whether a partial result is as large as its rows.
-    pub fn keeps_all(&self) -> bool {
-        !self.distinct && (self.keeps_rows() || self.kind.gathers())
+    pub fn is_partial_unreduced(&self) -> bool {
+        !self.distinct && (self.buffers_rows() || self.kind.gathers())
     }
 
     /// Returns the keys by which buffered rows are sorted, or deduplicated for DISTINCT.
@@ -448,7 +450,7 @@ impl Aggregate {
 
     /// Returns the types of the columns of buffered rows: the group number (bigint), then their
     /// expressions.
-    pub fn kept_types(&self) -> Vec<DataType> {
+    pub fn buffered_types(&self) -> Vec<DataType> {
         let kept = self.kept_expressions();
         std::iter::once(DataType::Int8).chain(kept.iter().map(Expr::data_type)).collect()
     }

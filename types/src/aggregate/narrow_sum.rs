@@ -14,8 +14,8 @@ use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
 /// The sum of a group.
@@ -137,7 +137,7 @@ impl Accumulator for NarrowSum {
         match count {
             0 => Ok(Datum::Null),
             _ if self.average => Numeric::from(sum)
-                .checked_div(&Numeric::from(count), &mut Pace::never())
+                .checked_div(&Numeric::from(count), &mut InterruptPacer::without_interrupt())
                 .map(Datum::Numeric),
             _ => Ok(Datum::Int8(sum)),
         }

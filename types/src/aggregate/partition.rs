@@ -24,44 +24,44 @@ const SHIFT: u32 = u64::BITS - PARTITION_COUNT.trailing_zeros();
 
 /// The partial groups of some rows.
 #[derive(Debug, Clone)]
-pub enum GroupPart {
+pub enum PartialGroupSet {
     /// Few groups, or groups with aggregates that keep rows.
     Whole(PartialGroups),
     /// Many groups, partitioned. Keys may repeat.
-    Cut(CutGroups),
+    Cut(PartitionedGroups),
 }
 
-impl Default for GroupPart {
-    fn default() -> GroupPart {
-        GroupPart::Whole(PartialGroups::default())
+impl Default for PartialGroupSet {
+    fn default() -> PartialGroupSet {
+        PartialGroupSet::Whole(PartialGroups::default())
     }
 }
 
-impl GroupPart {
+impl PartialGroupSet {
     /// Returns the groups, in any order.
     pub fn into_groups(self) -> PartialGroups {
         match self {
-            GroupPart::Whole(groups) => groups,
-            GroupPart::Cut(cut) => cut.groups,
+            PartialGroupSet::Whole(groups) => groups,
+            PartialGroupSet::Cut(cut) => cut.groups,
         }
     }
 }
 
 /// Groups in the order of their partitions. None of their aggregates keeps rows.
 #[derive(Debug, Clone)]
-pub struct CutGroups {
+pub struct PartitionedGroups {
     groups: PartialGroups,
     /// End of each partition.
     ends: Vec<u32>,
 }
 
-impl CutGroups {
+impl PartitionedGroups {
     /// Partitions groups with keys of these types.
     ///
     /// # Panics
     ///
     /// If an aggregate keeps rows.
-    pub fn new(groups: &PartialGroups, key_types: &[DataType]) -> CutGroups {
+    pub fn new(groups: &PartialGroups, key_types: &[DataType]) -> PartitionedGroups {
         let keys: Vec<&Vector> = groups.keys.iter().collect();
         let hashes = key_hashes(&keys, key_types, groups.group_count);
         let mut counts = [0; PARTITION_COUNT];
@@ -87,7 +87,7 @@ impl CutGroups {
         });
         let partials = partials.collect();
         let group_count = groups.group_count;
-        CutGroups {
+        PartitionedGroups {
             groups: PartialGroups { keys: take(&groups.keys), partials, group_count },
             ends,
         }
@@ -101,7 +101,7 @@ impl CutGroups {
             return;
         }
         if out.keys.is_empty() {
-            *out = self.groups.emptied();
+            *out = self.groups.empty_like();
         }
         out.append_rows(&self.groups, rows);
     }

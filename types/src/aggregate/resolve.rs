@@ -1,11 +1,11 @@
 //! Resolution of aggregate calls by name and argument types.
 
-use super::{AggregateKind, Hypothetical, PairStatistic};
+use super::{AggregateKind, HypotheticalSetFunction, PairStatistic};
 use crate::datatype::DataType;
 
 /// A resolved aggregate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedAggregate {
     /// The function.
     pub kind: AggregateKind,
     /// The types to which the arguments are cast implicitly (`varchar` to `text`, for example);
@@ -19,12 +19,13 @@ pub struct Resolved {
 ///
 /// An argument of type `unknown` counts as text, or as the type that the aggregate requires. For
 /// ordered-set aggregates see [`resolve_ordered`].
-pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Resolved> {
+pub fn resolve(name: &str, arguments: &[DataType]) -> Option<ResolvedAggregate> {
     let kind = AggregateKind::from_name(name)?;
-    let resolved =
-        |arguments: Vec<DataType>, data_type| Some(Resolved { kind, arguments, data_type });
+    let resolved = |arguments: Vec<DataType>, data_type| {
+        Some(ResolvedAggregate { kind, arguments, data_type })
+    };
     match (kind, arguments) {
-        (AggregateKind::Count, []) => Some(Resolved {
+        (AggregateKind::Count, []) => Some(ResolvedAggregate {
             kind: AggregateKind::CountRows,
             arguments: Vec::new(),
             data_type: DataType::Int8,
@@ -55,9 +56,13 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Resolved> {
 
 /// Resolves an aggregate with WITHIN GROUP by the types of its direct and its sorted arguments.
 /// Hypothetical-set aggregates accept any types, which the caller has unified.
-pub fn resolve_ordered(name: &str, direct: &[DataType], sorted: &[DataType]) -> Option<Resolved> {
+pub fn resolve_ordered(
+    name: &str,
+    direct: &[DataType],
+    sorted: &[DataType],
+) -> Option<ResolvedAggregate> {
     let resolved = |kind, arguments: &[DataType], data_type| {
-        Some(Resolved { kind, arguments: arguments.to_vec(), data_type })
+        Some(ResolvedAggregate { kind, arguments: arguments.to_vec(), data_type })
     };
     const FRACTIONS: DataType = DataType::Array(&DataType::Float8);
     let fraction = |given: DataType| match given {
@@ -86,7 +91,7 @@ pub fn resolve_ordered(name: &str, direct: &[DataType], sorted: &[DataType]) -> 
             resolved(AggregateKind::PercentileCont, &[fraction, value], result(fraction, value)?)
         }
         _ => {
-            let kind = Hypothetical::from_name(name)?;
+            let kind = HypotheticalSetFunction::from_name(name)?;
             let types = [direct, sorted].concat();
             let same = direct.len() == sorted.len() && !direct.is_empty();
             let result = kind.data_type();

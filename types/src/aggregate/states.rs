@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Rows are fed directly to the [`Accumulator`], unless the aggregate needs all of them: with
-//! DISTINCT, or an ORDER BY that affects the result, they are buffered ([`Kept`]) and fed at the
-//! end, and a partial result consists of the rows. If the order of addition affects the last
-//! digit (floats), distinct values are fed in sorted order, as in PostgreSQL, so that the result
-//! does not depend on the distribution of rows over regions.
+//! DISTINCT, or an ORDER BY that affects the result, they are buffered ([`AggregateRowBuffer`]) and
+//! fed at the end, and a partial result consists of the rows. If the order of addition affects the
+//! last digit (floats), distinct values are fed in sorted order, as in PostgreSQL, so that the
+//! result does not depend on the distribution of rows over regions.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::kept::{Kept, group_numbers};
+use super::row_buffer::{AggregateRowBuffer, group_numbers};
 use super::{Accumulator, Aggregate};
 use crate::error::Result;
 use crate::expr::{EvalContext, Expr};
@@ -25,7 +25,7 @@ pub struct AggregateStates {
     aggregate: Aggregate,
     accumulator: Box<dyn Accumulator>,
     /// The buffered rows, if the aggregate keeps rows; `None` after the end.
-    kept: Option<Kept>,
+    kept: Option<AggregateRowBuffer>,
 }
 
 /// Partial states of all groups.
@@ -33,8 +33,8 @@ pub struct AggregateStates {
 pub enum PartialStates {
     /// Columns of [`Aggregate::partial_types`]; no columns if there are no groups.
     States(Vec<Vector>),
-    /// Columns of the buffered rows ([`Aggregate::kept_types`]), of aggregates that keep rows
-    /// ([`Aggregate::keeps_rows`]).
+    /// Columns of the buffered rows ([`Aggregate::buffered_types`]), of aggregates that keep rows
+    /// ([`Aggregate::buffers_rows`]).
     Rows(Vec<Vector>),
 }
 
@@ -44,7 +44,7 @@ impl AggregateStates {
         AggregateStates {
             aggregate: aggregate.clone(),
             accumulator: aggregate.accumulator(context),
-            kept: Kept::new(aggregate, &context.style.interrupt),
+            kept: AggregateRowBuffer::new(aggregate, &context.style.interrupt),
         }
     }
 
@@ -145,6 +145,6 @@ impl AggregateStates {
 
     /// Returns the bytes held.
     pub fn byte_count(&self) -> usize {
-        self.accumulator.byte_count() + self.kept.as_ref().map_or(0, Kept::byte_count)
+        self.accumulator.byte_count() + self.kept.as_ref().map_or(0, AggregateRowBuffer::byte_count)
     }
 }

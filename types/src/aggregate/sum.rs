@@ -13,8 +13,8 @@ use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
 /// Calls `each` with the group and the value of every row that is not NULL.
@@ -244,7 +244,9 @@ impl Accumulator for IntegerSum {
         }
         let sum = Numeric::from_i128(sum);
         if self.average {
-            return sum.checked_div(&Numeric::from(count), &mut Pace::never()).map(Datum::Numeric);
+            return sum
+                .checked_div(&Numeric::from(count), &mut InterruptPacer::without_interrupt())
+                .map(Datum::Numeric);
         }
         Ok(Datum::Numeric(sum))
     }
@@ -354,7 +356,7 @@ impl Accumulator for NumericSum {
         let sum = total.sum()?;
         if self.average {
             return sum
-                .checked_div(&Numeric::from(total.count), &mut Pace::never())
+                .checked_div(&Numeric::from(total.count), &mut InterruptPacer::without_interrupt())
                 .map(Datum::Numeric);
         }
         Ok(Datum::Numeric(sum))

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::{
-    Aggregate, AggregateKind, AggregateStates, GroupTable, Resolved, resolve, resolve_ordered,
+    Aggregate, AggregateKind, AggregateStates, GroupTable, ResolvedAggregate, resolve,
+    resolve_ordered,
 };
 use crate::datatype::DataType::{self, Bool, Char, Float8, Int4, Int8, Interval, Numeric, Text};
 use crate::datetime;
@@ -115,7 +116,7 @@ proptest! {
 fn feeding_filters_and_groups() {
     let late =
         Expr::compare(CompareOp::Gt, Expr::column(0, Int4), Expr::constant(Datum::Int4(1), Int4));
-    let Resolved { kind, arguments, data_type } = resolve("sum", &[Int4]).unwrap();
+    let ResolvedAggregate { kind, arguments, data_type } = resolve("sum", &[Int4]).unwrap();
     assert_eq!((kind, arguments, data_type), (AggregateKind::Sum, vec![Int4], Int8));
     let sum = Aggregate {
         kind,
@@ -136,7 +137,7 @@ fn feeding_filters_and_groups() {
     let results: Vec<Datum> = (0..3).map(|group| sums.datum(group)).collect();
     assert_eq!(results, [Datum::Int8(4), Datum::Int8(7), Datum::Null]);
 
-    let Resolved { kind, data_type, .. } = resolve("count", &[]).unwrap();
+    let ResolvedAggregate { kind, data_type, .. } = resolve("count", &[]).unwrap();
     let count = Aggregate {
         kind,
         arguments: vec![],
@@ -175,7 +176,8 @@ fn calls() -> Vec<Aggregate> {
                 "bool_and" | "bool_or" => Expr::IsNull(Box::new(Expr::column(column, of))),
                 _ => Expr::column(column, of),
             };
-            let Resolved { kind, data_type, .. } = resolve(name, &[argument.data_type()]).unwrap();
+            let ResolvedAggregate { kind, data_type, .. } =
+                resolve(name, &[argument.data_type()]).unwrap();
             for (distinct, is_filtered) in [(false, false), (true, false), (true, true)] {
                 let one = Expr::constant(Datum::Int8(1), Int8);
                 let late = Expr::compare(CompareOp::Gt, Expr::column(0, Int8), one);
@@ -224,7 +226,7 @@ fn pair_calls() -> Vec<Aggregate> {
     let mut calls = Vec::new();
     for (name, arguments) in bits.into_iter().chain(pairs).chain([percentile]) {
         let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
-        let Resolved { kind, data_type, .. } = resolve(name, &types).unwrap();
+        let ResolvedAggregate { kind, data_type, .. } = resolve(name, &types).unwrap();
         for distinct in [false, true] {
             let arguments = arguments.clone();
             let order_by = vec![];
@@ -257,7 +259,7 @@ fn gathering() -> Vec<Aggregate> {
     .into_iter()
     .map(|(name, arguments)| {
         let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
-        let Resolved { kind, data_type, .. } = resolve(name, &types).unwrap();
+        let ResolvedAggregate { kind, data_type, .. } = resolve(name, &types).unwrap();
         let order_by = vec![];
         Aggregate { kind, arguments, distinct: false, order_by, filter: None, data_type }
     })
@@ -476,8 +478,9 @@ fn sums_of_numerics_of_all_sizes_are_exact() {
 
 #[test]
 fn aggregates_resolve_as_in_postgres() {
-    let found =
-        |kind, argument, data_type| Some(Resolved { kind, arguments: vec![argument], data_type });
+    let found = |kind, argument, data_type| {
+        Some(ResolvedAggregate { kind, arguments: vec![argument], data_type })
+    };
     let varchar = resolve("min", &[DataType::Varchar]);
     assert_eq!(varchar, found(AggregateKind::Min, Text, Text));
     let average = resolve("avg", &[DataType::Float4]);

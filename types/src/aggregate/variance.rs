@@ -9,8 +9,8 @@ use super::sum::{expect_argument, overflow, partial_count, try_each_valid, unexp
 use super::{Accumulator, AggregateKind, PartialState};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
 /// Returns whether an aggregate is of a sample, and whether it is a standard deviation.
@@ -143,8 +143,9 @@ impl ExactMoments {
     fn add(&mut self, value: &Numeric) -> Result<()> {
         self.count += 1;
         self.sum = self.sum.checked_add(value)?;
-        self.sum_of_squares =
-            self.sum_of_squares.checked_add(&value.checked_mul(value, &mut Pace::never())?)?;
+        self.sum_of_squares = self
+            .sum_of_squares
+            .checked_add(&value.checked_mul(value, &mut InterruptPacer::without_interrupt())?)?;
         Ok(())
     }
 }
@@ -209,7 +210,7 @@ impl Accumulator for NumericVariance {
         if divisor <= 0 {
             return Ok(Datum::Null);
         }
-        let pace = &mut Pace::never();
+        let pace = &mut InterruptPacer::without_interrupt();
         let scaled = sum_of_squares.checked_mul(&Numeric::from(*count), pace)?;
         let numerator = scaled.checked_sub(&sum.checked_mul(sum, pace)?)?;
         if numerator <= Numeric::from(0) {

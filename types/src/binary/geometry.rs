@@ -6,10 +6,14 @@ use crate::datatype::{DataType, GeometryKind};
 use crate::datum::Geometry;
 use crate::error::Result;
 use crate::geometry::{is_zero, ordered_corners};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Appends a value.
-pub(super) fn write(value: &Geometry, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write(
+    value: &Geometry,
+    pace: &mut InterruptPacer<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     if let Geometry::Path { points, .. } | Geometry::Polygon(points) = value {
         if value.kind() == GeometryKind::Path {
             out.push(u8::from(value.is_closed_path()));

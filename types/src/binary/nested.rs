@@ -17,8 +17,8 @@ use crate::datetime::MICROS_PER_DAY;
 use crate::datum::{Array, Bits, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested, Record};
 use crate::encoding::Encoding;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::modifier;
-use crate::pieces::Pace;
 use crate::text::{self, TextStyle};
 
 /// The version of the binary forms of `jsonb` and `jsonpath`.
@@ -28,7 +28,7 @@ pub(super) fn write(
     nested: &Nested,
     data_type: DataType,
     encoding: &'static Encoding,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let start = out.len();
@@ -67,7 +67,7 @@ fn write_array(
     array: &Array,
     element: DataType,
     encoding: &'static Encoding,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let has_null = array.elements.iter().any(Datum::is_null);
@@ -86,7 +86,7 @@ fn write_element(
     value: &Datum,
     data_type: DataType,
     encoding: &'static Encoding,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     pace.step(out, ELEMENT)?;
@@ -108,7 +108,7 @@ const ELEMENT: usize = 16;
 fn write_record(
     record: &Record,
     encoding: &'static Encoding,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     out.extend_from_slice(&(record.values.len() as u32).to_be_bytes());
@@ -327,7 +327,7 @@ mod tests {
         let of_domain = SqlType { domain: Some(90_001), domain_array: array, ..int4s.into() };
         let mut bytes = Vec::new();
         let value = value("{1,2}", int4s);
-        let pace = &mut Pace::never();
+        let pace = &mut InterruptPacer::without_interrupt();
         binary::write(&value, int4s, Encoding::utf8(), pace, &mut bytes).unwrap();
         let read = |bytes: &[u8]| binary::parse_as(bytes, of_domain, Encoding::utf8());
         assert_eq!(read(&bytes).unwrap(), value);
@@ -347,7 +347,7 @@ mod tests {
             &value("{7,NULL}", int4s),
             int4s,
             Encoding::utf8(),
-            &mut Pace::never(),
+            &mut InterruptPacer::without_interrupt(),
             &mut bytes,
         )
         .unwrap();
@@ -368,8 +368,14 @@ mod tests {
         ] {
             let value = value(text, data_type);
             let mut bytes = Vec::new();
-            binary::write(&value, data_type, Encoding::utf8(), &mut Pace::never(), &mut bytes)
-                .unwrap();
+            binary::write(
+                &value,
+                data_type,
+                Encoding::utf8(),
+                &mut InterruptPacer::without_interrupt(),
+                &mut bytes,
+            )
+            .unwrap();
             assert_eq!(
                 binary::parse(&bytes, data_type, Encoding::utf8()).unwrap(),
                 value,
@@ -387,7 +393,7 @@ mod tests {
             &value("{1}", int8s),
             int8s,
             Encoding::utf8(),
-            &mut Pace::never(),
+            &mut InterruptPacer::without_interrupt(),
             &mut other,
         )
         .unwrap();

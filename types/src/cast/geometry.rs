@@ -7,13 +7,17 @@ use crate::datatype::{DataType, GeometryKind};
 use crate::datum::{Datum, Geometry, Nested, Point};
 use crate::error::{Error, Result, sqlstate};
 use crate::geometry::{self as g, Circle};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Number of points of the polygon that approximates a circle.
 const CIRCLE_POINTS: i32 = 12;
 
 /// Casts a value.
-pub(super) fn convert(value: &Geometry, to: DataType, pace: &mut Pace<'_>) -> Result<Datum> {
+pub(super) fn convert(
+    value: &Geometry,
+    to: DataType,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Datum> {
     let from = DataType::Geometry(value.kind());
     let DataType::Geometry(kind) = to else { return Err(cannot_cast(from, to)) };
     let circle = |(center, radius)| Geometry::Circle { center, radius };

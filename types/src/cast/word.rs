@@ -1,7 +1,7 @@
-//! Casts of [words](crate::datatype::WordKind): `macaddr`, `xid8`, `money`.
+//! Casts of [words](crate::datatype::FixedWidthKind): `macaddr`, `xid8`, `money`.
 
 use super::{cannot_cast, from_numeric, out_of_range};
-use crate::datatype::{DataType, WordKind};
+use crate::datatype::{DataType, FixedWidthKind};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
@@ -12,18 +12,18 @@ const CENTS: i64 = 100;
 const CENTS_SCALE: u32 = 2;
 
 /// Casts a word value to another type, except text.
-pub(super) fn from_word(held: i64, from: WordKind, to: DataType) -> Result<Datum> {
+pub(super) fn from_word(held: i64, from: FixedWidthKind, to: DataType) -> Result<Datum> {
     let number = from.to_unsigned(held);
     match (from, to) {
-        (WordKind::Money, DataType::Numeric) => {
+        (FixedWidthKind::Money, DataType::Numeric) => {
             Ok(Datum::Numeric(Numeric::from_mantissa(held.into(), CENTS_SCALE)))
         }
-        (WordKind::Xid8, DataType::XID) => Ok(Datum::Int8(i64::from(number as u32))),
-        (WordKind::MacAddr, DataType::MACADDR8) => {
+        (FixedWidthKind::Xid8, DataType::XID) => Ok(Datum::Int8(i64::from(number as u32))),
+        (FixedWidthKind::MacAddr, DataType::MACADDR8) => {
             let wide = (number >> 24) << 40 | 0xff_fe00_0000 | number & 0xff_ffff;
-            Ok(Datum::Int8(WordKind::MacAddr8.of_unsigned(wide)))
+            Ok(Datum::Int8(FixedWidthKind::MacAddr8.of_unsigned(wide)))
         }
-        (WordKind::MacAddr8, DataType::MACADDR) => {
+        (FixedWidthKind::MacAddr8, DataType::MACADDR) => {
             if number >> 24 & 0xffff != 0xfffe {
                 let message = "macaddr8 data out of range to convert to macaddr";
                 let error = Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
@@ -34,26 +34,29 @@ pub(super) fn from_word(held: i64, from: WordKind, to: DataType) -> Result<Datum
                 ));
             }
             let narrow = (number >> 40) << 24 | number & 0xff_ffff;
-            Ok(Datum::Int8(WordKind::MacAddr.of_unsigned(narrow)))
+            Ok(Datum::Int8(FixedWidthKind::MacAddr.of_unsigned(narrow)))
         }
         _ => Err(cannot_cast(DataType::Word(from), to)),
     }
 }
 
 /// Casts a value that is neither text nor a word to a word type.
-pub(super) fn to_word(value: &Datum, from: DataType, to: WordKind) -> Result<Datum> {
+pub(super) fn to_word(value: &Datum, from: DataType, to: FixedWidthKind) -> Result<Datum> {
     let range = || out_of_range(DataType::Int8);
     match (value, to) {
-        (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), WordKind::Money) => {
+        (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), FixedWidthKind::Money) => {
             let whole = value.as_i64().unwrap_or_default();
             whole.checked_mul(CENTS).map(Datum::Int8).ok_or_else(range)
         }
-        (Datum::Numeric(number), WordKind::Money) => {
+        (Datum::Numeric(number), FixedWidthKind::Money) => {
             if !number.is_finite() {
                 return from_numeric(number, from, DataType::Int8);
             }
             let hundred = Numeric::from(CENTS);
-            let cents = number.checked_mul(&hundred, &mut crate::pieces::Pace::never())?;
+            let cents = number.checked_mul(
+                &hundred,
+                &mut crate::interruptible::InterruptPacer::without_interrupt(),
+            )?;
             from_numeric(&cents, from, DataType::Int8)
         }
         _ => Err(cannot_cast(from, DataType::Word(to))),

@@ -52,7 +52,7 @@ pub struct CompositeType {
     fields: Fields,
     array_name: String,
     internal_array_name: String,
-    registered: registry::Registered,
+    registered: registry::TypeRegistration,
 }
 
 /// Interned types by definition.
@@ -107,7 +107,7 @@ impl CompositeType {
             fields: definition.attributes.iter().map(field).collect(),
             array_name: format!("{}[]", definition.shown),
             internal_array_name: format!("_{}", definition.name),
-            registered: registry::Registered::default(),
+            registered: registry::TypeRegistration::default(),
             definition,
         }));
         made.registered.register(DataType::Composite(made));
@@ -135,7 +135,7 @@ impl CompositeType {
         DataType::Array(self.registered.element())
     }
 
-    pub(super) fn registered(&self) -> &registry::Registered {
+    pub(super) fn registered(&self) -> &registry::TypeRegistration {
         &self.registered
     }
 
@@ -203,9 +203,9 @@ mod tests {
     fn registered_types_are_found() {
         let of = pair(DataType::Text);
         for data_type in [DataType::Composite(of), of.array(), DataType::Int4, mood(&["x"])] {
-            let found = DataType::of_registered(data_type.registered_oid());
+            let found = DataType::from_registered_oid(data_type.registered_oid());
             assert_eq!(found, Some(data_type));
         }
-        assert_eq!(DataType::of_registered(u32::MAX), None);
+        assert_eq!(DataType::from_registered_oid(u32::MAX), None);
     }
 }

@@ -53,7 +53,7 @@ pub struct EnumType {
     definition: EnumDefinition,
     array_name: String,
     internal_array_name: String,
-    registered: registry::Registered,
+    registered: registry::TypeRegistration,
 }
 
 static KNOWN: LazyLock<Mutex<AHashMap<EnumDefinition, &'static EnumType>>> =
@@ -101,7 +101,7 @@ impl EnumType {
         let made: &'static EnumType = Box::leak(Box::new(EnumType {
             array_name: format!("{}[]", definition.shown),
             internal_array_name: format!("_{}", definition.name),
-            registered: registry::Registered::default(),
+            registered: registry::TypeRegistration::default(),
             definition: definition.clone(),
         }));
         made.registered.register(DataType::Enum(made));
@@ -119,7 +119,7 @@ impl EnumType {
         DataType::Array(self.registered.element())
     }
 
-    pub(super) fn registered(&self) -> &registry::Registered {
+    pub(super) fn registered(&self) -> &registry::TypeRegistration {
         &self.registered
     }
 
@@ -146,7 +146,7 @@ impl EnumType {
             let name = &self.definition.shown;
             let message = format!("invalid input value for enum {name}: \"{text}\"");
             Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-                .naming(self.definition.oid, name)
+                .with_type_mention(self.definition.oid, name)
         })
     }
 }

@@ -12,12 +12,12 @@ static TYPES: Mutex<Vec<&'static DataType>> = Mutex::new(Vec::new());
 
 /// Registration of a user-defined type.
 #[derive(Default)]
-pub(super) struct Registered {
+pub(super) struct TypeRegistration {
     /// The leaked type, for [`DataType::Array`], and its index in the registry.
     entry: OnceLock<(&'static DataType, u32)>,
 }
 
-impl Registered {
+impl TypeRegistration {
     /// Registers a type permanently.
     pub(super) fn register(&self, data_type: DataType) {
         self.entry.get_or_init(|| {
@@ -39,7 +39,7 @@ impl Registered {
 }
 
 impl DataType {
-    fn registered(self) -> Option<&'static Registered> {
+    fn registered(self) -> Option<&'static TypeRegistration> {
         match self {
             DataType::Enum(of) => Some(of.registered()),
             DataType::Composite(of) => Some(of.registered()),
@@ -53,12 +53,12 @@ impl DataType {
             DataType::Array(element) => element.registered().map(|one| one.number() | 1),
             _ => None,
         };
-        let own = self.registered().map(Registered::number);
+        let own = self.registered().map(TypeRegistration::number);
         own.or_else(of_element).unwrap_or_else(|| self.oid())
     }
 
     /// Returns the type of a number from [`DataType::registered_oid`].
-    pub(crate) fn of_registered(number: u32) -> Option<DataType> {
+    pub(crate) fn from_registered_oid(number: u32) -> Option<DataType> {
         if number & OF_USERS == 0 {
             return DataType::from_oid(number);
         }

@@ -2,13 +2,13 @@
 //!
 //! The kind determines representation, parsing, text, binary form and arithmetic. Values are
 //! `Int8` in the order of the type; unsigned 64-bit numbers are biased so that 0 is the least
-//! ([`WordKind::of_unsigned`]).
+//! ([`FixedWidthKind::of_unsigned`]).
 
 use super::DataType;
 
 /// A type of [`DataType::Word`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WordKind {
+pub enum FixedWidthKind {
     /// `tid`: a row location, a block number of 32 bits and an offset of 16
     Tid,
     /// `xid`: a transaction, 32 bits
@@ -27,18 +27,21 @@ pub enum WordKind {
     Money,
 }
 
-impl WordKind {
+impl FixedWidthKind {
     /// Returns the number of bytes of the binary form.
     pub fn byte_count(self) -> usize {
         match self {
-            WordKind::Xid | WordKind::Cid => 4,
-            WordKind::Tid | WordKind::MacAddr => 6,
-            WordKind::Xid8 | WordKind::PgLsn | WordKind::MacAddr8 | WordKind::Money => 8,
+            FixedWidthKind::Xid | FixedWidthKind::Cid => 4,
+            FixedWidthKind::Tid | FixedWidthKind::MacAddr => 6,
+            FixedWidthKind::Xid8
+            | FixedWidthKind::PgLsn
+            | FixedWidthKind::MacAddr8
+            | FixedWidthKind::Money => 8,
         }
     }
 
     fn is_biased(self) -> bool {
-        matches!(self, WordKind::Xid8 | WordKind::PgLsn | WordKind::MacAddr8)
+        matches!(self, FixedWidthKind::Xid8 | FixedWidthKind::PgLsn | FixedWidthKind::MacAddr8)
     }
 
     /// Returns the representation of an unsigned number.
@@ -53,25 +56,25 @@ impl WordKind {
 
     /// Returns whether values have an order; all have equality.
     pub(super) fn is_ordered(self) -> bool {
-        !matches!(self, WordKind::Xid | WordKind::Cid)
+        !matches!(self, FixedWidthKind::Xid | FixedWidthKind::Cid)
     }
 }
 
 impl DataType {
     /// `tid`
-    pub const TID: DataType = DataType::Word(WordKind::Tid);
+    pub const TID: DataType = DataType::Word(FixedWidthKind::Tid);
     /// `xid`
-    pub const XID: DataType = DataType::Word(WordKind::Xid);
+    pub const XID: DataType = DataType::Word(FixedWidthKind::Xid);
     /// `xid8`
-    pub const XID8: DataType = DataType::Word(WordKind::Xid8);
+    pub const XID8: DataType = DataType::Word(FixedWidthKind::Xid8);
     /// `cid`
-    pub const CID: DataType = DataType::Word(WordKind::Cid);
+    pub const CID: DataType = DataType::Word(FixedWidthKind::Cid);
     /// `pg_lsn`
-    pub const PG_LSN: DataType = DataType::Word(WordKind::PgLsn);
+    pub const PG_LSN: DataType = DataType::Word(FixedWidthKind::PgLsn);
     /// `macaddr`
-    pub const MACADDR: DataType = DataType::Word(WordKind::MacAddr);
+    pub const MACADDR: DataType = DataType::Word(FixedWidthKind::MacAddr);
     /// `macaddr8`
-    pub const MACADDR8: DataType = DataType::Word(WordKind::MacAddr8);
+    pub const MACADDR8: DataType = DataType::Word(FixedWidthKind::MacAddr8);
     /// `money`
-    pub const MONEY: DataType = DataType::Word(WordKind::Money);
+    pub const MONEY: DataType = DataType::Word(FixedWidthKind::Money);
 }

@@ -5,17 +5,17 @@
 
 /// Meaning of an abbreviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum AbbreviationMeaning {
     /// Seconds east of Greenwich.
     Offset(i32),
     /// An abbreviation of this zone of the tz database, by its history.
     Zone(&'static str),
 }
 
-use Meaning::{Offset, Zone};
+use AbbreviationMeaning::{Offset, Zone};
 
 /// Abbreviations, their meanings, and whether they are daylight saving time.
-const ABBREVIATIONS: &[(&str, Meaning, bool)] = &[
+const ABBREVIATIONS: &[(&str, AbbreviationMeaning, bool)] = &[
     ("acdt", Offset(37_800), true),
     ("acsst", Offset(37_800), true),
     ("acst", Offset(34_200), false),
@@ -214,7 +214,7 @@ const ABBREVIATIONS: &[(&str, Meaning, bool)] = &[
 ];
 
 /// Returns the meaning of an abbreviation in any case, and whether it is daylight saving time.
-pub(super) fn abbreviation(name: &str) -> Option<(Meaning, bool)> {
+pub(super) fn abbreviation(name: &str) -> Option<(AbbreviationMeaning, bool)> {
     let name = name.to_ascii_lowercase();
     let at =
         ABBREVIATIONS.binary_search_by(|(abbreviation, ..)| (*abbreviation).cmp(&name)).ok()?;

@@ -12,7 +12,7 @@ use crate::error::sqlstate;
 
 /// Error of parsing a date or time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum DatetimeError {
     /// Invalid syntax.
     BadFormat,
     /// A field is out of its range.
@@ -30,32 +30,32 @@ pub(super) enum Failure {
 }
 
 /// The result of a parsing step.
-pub(super) type Step<T> = Result<T, Failure>;
+pub(super) type Step<T> = Result<T, DatetimeError>;
 
-impl Failure {
+impl DatetimeError {
     pub(super) fn error(self, type_name: &str, text: &str) -> Error {
         let out_of_range = || {
             let message = format!("date/time field value out of range: \"{text}\"");
             Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
         };
         match self {
-            Failure::BadFormat => Error::new(
+            DatetimeError::BadFormat => Error::new(
                 sqlstate::INVALID_DATETIME_FORMAT,
                 format!("invalid input syntax for type {type_name}: \"{text}\""),
             ),
-            Failure::FieldOverflow => out_of_range(),
-            Failure::MonthDayOverflow => {
+            DatetimeError::FieldOverflow => out_of_range(),
+            DatetimeError::MonthDayOverflow => {
                 out_of_range().with_hint("Perhaps you need a different \"datestyle\" setting.")
             }
-            Failure::ZoneOverflow => {
+            DatetimeError::ZoneOverflow => {
                 Error::new("22009", format!("time zone displacement out of range: \"{text}\""))
             }
-            Failure::UnknownZone(name) => Error::new(
+            DatetimeError::UnknownZone(name) => Error::new(
                 sqlstate::INVALID_PARAMETER_VALUE,
                 format!("time zone \"{name}\" not recognized"),
             ),
-            Failure::IntervalRange => super::interval::interval_out_of_range(),
-            Failure::NoClock => Error::new(
+            DatetimeError::IntervalRange => super::interval::interval_out_of_range(),
+            DatetimeError::NoClock => Error::new(
                 sqlstate::FEATURE_NOT_SUPPORTED,
                 format!("\"{text}\" cannot be read here, because there is no clock"),
             ),
@@ -86,7 +86,7 @@ pub(super) mod given {
 
 /// Half of a day.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Half {
+pub(super) enum DayHalf {
     Morning,
     Afternoon,
 }
@@ -108,7 +108,7 @@ pub(super) struct Fields {
     pub(super) two_digit_year: bool,
     pub(super) julian: bool,
     pub(super) before_christ: bool,
-    pub(super) half: Option<Half>,
+    pub(super) half: Option<DayHalf>,
 }
 
 /// Parses digits at the start of a text as C does: without digits the result is 0, too many are
@@ -118,7 +118,7 @@ pub(super) fn leading_integer(text: &str) -> Step<(i32, &str)> {
     if end == 0 {
         return Ok((0, text));
     }
-    let value = text[..end].parse().map_err(|_| Failure::FieldOverflow)?;
+    let value = text[..end].parse().map_err(|_| DatetimeError::FieldOverflow)?;
     Ok((value, &text[end..]))
 }
 
@@ -132,9 +132,9 @@ pub(super) fn fraction_micros(text: &str) -> Step<i64> {
         return Ok(0);
     }
     if !text.bytes().skip(1).all(|c| c.is_ascii_digit()) {
-        return Err(Failure::BadFormat);
+        return Err(DatetimeError::BadFormat);
     }
-    let value: f64 = text.parse().map_err(|_| Failure::BadFormat)?;
+    let value: f64 = text.parse().map_err(|_| DatetimeError::BadFormat)?;
     Ok((value * 1e6).round_ties_even() as i64)
 }
 
@@ -144,9 +144,9 @@ impl Fields {
     }
 
     /// Records fields, each of which may occur once.
-    pub(super) fn give(&mut self, fields: u32) -> Step<()> {
+    pub(super) fn record_fields(&mut self, fields: u32) -> Step<()> {
         if self.given & fields != 0 {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         self.given |= fields;
         Ok(())
@@ -169,8 +169,8 @@ impl Fields {
                     *part = "";
                     continue;
                 }
-                let month = month_of(part).ok_or(Failure::BadFormat)?;
-                self.give(given::MONTH)?;
+                let month = month_of(part).ok_or(DatetimeError::BadFormat)?;
+                self.record_fields(given::MONTH)?;
                 self.month = month as i32;
                 self.text_month = true;
                 *part = "";
@@ -180,14 +180,14 @@ impl Fields {
             self.take_number(part, order)?;
         }
         let whole = self.given & !(given::DAY_OF_YEAR | given::ZONE) == given::DATE;
-        if whole { Ok(()) } else { Err(Failure::BadFormat) }
+        if whole { Ok(()) } else { Err(DatetimeError::BadFormat) }
     }
 
     /// Parses a number whose meaning depends on the fields found before.
     pub(super) fn take_number(&mut self, text: &str, order: DateOrder) -> Step<()> {
         let (value, rest) = leading_integer(text)?;
         if rest.len() == text.len() {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         let mut micros = None;
         if rest.starts_with('.') {
@@ -196,14 +196,14 @@ impl Fields {
             }
             micros = Some(fraction_micros(rest)?);
         } else if !rest.is_empty() {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         self.micros = micros.unwrap_or(self.micros);
         let long = text.len() >= 3;
         let known = self.given & given::DATE;
         if text.len() == 3 && known == given::YEAR && (1..=366).contains(&value) {
             self.day_of_year = value;
-            return self.give(given::DAY_OF_YEAR | given::MONTH | given::DAY);
+            return self.record_fields(given::DAY_OF_YEAR | given::MONTH | given::DAY);
         }
         const YEAR_MONTH: u32 = given::YEAR | given::MONTH;
         const MONTH_DAY: u32 = given::MONTH | given::DAY;
@@ -216,12 +216,12 @@ impl Fields {
                 self.day = self.year;
                 self.year = value;
                 self.two_digit_year = false;
-                return self.give(given::DAY);
+                return self.record_fields(given::DAY);
             }
             given::MONTH | YEAR_MONTH => given::DAY,
             MONTH_DAY => given::YEAR,
             given::DATE => return self.take_run(text, 0),
-            _ => return Err(Failure::BadFormat),
+            _ => return Err(DatetimeError::BadFormat),
         };
         match field {
             given::YEAR => {
@@ -231,7 +231,7 @@ impl Fields {
             given::MONTH => self.month = value,
             _ => self.day = value,
         }
-        self.give(field)
+        self.record_fields(field)
     }
 
     /// Parses a run of digits: `YYYYMMDD`, `YYMMDD`, `hhmmss` or `hhmm`, with fractional seconds.
@@ -244,7 +244,7 @@ impl Fields {
         };
         let end = whole.find(|c: char| !c.is_ascii_digit()).unwrap_or(whole.len());
         if end < whole.len() {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         match fraction {
             Some(fraction) => self.micros = fraction_micros(fraction)?,
@@ -254,32 +254,32 @@ impl Fields {
                 self.month = digits(&rest[..2]);
                 self.day = digits(&rest[2..]);
                 self.two_digit_year |= year.len() == 2;
-                return self.give(given::DATE);
+                return self.record_fields(given::DATE);
             }
             None => {}
         }
         if known & given::TIME == given::TIME || !matches!(whole.len(), 4 | 6) {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         self.hour = digits(&whole[..2]);
         self.minute = digits(&whole[2..4]);
         self.second = if whole.len() == 6 { digits(&whole[4..]) } else { 0 };
-        self.give(given::TIME)
+        self.record_fields(given::TIME)
     }
 
     /// Parses a time with colons.
     pub(super) fn take_time(&mut self, text: &str) -> Step<()> {
-        let clock = Clock::read(text, false)?;
-        self.hour = i32::try_from(clock.hour).map_err(|_| Failure::FieldOverflow)?;
+        let clock = ClockTime::read(text, false)?;
+        self.hour = i32::try_from(clock.hour).map_err(|_| DatetimeError::FieldOverflow)?;
         (self.minute, self.second, self.micros) = (clock.minute, clock.second, clock.micros);
-        self.give(given::TIME)
+        self.record_fields(given::TIME)
     }
 
     /// Completes the year and validates the date, as far as it was found.
     pub(super) fn validate(&mut self) -> Step<()> {
         if self.given & given::YEAR != 0 && !self.julian {
             if self.year < i32::from(!self.two_digit_year || self.before_christ) {
-                return Err(Failure::FieldOverflow);
+                return Err(DatetimeError::FieldOverflow);
             }
             self.year = match self.year {
                 year if self.before_christ => 1 - year,
@@ -294,10 +294,10 @@ impl Fields {
         let bad_month = self.given & given::MONTH != 0 && !(1..=12).contains(&self.month);
         let bad_day = self.given & given::DAY != 0 && !(1..=31).contains(&self.day);
         if bad_month || bad_day {
-            return Err(Failure::MonthDayOverflow);
+            return Err(DatetimeError::MonthDayOverflow);
         }
         if self.has(given::DATE) && self.day > days_in_month(self.year, self.month as u32) as i32 {
-            return Err(Failure::FieldOverflow);
+            return Err(DatetimeError::FieldOverflow);
         }
         Ok(())
     }
@@ -305,9 +305,9 @@ impl Fields {
     /// Applies AM and PM, for hours up to 12.
     pub(super) fn apply_half(&mut self) -> Step<()> {
         match self.half {
-            Some(_) if self.hour > 12 => return Err(Failure::FieldOverflow),
-            Some(Half::Morning) if self.hour == 12 => self.hour = 0,
-            Some(Half::Afternoon) if self.hour != 12 => self.hour += 12,
+            Some(_) if self.hour > 12 => return Err(DatetimeError::FieldOverflow),
+            Some(DayHalf::Morning) if self.hour == 12 => self.hour = 0,
+            Some(DayHalf::Afternoon) if self.hour != 12 => self.hour += 12,
             _ => {}
         }
         Ok(())
@@ -330,7 +330,7 @@ impl Fields {
         if fields && self.time_of_day() <= MICROS_PER_DAY {
             return Ok(());
         }
-        Err(Failure::FieldOverflow)
+        Err(DatetimeError::FieldOverflow)
     }
 
     /// Returns the day count of the date; `None` beyond the range of dates.
@@ -356,7 +356,7 @@ fn date_parts(text: &str) -> Step<Vec<&str>> {
     let mut rest = text;
     while !rest.is_empty() {
         rest = rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
-        let first = rest.chars().next().ok_or(Failure::BadFormat)?;
+        let first = rest.chars().next().ok_or(DatetimeError::BadFormat)?;
         let digit = first.is_ascii_digit();
         let same = |c: char| if digit { c.is_ascii_digit() } else { c.is_ascii_alphabetic() };
         let end = rest.find(|c: char| !same(c)).unwrap_or(rest.len());
@@ -368,45 +368,47 @@ fn date_parts(text: &str) -> Step<Vec<&str>> {
 }
 
 /// A time with colons.
-pub(super) struct Clock {
+pub(super) struct ClockTime {
     pub(super) hour: i64,
     pub(super) minute: i32,
     pub(super) second: i32,
     pub(super) micros: i64,
 }
 
-impl Clock {
+impl ClockTime {
     /// Parses `hh:mm[:ss[.ffffff]]` or `mm:ss.ffffff`. With `minutes`, two fields are minutes and
     /// seconds.
-    pub(super) fn read(text: &str, minutes: bool) -> Step<Clock> {
+    pub(super) fn read(text: &str, minutes: bool) -> Step<ClockTime> {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let hour: i64 = match &text[..end] {
             "" => 0,
-            digits => digits.parse().map_err(|_| Failure::FieldOverflow)?,
+            digits => digits.parse().map_err(|_| DatetimeError::FieldOverflow)?,
         };
-        let rest = text[end..].strip_prefix(':').ok_or(Failure::BadFormat)?;
+        let rest = text[end..].strip_prefix(':').ok_or(DatetimeError::BadFormat)?;
         let (minute, rest) = leading_integer(rest)?;
-        let small = |hour: i64| i32::try_from(hour).map_err(|_| Failure::FieldOverflow);
+        let small = |hour: i64| i32::try_from(hour).map_err(|_| DatetimeError::FieldOverflow);
         let clock = match rest.chars().next() {
-            None if minutes => Clock { hour: 0, minute: small(hour)?, second: minute, micros: 0 },
-            None => Clock { hour, minute, second: 0, micros: 0 },
+            None if minutes => {
+                ClockTime { hour: 0, minute: small(hour)?, second: minute, micros: 0 }
+            }
+            None => ClockTime { hour, minute, second: 0, micros: 0 },
             Some('.') => {
                 let micros = fraction_micros(rest)?;
-                Clock { hour: 0, minute: small(hour)?, second: minute, micros }
+                ClockTime { hour: 0, minute: small(hour)?, second: minute, micros }
             }
             Some(':') => {
                 let (second, rest) = leading_integer(&rest[1..])?;
                 let micros = match rest.chars().next() {
                     None => 0,
                     Some('.') => fraction_micros(rest)?,
-                    Some(_) => return Err(Failure::BadFormat),
+                    Some(_) => return Err(DatetimeError::BadFormat),
                 };
-                Clock { hour, minute, second, micros }
+                ClockTime { hour, minute, second, micros }
             }
-            Some(_) => return Err(Failure::BadFormat),
+            Some(_) => return Err(DatetimeError::BadFormat),
         };
         let fits = (0..60).contains(&clock.minute) && (0..=60).contains(&clock.second);
-        if fits { Ok(clock) } else { Err(Failure::FieldOverflow) }
+        if fits { Ok(clock) } else { Err(DatetimeError::FieldOverflow) }
     }
 }
 
@@ -415,9 +417,9 @@ pub(super) fn zone_offset(text: &str) -> Step<i32> {
     let sign = match text.as_bytes().first() {
         Some(b'-') => -1,
         Some(b'+') => 1,
-        _ => return Err(Failure::BadFormat),
+        _ => return Err(DatetimeError::BadFormat),
     };
-    let number = |text| leading_integer(text).map_err(|_| Failure::ZoneOverflow);
+    let number = |text| leading_integer(text).map_err(|_| DatetimeError::ZoneOverflow);
     let (mut hour, mut rest) = number(&text[1..])?;
     let (mut minute, mut second) = (0, 0);
     if let Some(after) = rest.strip_prefix(':') {
@@ -430,10 +432,10 @@ pub(super) fn zone_offset(text: &str) -> Step<i32> {
         hour /= 100;
     }
     if hour > 15 || minute > 59 || second > 59 {
-        return Err(Failure::ZoneOverflow);
+        return Err(DatetimeError::ZoneOverflow);
     }
     if !rest.is_empty() {
-        return Err(Failure::BadFormat);
+        return Err(DatetimeError::BadFormat);
     }
     Ok(sign * (hour * 3600 + minute * 60 + second))
 }

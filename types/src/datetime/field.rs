@@ -19,8 +19,8 @@ use crate::datatype::DataType;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
 
 /// A field of a date, time or interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -312,7 +312,9 @@ fn timestamp_field(field: Field, timestamp: i64) -> Option<Numeric> {
     let days = timestamp.div_euclid(MICROS_PER_DAY) as i32;
     let time = timestamp.rem_euclid(MICROS_PER_DAY);
     if field == Field::Julian {
-        let fraction = whole(time).checked_div(&whole(MICROS_PER_DAY), &mut Pace::never()).ok()?;
+        let fraction = whole(time)
+            .checked_div(&whole(MICROS_PER_DAY), &mut InterruptPacer::without_interrupt())
+            .ok()?;
         return whole(julian_day(days)).checked_add(&fraction).ok();
     }
     date_field(field, days).or_else(|| time_field(field, time))

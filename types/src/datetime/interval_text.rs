@@ -4,11 +4,11 @@
 //! As in PostgreSQL's `DecodeInterval`, tokens are parsed from the last to the first, so that a
 //! unit is known before its number. Text that fails is parsed as ISO 8601.
 
-use super::decode::{Clock, Failure, Step, leading_integer};
+use super::decode::{ClockTime, DatetimeError, Step, leading_integer};
 use super::field::Field;
 use super::interval::Interval;
 use super::style::IntervalStyle;
-use super::token::{Shape, Token, tokens};
+use super::token::{Token, TokenKind, tokens};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datatype::IntervalFields;
 use crate::error::Error;
@@ -105,7 +105,7 @@ impl Sum {
 
     fn finish(&self) -> Step<Interval> {
         let months = i64::from(self.years) * 12 + i64::from(self.months);
-        let months = small(months).ok_or(Failure::IntervalRange)?;
+        let months = small(months).ok_or(DatetimeError::IntervalRange)?;
         Ok(Interval { months, days: self.days, microseconds: self.micros })
     }
 }
@@ -133,12 +133,12 @@ fn unit(word: &str) -> Option<Field> {
 
 /// Parses a time with colons, without a sign.
 fn clock(text: &str, fields: Option<IntervalFields>) -> Step<i64> {
-    let clock = Clock::read(text, fields == Some(IntervalFields::MinuteToSecond))?;
+    let clock = ClockTime::read(text, fields == Some(IntervalFields::MinuteToSecond))?;
     let micros = i64::from(clock.minute) * MICROS_PER_MINUTE
         + i64::from(clock.second) * MICROS_PER_SECOND
         + clock.micros;
     let hours = clock.hour.checked_mul(MICROS_PER_HOUR);
-    hours.and_then(|hours| hours.checked_add(micros)).ok_or(Failure::FieldOverflow)
+    hours.and_then(|hours| hours.checked_add(micros)).ok_or(DatetimeError::FieldOverflow)
 }
 
 /// A signed number with a fraction, or SQL's years and months.
@@ -153,11 +153,11 @@ fn number(text: &str) -> Step<Number> {
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     let sign = if negative { -1 } else { 1 };
     let whole: i64 = match &digits[..end] {
-        "" if text.starts_with(['-', '+']) => return Err(Failure::BadFormat),
+        "" if text.starts_with(['-', '+']) => return Err(DatetimeError::BadFormat),
         "" => 0,
         digits => {
             let minus = if negative { "-" } else { "" };
-            format!("{minus}{digits}").parse().map_err(|_| Failure::FieldOverflow)?
+            format!("{minus}{digits}").parse().map_err(|_| DatetimeError::FieldOverflow)?
         }
     };
     let rest = &digits[end..];
@@ -166,22 +166,22 @@ fn number(text: &str) -> Step<Number> {
         Some('.') => {
             let fraction = match rest.len() {
                 1 => 0.0,
-                _ => rest.parse::<f64>().map_err(|_| Failure::BadFormat)?,
+                _ => rest.parse::<f64>().map_err(|_| DatetimeError::BadFormat)?,
             };
             Ok(Number::Plain(whole, fraction * sign as f64))
         }
         Some('-') => {
             let (months, rest) = leading_integer(&rest[1..])?;
             if months >= 12 {
-                return Err(Failure::FieldOverflow);
+                return Err(DatetimeError::FieldOverflow);
             }
             if !rest.is_empty() {
-                return Err(Failure::BadFormat);
+                return Err(DatetimeError::BadFormat);
             }
-            let years = whole.checked_mul(12).ok_or(Failure::FieldOverflow)?;
+            let years = whole.checked_mul(12).ok_or(DatetimeError::FieldOverflow)?;
             Ok(Number::Months(years + i64::from(months) * sign))
         }
-        Some(_) => Err(Failure::BadFormat),
+        Some(_) => Err(DatetimeError::BadFormat),
     }
 }
 
@@ -204,7 +204,7 @@ impl Reader {
     fn give(&mut self, fields: &[Field]) -> Step<()> {
         let bits = fields.iter().fold(0, |bits, field| bits | 1 << *field as u32);
         if self.given & bits != 0 {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         self.given |= bits;
         Ok(())
@@ -226,7 +226,7 @@ impl Reader {
     fn take_number(&mut self, text: &str) -> Step<()> {
         let mut field = match self.unit {
             Some(field) => field,
-            None if self.ago => return Err(Failure::BadFormat),
+            None if self.ago => return Err(DatetimeError::BadFormat),
             None => last_field(self.fields),
         };
         let (mut whole, mut fraction) = match number(text)? {
@@ -239,7 +239,7 @@ impl Reader {
         if self.negative {
             (whole, fraction) = (whole.min(-whole.saturating_abs()), -fraction.abs());
         }
-        self.sum.add(field, whole, fraction).ok_or(Failure::FieldOverflow)?;
+        self.sum.add(field, whole, fraction).ok_or(DatetimeError::FieldOverflow)?;
         self.unit = Some(if field == Field::Hour { Field::Day } else { field });
         match field {
             Field::Second if fraction != 0.0 => {
@@ -252,8 +252,8 @@ impl Reader {
     fn take(&mut self, token: &Token) -> Step<()> {
         let text = token.text.as_str();
         match token.shape {
-            Shape::Time => self.take_clock(clock(text, self.fields)?),
-            Shape::Signed => {
+            TokenKind::Time => self.take_clock(clock(text, self.fields)?),
+            TokenKind::Signed => {
                 let time =
                     text.contains(':').then(|| clock(&text[1..], self.fields).ok()).flatten();
                 match time {
@@ -262,14 +262,14 @@ impl Reader {
                     None => self.take_number(text),
                 }
             }
-            Shape::Date | Shape::Number => self.take_number(text),
-            Shape::Word if text == "ago" => {
+            TokenKind::Date | TokenKind::Number => self.take_number(text),
+            TokenKind::Word if text == "ago" => {
                 self.ago = true;
                 self.unit = None;
                 Ok(())
             }
-            Shape::Word => {
-                self.unit = Some(unit(text).ok_or(Failure::BadFormat)?);
+            TokenKind::Word => {
+                self.unit = Some(unit(text).ok_or(DatetimeError::BadFormat)?);
                 Ok(())
             }
         }
@@ -288,10 +288,10 @@ fn decode(tokens: &[Token], style: IntervalStyle, fields: Option<IntervalFields>
         reader.take(token)?;
     }
     if reader.given == 0 {
-        return Err(Failure::BadFormat);
+        return Err(DatetimeError::BadFormat);
     }
     match reader.ago {
-        true => reader.sum.negated().ok_or(Failure::FieldOverflow),
+        true => reader.sum.negated().ok_or(DatetimeError::FieldOverflow),
         false => Ok(reader.sum),
     }
 }
@@ -305,16 +305,16 @@ impl Iso<'_> {
     /// Parses a number: its integer part, its fraction, and the number of digits.
     fn number(&mut self) -> Step<(i64, f64, usize)> {
         if !self.rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.')) {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         let sign = usize::from(self.rest.starts_with('-'));
         let is_digit = |c: char| c.is_ascii_digit() || c == '.';
         let end = self.rest[sign..].find(|c| !is_digit(c)).map_or(self.rest.len(), |at| at + sign);
         let end = end + exponent_length(&self.rest[end..]);
         let digits = self.rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
-        let value: f64 = self.rest[..end].parse().map_err(|_| Failure::BadFormat)?;
+        let value: f64 = self.rest[..end].parse().map_err(|_| DatetimeError::BadFormat)?;
         if !(-1.0e15..=1.0e15).contains(&value) {
-            return Err(Failure::FieldOverflow);
+            return Err(DatetimeError::FieldOverflow);
         }
         self.rest = &self.rest[end..];
         Ok((value.trunc() as i64, value.fract(), digits))
@@ -341,13 +341,13 @@ impl Iso<'_> {
             if index > 0 {
                 (whole, fraction, _) = self.number()?;
             }
-            sum.add(*field, whole, fraction).ok_or(Failure::FieldOverflow)?;
+            sum.add(*field, whole, fraction).ok_or(DatetimeError::FieldOverflow)?;
             let last = index + 1 == fields.len();
             match if index == 0 { Some(separator) } else { self.next() } {
                 None => return Ok(false),
                 Some('T') if separator == '-' => return Ok(true),
                 Some(found) if found == separator && !last => {}
-                Some(_) => return Err(Failure::BadFormat),
+                Some(_) => return Err(DatetimeError::BadFormat),
             }
         }
         Ok(false)
@@ -369,7 +369,7 @@ fn decode_iso(text: &str) -> Step<Sum> {
     const DATE: (char, &[Field]) = ('-', &[Field::Year, Field::Month, Field::Day]);
     const TIME: (char, &[Field]) = (':', &[Field::Hour, Field::Minute, Field::Second]);
     let rest = text.strip_prefix('P').filter(|rest| !rest.is_empty());
-    let mut iso = Iso { rest: rest.ok_or(Failure::BadFormat)? };
+    let mut iso = Iso { rest: rest.ok_or(DatetimeError::BadFormat)? };
     let mut sum = Sum::default();
     let (mut in_time, mut has_field) = (false, false);
     while !iso.rest.is_empty() {
@@ -389,33 +389,33 @@ fn decode_iso(text: &str) -> Step<Sum> {
             (Some('M'), true) => Field::Minute,
             (Some('S'), true) => Field::Second,
             (None | Some('T' | '-'), false) | (None | Some(':'), true) if has_field => {
-                return Err(Failure::BadFormat);
+                return Err(DatetimeError::BadFormat);
             }
             (None | Some('T'), false) if digits == 8 => {
                 let parts = [(Field::Year, whole / 10_000), (Field::Month, whole / 100 % 100)];
                 for (field, value) in parts {
-                    sum.add(field, value, 0.0).ok_or(Failure::FieldOverflow)?;
+                    sum.add(field, value, 0.0).ok_or(DatetimeError::FieldOverflow)?;
                 }
-                sum.add(Field::Day, whole % 100, fraction).ok_or(Failure::FieldOverflow)?;
+                sum.add(Field::Day, whole % 100, fraction).ok_or(DatetimeError::FieldOverflow)?;
                 in_time = true;
                 continue;
             }
             (None, true) if digits == 6 => {
                 let parts = [(Field::Hour, whole / 10_000), (Field::Minute, whole / 100 % 100)];
                 for (field, value) in parts {
-                    sum.add(field, value, 0.0).ok_or(Failure::FieldOverflow)?;
+                    sum.add(field, value, 0.0).ok_or(DatetimeError::FieldOverflow)?;
                 }
-                sum.add(Field::Second, whole % 100, 0.0).ok_or(Failure::FieldOverflow)?;
-                sum.add_fraction(fraction, 1).ok_or(Failure::FieldOverflow)?;
+                sum.add(Field::Second, whole % 100, 0.0).ok_or(DatetimeError::FieldOverflow)?;
+                sum.add_fraction(fraction, 1).ok_or(DatetimeError::FieldOverflow)?;
                 return Ok(sum);
             }
             (None | Some('T'), false) => {
-                sum.add(Field::Year, whole, fraction).ok_or(Failure::FieldOverflow)?;
+                sum.add(Field::Year, whole, fraction).ok_or(DatetimeError::FieldOverflow)?;
                 in_time = true;
                 continue;
             }
             (None, true) => {
-                sum.add(Field::Hour, whole, fraction).ok_or(Failure::FieldOverflow)?;
+                sum.add(Field::Hour, whole, fraction).ok_or(DatetimeError::FieldOverflow)?;
                 continue;
             }
             (Some('-'), false) => {
@@ -429,9 +429,9 @@ fn decode_iso(text: &str) -> Step<Sum> {
                 iso.separated(TIME, (whole, fraction), &mut sum)?;
                 return Ok(sum);
             }
-            _ => return Err(Failure::BadFormat),
+            _ => return Err(DatetimeError::BadFormat),
         };
-        sum.add(field, whole, fraction).ok_or(Failure::FieldOverflow)?;
+        sum.add(field, whole, fraction).ok_or(DatetimeError::FieldOverflow)?;
         has_field = true;
     }
     Ok(sum)
@@ -457,13 +457,13 @@ pub(crate) fn parse_interval(
     style: IntervalStyle,
     fields: Option<IntervalFields>,
 ) -> Result<Interval> {
-    let tokens = tokens(text).ok_or(Failure::BadFormat);
+    let tokens = tokens(text).ok_or(DatetimeError::BadFormat);
     let read = match tokens.and_then(|tokens| decode(&tokens, style, fields)) {
-        Err(Failure::BadFormat) => decode_iso(text),
+        Err(DatetimeError::BadFormat) => decode_iso(text),
         read => read,
     };
     read.and_then(|sum| sum.finish()).map_err(|failure| match failure {
-        Failure::FieldOverflow => {
+        DatetimeError::FieldOverflow => {
             Error::new("22015", format!("interval field value out of range: \"{text}\""))
         }
         other => other.error("interval", text),

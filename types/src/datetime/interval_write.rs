@@ -8,7 +8,7 @@ use super::write::put_seconds;
 use super::{MICROS_PER_HOUR, MICROS_PER_MINUTE};
 
 /// The fields of an interval; all time fields have its sign.
-struct Parts {
+struct IntervalParts {
     years: i64,
     months: i64,
     days: i64,
@@ -18,9 +18,9 @@ struct Parts {
     micros: i64,
 }
 
-impl Parts {
-    fn new(interval: Interval) -> Parts {
-        Parts {
+impl IntervalParts {
+    fn new(interval: Interval) -> IntervalParts {
+        IntervalParts {
             years: i64::from(interval.months / 12),
             months: i64::from(interval.months % 12),
             days: i64::from(interval.days),
@@ -46,9 +46,9 @@ impl Parts {
 pub(crate) fn write_interval(interval: Interval, style: IntervalStyle, out: &mut Vec<u8>) {
     match style {
         IntervalStyle::Postgres => write_postgres(interval, out),
-        IntervalStyle::PostgresVerbose => write_verbose(&Parts::new(interval), out),
+        IntervalStyle::PostgresVerbose => write_verbose(&IntervalParts::new(interval), out),
         IntervalStyle::SqlStandard => write_standard(interval, out),
-        IntervalStyle::Iso8601 => write_iso(&Parts::new(interval), out),
+        IntervalStyle::Iso8601 => write_iso(&IntervalParts::new(interval), out),
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn write_interval(interval: Interval, style: IntervalStyle, out: &mut
 fn write_postgres(interval: Interval, out: &mut Vec<u8>) {
     let mut empty = true;
     let mut negative_before = false;
-    for (value, unit) in &Parts::new(interval).units()[..3] {
+    for (value, unit) in &IntervalParts::new(interval).units()[..3] {
         if *value == 0 {
             continue;
         }
@@ -103,7 +103,7 @@ fn put_short_seconds(micros: i64, out: &mut Vec<u8>) {
 
 /// Appends `@ 1 year 2 mons -3 days 4 hours 5 mins 6 secs`, with `ago` if the first field is
 /// negative.
-fn write_verbose(parts: &Parts, out: &mut Vec<u8>) {
+fn write_verbose(parts: &IntervalParts, out: &mut Vec<u8>) {
     out.push(b'@');
     let (mut is_zero, mut ago) = (true, false);
     for (value, unit) in parts.units() {
@@ -171,7 +171,7 @@ fn write_standard(interval: Interval, out: &mut Vec<u8>) {
 }
 
 /// Appends `P1Y2M-3DT4H5M6S`.
-fn write_iso(parts: &Parts, out: &mut Vec<u8>) {
+fn write_iso(parts: &IntervalParts, out: &mut Vec<u8>) {
     let at = out.len();
     out.push(b'P');
     for (value, letter) in [(parts.years, 'Y'), (parts.months, 'M'), (parts.days, 'D')] {

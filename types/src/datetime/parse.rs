@@ -7,10 +7,10 @@
 use super::arithmetic::local_to_timestamptz;
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};
 use super::calendar::{days_from_civil, days_in_month};
-use super::decode::{Failure, Fields, Half, Step, given, leading_integer, zone_offset};
+use super::decode::{DatetimeError, DayHalf, Fields, Step, given, leading_integer, zone_offset};
 use super::style::Style;
 use super::timetz::{TimeWest, offset_today, only_offset, timestamptz_to_timetz};
-use super::token::{Shape, Token, is_day_name, month_of, tokens};
+use super::token::{Token, TokenKind, is_day_name, month_of, tokens};
 use super::zone::TimeZone;
 use super::{DATE_INFINITY, DATE_NEGATIVE_INFINITY, EPOCH_JULIAN_DAY};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
@@ -22,7 +22,7 @@ use crate::error::sqlstate;
 
 /// The settings that affect the parsing of dates and times.
 #[derive(Clone, Copy)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct ParseSettings<'a> {
     /// The session's time zone.
     pub(crate) zone: &'a TimeZone,
     /// The instant of `now`.
@@ -42,7 +42,7 @@ enum Special {
 
 /// A word that gives the meaning of the following number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Label {
+enum FieldLabel {
     Year,
     Month,
     Day,
@@ -55,28 +55,28 @@ enum Label {
 }
 
 /// The time zone of a time.
-enum Place {
+enum TimeZoneSpec {
     Offset(i32),
     Zone(TimeZone),
 }
 
 /// Parser state of a text.
 struct Reader<'a> {
-    reading: &'a Reading<'a>,
+    reading: &'a ParseSettings<'a>,
     tokens: Vec<Token>,
     fields: Fields,
-    label: Option<Label>,
+    label: Option<FieldLabel>,
     special: Option<Special>,
-    place: Option<Place>,
+    place: Option<TimeZoneSpec>,
     /// The text is a time without a date.
     time_only: bool,
 }
 
 impl<'a> Reader<'a> {
-    fn read(text: &str, time_only: bool, reading: &'a Reading<'a>) -> Step<Reader<'a>> {
-        let tokens = tokens(text).ok_or(Failure::BadFormat)?;
+    fn read(text: &str, time_only: bool, reading: &'a ParseSettings<'a>) -> Step<Reader<'a>> {
+        let tokens = tokens(text).ok_or(DatetimeError::BadFormat)?;
         if tokens.len() > 25 {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         let fields = Fields::default();
         let (label, special, place) = (None, None, None);
@@ -89,14 +89,14 @@ impl<'a> Reader<'a> {
         if time_only {
             reader.fields.check_time()?;
             if !reader.fields.has(given::TIME) {
-                return Err(Failure::BadFormat);
+                return Err(DatetimeError::BadFormat);
             }
         } else if reader.special.is_none() && !reader.fields.has(given::DATE) {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
-        let named = matches!(reader.place, Some(Place::Zone(_)) | None);
+        let named = matches!(reader.place, Some(TimeZoneSpec::Zone(_)) | None);
         if named && reader.fields.has(given::SUMMER) {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         Ok(reader)
     }
@@ -109,21 +109,21 @@ impl<'a> Reader<'a> {
     fn take(&mut self, index: usize) -> Step<()> {
         let Token { shape, text } = self.tokens[index].clone();
         match shape {
-            Shape::Time => {
-                if self.label.take().is_some_and(|label| label != Label::Time) {
-                    return Err(Failure::BadFormat);
+            TokenKind::Time => {
+                if self.label.take().is_some_and(|label| label != FieldLabel::Time) {
+                    return Err(DatetimeError::BadFormat);
                 }
                 self.fields.take_time(&text)?;
                 if self.time_only { Ok(()) } else { self.fields.check_time() }
             }
-            Shape::Signed => {
-                self.fields.give(given::ZONE)?;
-                self.place = Some(Place::Offset(zone_offset(&text)?));
+            TokenKind::Signed => {
+                self.fields.record_fields(given::ZONE)?;
+                self.place = Some(TimeZoneSpec::Offset(zone_offset(&text)?));
                 Ok(())
             }
-            Shape::Word => self.take_word(&text, index),
-            Shape::Date => self.take_date(&text, index),
-            Shape::Number => match self.label.take() {
+            TokenKind::Word => self.take_word(&text, index),
+            TokenKind::Date => self.take_date(&text, index),
+            TokenKind::Number => match self.label.take() {
                 Some(label) => self.take_labelled(&text, label),
                 None => self.take_number(&text, index),
             },
@@ -137,10 +137,10 @@ impl<'a> Reader<'a> {
         if self.time_only {
             let last = self.tokens.len() - 1;
             return match point {
-                Some(_) if index == 0 && last > 0 && self.tokens[last].shape == Shape::Date => {
+                Some(_) if index == 0 && last > 0 && self.tokens[last].shape == TokenKind::Date => {
                     self.fields.take_date(text, order)
                 }
-                Some(..=2) => Err(Failure::BadFormat),
+                Some(..=2) => Err(DatetimeError::BadFormat),
                 _ => self.fields.take_run(text, given::DATE),
             };
         }
@@ -155,44 +155,45 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses a number whose meaning the preceding word gives.
-    fn take_labelled(&mut self, text: &str, label: Label) -> Step<()> {
+    fn take_labelled(&mut self, text: &str, label: FieldLabel) -> Step<()> {
         let (value, rest) = leading_integer(text)?;
-        let with_fraction = matches!(label, Label::JulianDay | Label::Time | Label::Second);
+        let with_fraction =
+            matches!(label, FieldLabel::JulianDay | FieldLabel::Time | FieldLabel::Second);
         if !(rest.is_empty() || rest.starts_with('.') && with_fraction) {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         let fields = &mut self.fields;
         match label {
-            Label::Year => fields.year = value,
-            Label::Month if fields.has(given::MONTH | given::HOUR) => {
+            FieldLabel::Year => fields.year = value,
+            FieldLabel::Month if fields.has(given::MONTH | given::HOUR) => {
                 fields.minute = value;
-                return fields.give(given::MINUTE);
+                return fields.record_fields(given::MINUTE);
             }
-            Label::Month => fields.month = value,
-            Label::Day => fields.day = value,
-            Label::Hour => fields.hour = value,
-            Label::Minute => fields.minute = value,
-            Label::Second => {
+            FieldLabel::Month => fields.month = value,
+            FieldLabel::Day => fields.day = value,
+            FieldLabel::Hour => fields.hour = value,
+            FieldLabel::Minute => fields.minute = value,
+            FieldLabel::Second => {
                 fields.second = value;
                 if rest.is_empty() {
-                    return fields.give(given::SECOND);
+                    return fields.record_fields(given::SECOND);
                 }
                 fields.micros = super::decode::fraction_micros(rest)?;
             }
-            Label::JulianDay => return self.take_julian_day(value, rest),
-            Label::Time => {
+            FieldLabel::JulianDay => return self.take_julian_day(value, rest),
+            FieldLabel::Time => {
                 let before = fields.given;
                 fields.take_run(text, given::DATE)?;
                 let time = fields.given == before | given::TIME;
-                return if time { Ok(()) } else { Err(Failure::BadFormat) };
+                return if time { Ok(()) } else { Err(DatetimeError::BadFormat) };
             }
         }
-        fields.give(match label {
-            Label::Year => given::YEAR,
-            Label::Month => given::MONTH,
-            Label::Day => given::DAY,
-            Label::Hour => given::HOUR,
-            Label::Minute => given::MINUTE,
+        fields.record_fields(match label {
+            FieldLabel::Year => given::YEAR,
+            FieldLabel::Month => given::MONTH,
+            FieldLabel::Day => given::DAY,
+            FieldLabel::Hour => given::HOUR,
+            FieldLabel::Minute => given::MINUTE,
             _ => given::ALL_SECONDS,
         })
     }
@@ -201,39 +202,40 @@ impl<'a> Reader<'a> {
     fn take_julian_day(&mut self, day: i32, fraction: &str) -> Step<()> {
         self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
         self.fields.julian = true;
-        self.fields.give(given::DATE)?;
+        self.fields.record_fields(given::DATE)?;
         if fraction.is_empty() {
             return Ok(());
         }
         let part: f64 = match fraction.len() {
             1 => 0.0,
-            _ => fraction.parse().map_err(|_| Failure::BadFormat)?,
+            _ => fraction.parse().map_err(|_| DatetimeError::BadFormat)?,
         };
         let micros = (part * MICROS_PER_DAY as f64) as i64;
         self.fields.hour = (micros / MICROS_PER_HOUR) as i32;
         self.fields.minute = (micros / MICROS_PER_MINUTE % 60) as i32;
         self.fields.second = (micros / MICROS_PER_SECOND % 60) as i32;
         self.fields.micros = micros % MICROS_PER_SECOND;
-        self.fields.give(given::TIME)
+        self.fields.record_fields(given::TIME)
     }
 
     /// Parses a token with separators: a date, a time with a zone and without colons, or a zone
     /// name.
     fn take_date(&mut self, text: &str, index: usize) -> Step<()> {
         let order = self.reading.style.order;
-        if self.label == Some(Label::JulianDay) && !self.time_only {
+        if self.label == Some(FieldLabel::JulianDay) && !self.time_only {
             let (day, rest) = leading_integer(text)?;
             self.label = None;
-            self.place = Some(Place::Offset(zone_offset(rest)?));
+            self.place = Some(TimeZoneSpec::Offset(zone_offset(rest)?));
             self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
             self.fields.julian = true;
-            return self.fields.give(given::DATE | given::TIME | given::ZONE);
+            return self.fields.record_fields(given::DATE | given::TIME | given::ZONE);
         }
         let is_date = if self.time_only {
             let last = self.tokens.len() - 1;
             index == 0
                 && last > 0
-                && (self.tokens[last].shape == Shape::Date || self.tokens[1].shape == Shape::Time)
+                && (self.tokens[last].shape == TokenKind::Date
+                    || self.tokens[1].shape == TokenKind::Time)
         } else {
             self.label.is_none() && !self.fields.has(given::MONTH | given::DAY)
         };
@@ -241,34 +243,34 @@ impl<'a> Reader<'a> {
             return self.fields.take_date(text, order);
         }
         if !text.starts_with(|c: char| c.is_ascii_digit()) && self.label.is_none() {
-            return self.take_zone(text, || Failure::UnknownZone(text.to_owned()));
+            return self.take_zone(text, || DatetimeError::UnknownZone(text.to_owned()));
         }
-        if self.label.take().is_some_and(|label| label != Label::Time)
+        if self.label.take().is_some_and(|label| label != FieldLabel::Time)
             || self.fields.has(given::TIME)
         {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
-        let at = text.find('-').ok_or(Failure::BadFormat)?;
-        self.fields.give(given::ZONE)?;
-        self.place = Some(Place::Offset(zone_offset(&text[at..])?));
+        let at = text.find('-').ok_or(DatetimeError::BadFormat)?;
+        self.fields.record_fields(given::ZONE)?;
+        self.place = Some(TimeZoneSpec::Offset(zone_offset(&text[at..])?));
         let assumed = self.assumed();
         self.fields.take_run(&text[..at], assumed)
     }
 
     /// Parses a zone name.
-    fn take_zone(&mut self, name: &str, unknown: impl FnOnce() -> Failure) -> Step<()> {
+    fn take_zone(&mut self, name: &str, unknown: impl FnOnce() -> DatetimeError) -> Step<()> {
         let zone = TimeZone::full(name).map_err(|_| unknown())?;
-        self.place = Some(Place::Zone(zone));
-        self.fields.give(given::ZONE)
+        self.place = Some(TimeZoneSpec::Zone(zone));
+        self.fields.record_fields(given::ZONE)
     }
 
     fn take_word(&mut self, word: &str, index: usize) -> Step<()> {
         if let Some((zone, summer)) = TimeZone::abbreviation(word) {
             // Two zones conflict only if one of them is daylight saving time.
-            self.fields.give(given::ZONE | if summer { given::SUMMER_ZONE } else { 0 })?;
+            self.fields.record_fields(given::ZONE | if summer { given::SUMMER_ZONE } else { 0 })?;
             self.place = Some(match zone.fixed_offset() {
-                Some(offset) => Place::Offset(offset),
-                None => Place::Zone(zone),
+                Some(offset) => TimeZoneSpec::Offset(offset),
+                None => TimeZoneSpec::Zone(zone),
             });
             return Ok(());
         }
@@ -276,12 +278,13 @@ impl<'a> Reader<'a> {
             return self.take_month(month as i32);
         }
         if let Some(label) = label(word) {
-            if label == Label::Time {
+            if label == FieldLabel::Time {
                 let next = self.tokens.get(index + 1).map(|token| token.shape);
                 let date = self.time_only || self.fields.has(given::DATE);
-                let time = matches!(next, Some(Shape::Number | Shape::Time | Shape::Date));
+                let time =
+                    matches!(next, Some(TokenKind::Number | TokenKind::Time | TokenKind::Date));
                 if !date || !time {
-                    return Err(Failure::BadFormat);
+                    return Err(DatetimeError::BadFormat);
                 }
             }
             self.label = Some(label);
@@ -289,11 +292,11 @@ impl<'a> Reader<'a> {
         }
         match word {
             "at" | "on" => Ok(()),
-            "am" => self.take_half(Half::Morning),
-            "pm" => self.take_half(Half::Afternoon),
+            "am" => self.take_half(DayHalf::Morning),
+            "pm" => self.take_half(DayHalf::Afternoon),
             "ad" | "bc" => {
                 self.fields.before_christ = word == "bc";
-                self.fields.give(given::ERA)
+                self.fields.record_fields(given::ERA)
             }
             "infinity" => self.set_special(Special::Infinity),
             "-infinity" => self.set_special(Special::NegativeInfinity),
@@ -301,30 +304,30 @@ impl<'a> Reader<'a> {
             "now" => self.set_special(Special::Now),
             "today" | "tomorrow" | "yesterday" => self.take_relative_day(word),
             "allballs" => {
-                self.place = Some(Place::Offset(0));
-                self.fields.give(given::TIME | given::ZONE)
+                self.place = Some(TimeZoneSpec::Offset(0));
+                self.fields.record_fields(given::TIME | given::ZONE)
             }
             "dst" => {
-                self.fields.give(given::SUMMER | given::SUMMER_ZONE)?;
-                if let Some(Place::Offset(offset)) = &mut self.place {
+                self.fields.record_fields(given::SUMMER | given::SUMMER_ZONE)?;
+                if let Some(TimeZoneSpec::Offset(offset)) = &mut self.place {
                     *offset += 3600;
                 }
                 Ok(())
             }
-            _ if is_day_name(word) => self.fields.give(given::DAY_OF_WEEK),
-            _ => self.take_zone(word, || Failure::BadFormat),
+            _ if is_day_name(word) => self.fields.record_fields(given::DAY_OF_WEEK),
+            _ => self.take_zone(word, || DatetimeError::BadFormat),
         }
     }
 
-    fn take_half(&mut self, half: Half) -> Step<()> {
+    fn take_half(&mut self, half: DayHalf) -> Step<()> {
         self.fields.half = Some(half);
-        self.fields.give(given::HALF)
+        self.fields.record_fields(given::HALF)
     }
 
     /// Sets a month by name; a number that was taken for the month becomes the day.
     fn take_month(&mut self, month: i32) -> Step<()> {
         if self.time_only {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
         let fields = &mut self.fields;
         let number = fields.has(given::MONTH) && !fields.text_month && !fields.has(given::DAY);
@@ -336,18 +339,18 @@ impl<'a> Reader<'a> {
         };
         fields.text_month = true;
         fields.month = month;
-        fields.give(new)
+        fields.record_fields(new)
     }
 
     fn set_special(&mut self, special: Special) -> Step<()> {
         if self.time_only {
             if special != Special::Now {
-                return Err(Failure::BadFormat);
+                return Err(DatetimeError::BadFormat);
             }
             self.special = Some(special);
-            return self.fields.give(given::TIME);
+            return self.fields.record_fields(given::TIME);
         }
-        self.fields.give(given::DATE | given::TIME | given::ZONE)?;
+        self.fields.record_fields(given::DATE | given::TIME | given::ZONE)?;
         (self.fields.year, self.fields.month, self.fields.day) = (2000, 1, 1);
         self.special = Some(special);
         Ok(())
@@ -355,18 +358,18 @@ impl<'a> Reader<'a> {
 
     fn take_relative_day(&mut self, word: &str) -> Step<()> {
         if self.time_only {
-            return Err(Failure::BadFormat);
+            return Err(DatetimeError::BadFormat);
         }
-        let now = self.reading.now.ok_or(Failure::NoClock)?;
+        let now = self.reading.now.ok_or(DatetimeError::NoClock)?;
         let local = timestamptz_to_local(now, self.reading.zone);
         let shift = match word {
             "tomorrow" => 1,
             "yesterday" => -1,
             _ => 0,
         };
-        let today = timestamp_to_date(local.map_err(|_| Failure::FieldOverflow)?);
+        let today = timestamp_to_date(local.map_err(|_| DatetimeError::FieldOverflow)?);
         self.fields.set_days(today + shift);
-        self.fields.give(given::DATE)
+        self.fields.record_fields(given::DATE)
     }
 
     /// Returns the local timestamp; a value beyond all timestamps if it is out of range.
@@ -379,16 +382,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn label(word: &str) -> Option<Label> {
+fn label(word: &str) -> Option<FieldLabel> {
     Some(match word {
-        "y" => Label::Year,
-        "m" => Label::Month,
-        "d" => Label::Day,
-        "h" => Label::Hour,
-        "mm" => Label::Minute,
-        "s" => Label::Second,
-        "j" | "jd" | "julian" => Label::JulianDay,
-        "t" => Label::Time,
+        "y" => FieldLabel::Year,
+        "m" => FieldLabel::Month,
+        "d" => FieldLabel::Day,
+        "h" => FieldLabel::Hour,
+        "mm" => FieldLabel::Minute,
+        "s" => FieldLabel::Second,
+        "j" | "jd" | "julian" => FieldLabel::JulianDay,
+        "t" => FieldLabel::Time,
         _ => return None,
     })
 }
@@ -438,7 +441,7 @@ fn iso_timestamp(text: &str) -> Option<i64> {
 }
 
 /// Parses a date.
-pub(crate) fn parse_date(text: &str, reading: &Reading<'_>) -> Result<i32> {
+pub(crate) fn parse_date(text: &str, reading: &ParseSettings<'_>) -> Result<i32> {
     if let Some(days) = iso_date(text.as_bytes()) {
         return Ok(days);
     }
@@ -449,14 +452,14 @@ pub(crate) fn parse_date(text: &str, reading: &Reading<'_>) -> Result<i32> {
             Some(Special::NegativeInfinity) => Some(DATE_NEGATIVE_INFINITY),
             Some(Special::Epoch) => Some(-UNIX_EPOCH_DAYS),
             Some(Special::Now) => {
-                let now = reading.now.ok_or(Failure::NoClock)?;
+                let now = reading.now.ok_or(DatetimeError::NoClock)?;
                 let local = timestamptz_to_local(now, reading.zone);
-                Some(timestamp_to_date(local.map_err(|_| Failure::FieldOverflow)?))
+                Some(timestamp_to_date(local.map_err(|_| DatetimeError::FieldOverflow)?))
             }
             None => reader.fields.days(),
         })
     };
-    let days = read().map_err(|failure: Failure| failure.error("date", text))?;
+    let days = read().map_err(|failure: DatetimeError| failure.error("date", text))?;
     days.ok_or_else(|| {
         let message = format!("date out of range: \"{text}\"");
         Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
@@ -464,41 +467,43 @@ pub(crate) fn parse_date(text: &str, reading: &Reading<'_>) -> Result<i32> {
 }
 
 /// Parses a time of day.
-pub(crate) fn parse_time(text: &str, reading: &Reading<'_>) -> Result<i64> {
+pub(crate) fn parse_time(text: &str, reading: &ParseSettings<'_>) -> Result<i64> {
     read_time(text, reading)
         .map(|(time, _)| time)
-        .map_err(|failure: Failure| failure.error("time", text))
+        .map_err(|failure: DatetimeError| failure.error("time", text))
 }
 
 /// Parses a time of day with time zone: the time, and the seconds west of Greenwich. The default
 /// zone is that of the session, on the given date or today.
-pub(crate) fn parse_timetz(text: &str, reading: &Reading<'_>) -> Result<TimeWest> {
+pub(crate) fn parse_timetz(text: &str, reading: &ParseSettings<'_>) -> Result<TimeWest> {
     let read = || {
         let (time, east) = read_time(text, reading)?;
-        Ok((time, -east.ok_or(Failure::NoClock)?))
+        Ok((time, -east.ok_or(DatetimeError::NoClock)?))
     };
-    read().map_err(|failure: Failure| failure.error("time with time zone", text))
+    read().map_err(|failure: DatetimeError| failure.error("time with time zone", text))
 }
 
 /// Parses a time of day and its offset east of Greenwich, if it can be determined.
-fn read_time(text: &str, reading: &Reading<'_>) -> Step<(i64, Option<i32>)> {
+fn read_time(text: &str, reading: &ParseSettings<'_>) -> Step<(i64, Option<i32>)> {
     let reader = Reader::read(text, true, reading)?;
     if reader.special.is_some() {
-        let now = reading.now.ok_or(Failure::NoClock)?;
+        let now = reading.now.ok_or(DatetimeError::NoClock)?;
         let now = timestamptz_to_timetz(now, reading.zone).ok().flatten();
-        let (time, west) = now.ok_or(Failure::FieldOverflow)?;
+        let (time, west) = now.ok_or(DatetimeError::FieldOverflow)?;
         return Ok((time, Some(-west)));
     }
     let time = reader.fields.time_of_day();
     let dated = reader.fields.has(given::DATE);
     let part_of_date = !dated && reader.fields.given & given::DATE != 0;
     let east = match &reader.place {
-        Some(Place::Offset(offset)) => Some(*offset),
-        Some(Place::Zone(zone)) if dated => Some(zone.offset_of_local(reader.local())),
-        Some(Place::Zone(_)) if part_of_date => return Err(Failure::BadFormat),
-        Some(Place::Zone(zone)) if zone.is_abbreviation() => offset_today(time, zone, reading.now),
-        Some(Place::Zone(zone)) => Some(only_offset(zone).ok_or(Failure::BadFormat)?),
-        None if part_of_date => return Err(Failure::BadFormat),
+        Some(TimeZoneSpec::Offset(offset)) => Some(*offset),
+        Some(TimeZoneSpec::Zone(zone)) if dated => Some(zone.offset_of_local(reader.local())),
+        Some(TimeZoneSpec::Zone(_)) if part_of_date => return Err(DatetimeError::BadFormat),
+        Some(TimeZoneSpec::Zone(zone)) if zone.is_abbreviation() => {
+            offset_today(time, zone, reading.now)
+        }
+        Some(TimeZoneSpec::Zone(zone)) => Some(only_offset(zone).ok_or(DatetimeError::BadFormat)?),
+        None if part_of_date => return Err(DatetimeError::BadFormat),
         None if dated => Some(reading.zone.offset_of_local(reader.local())),
         None => offset_today(time, reading.zone, reading.now),
     };
@@ -506,29 +511,29 @@ fn read_time(text: &str, reading: &Reading<'_>) -> Step<(i64, Option<i32>)> {
 }
 
 /// Parses a timestamp; a time zone is validated and ignored.
-pub(crate) fn parse_timestamp(text: &str, reading: &Reading<'_>) -> Result<i64> {
+pub(crate) fn parse_timestamp(text: &str, reading: &ParseSettings<'_>) -> Result<i64> {
     if let Some(timestamp) = iso_timestamp(text) {
         return Ok(timestamp);
     }
     let name = "timestamp";
     let (local, _) = read_moment(text, reading, name)?;
-    if let Moment::Instant(now) = local {
+    if let ParsedTimestamp::Instant(now) = local {
         return timestamptz_to_local(now, reading.zone);
     }
     check(local.micros(), text)
 }
 
 /// Parses an instant; the default zone is that of the session.
-pub(crate) fn parse_timestamptz(text: &str, reading: &Reading<'_>) -> Result<i64> {
+pub(crate) fn parse_timestamptz(text: &str, reading: &ParseSettings<'_>) -> Result<i64> {
     let name = "timestamp with time zone";
     let (moment, zone) = match iso_timestamp(text) {
-        Some(local) => (Moment::Local(local), None),
+        Some(local) => (ParsedTimestamp::Local(local), None),
         None => read_moment(text, reading, name)?,
     };
     match moment {
-        Moment::Instant(instant) => Ok(instant),
-        Moment::Local(local) if !is_finite_timestamp(local) => Ok(local),
-        Moment::Local(local) => {
+        ParsedTimestamp::Instant(instant) => Ok(instant),
+        ParsedTimestamp::Local(local) if !is_finite_timestamp(local) => Ok(local),
+        ParsedTimestamp::Local(local) => {
             let zone = zone.unwrap_or_else(|| reading.zone.clone());
             let instant = local_to_timestamptz(local, &zone);
             check(instant.unwrap_or(i64::MAX - 1), text)
@@ -537,15 +542,15 @@ pub(crate) fn parse_timestamptz(text: &str, reading: &Reading<'_>) -> Result<i64
 }
 
 /// A parsed timestamp.
-enum Moment {
+enum ParsedTimestamp {
     Local(i64),
     Instant(i64),
 }
 
-impl Moment {
+impl ParsedTimestamp {
     fn micros(&self) -> i64 {
         match self {
-            Moment::Local(micros) | Moment::Instant(micros) => *micros,
+            ParsedTimestamp::Local(micros) | ParsedTimestamp::Instant(micros) => *micros,
         }
     }
 }
@@ -561,27 +566,31 @@ fn check(timestamp: i64, text: &str) -> Result<i64> {
 
 fn read_moment(
     text: &str,
-    reading: &Reading<'_>,
+    reading: &ParseSettings<'_>,
     type_name: &str,
-) -> Result<(Moment, Option<TimeZone>)> {
+) -> Result<(ParsedTimestamp, Option<TimeZone>)> {
     let read = || {
         let reader = Reader::read(text, false, reading)?;
-        let epoch = Moment::Local(i64::from(-UNIX_EPOCH_DAYS) * MICROS_PER_DAY);
+        let epoch = ParsedTimestamp::Local(i64::from(-UNIX_EPOCH_DAYS) * MICROS_PER_DAY);
         Ok(match reader.special {
-            Some(Special::Infinity) => (Moment::Local(TIMESTAMP_INFINITY), None),
-            Some(Special::NegativeInfinity) => (Moment::Local(TIMESTAMP_NEGATIVE_INFINITY), None),
+            Some(Special::Infinity) => (ParsedTimestamp::Local(TIMESTAMP_INFINITY), None),
+            Some(Special::NegativeInfinity) => {
+                (ParsedTimestamp::Local(TIMESTAMP_NEGATIVE_INFINITY), None)
+            }
             // An instant for timestamptz; the same number as local time otherwise.
             Some(Special::Epoch) => (epoch, Some(TimeZone::UTC)),
-            Some(Special::Now) => (Moment::Instant(reading.now.ok_or(Failure::NoClock)?), None),
+            Some(Special::Now) => {
+                (ParsedTimestamp::Instant(reading.now.ok_or(DatetimeError::NoClock)?), None)
+            }
             None => {
-                let local = Moment::Local(reader.local());
+                let local = ParsedTimestamp::Local(reader.local());
                 match reader.place {
-                    Some(Place::Offset(offset)) => (local, Some(TimeZone::fixed(offset))),
-                    Some(Place::Zone(zone)) => (local, Some(zone)),
+                    Some(TimeZoneSpec::Offset(offset)) => (local, Some(TimeZone::fixed(offset))),
+                    Some(TimeZoneSpec::Zone(zone)) => (local, Some(zone)),
                     None => (local, None),
                 }
             }
         })
     };
-    read().map_err(|failure: Failure| failure.error(type_name, text))
+    read().map_err(|failure: DatetimeError| failure.error(type_name, text))
 }

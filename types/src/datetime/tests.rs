@@ -3,13 +3,13 @@
 use super::*;
 use crate::datatype::DataType;
 
-struct Bench {
+struct DatetimeFixture {
     zone: TimeZone,
 }
 
-impl Bench {
-    fn reading(&self) -> Reading<'_> {
-        Reading { zone: &self.zone, now: None, style: Style::default() }
+impl DatetimeFixture {
+    fn reading(&self) -> ParseSettings<'_> {
+        ParseSettings { zone: &self.zone, now: None, style: Style::default() }
     }
 
     fn ts(&self, text: &str) -> crate::Result<i64> {
@@ -84,7 +84,7 @@ fn span(text: &str) -> crate::Result<Interval> {
 
 #[test]
 fn calculates_as_postgres_does() {
-    let bench = Bench { zone: TimeZone::parse_setting("europe/berlin").unwrap() };
+    let bench = DatetimeFixture { zone: TimeZone::parse_setting("europe/berlin").unwrap() };
     let mut wrong = Vec::new();
     for line in include_str!("golden.txt").lines().filter(|line| !line.starts_with('#')) {
         let [operation, a, b, answer] = line.splitn(4, '|').collect::<Vec<_>>()[..] else {

@@ -2,7 +2,7 @@
 
 /// The shape of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum TokenKind {
     /// Digits, optionally with a decimal point.
     Number,
     /// Digits and letters with separators, or a zone name.
@@ -18,13 +18,13 @@ pub(super) enum Shape {
 /// A token, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) shape: Shape,
+    pub(super) shape: TokenKind,
     pub(super) text: String,
 }
 
 /// Splits a text into tokens; `None` for an unexpected character.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
-    let mut cutter = Cutter { text, at: 0 };
+    let mut cutter = Tokenizer { text, at: 0 };
     let mut tokens = Vec::new();
     while let Some(c) = cutter.peek() {
         let start = cutter.at;
@@ -33,7 +33,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             b'.' => {
                 cutter.at += 1;
                 cutter.skip(|c| c.is_ascii_digit());
-                Shape::Number
+                TokenKind::Number
             }
             b'+' | b'-' => {
                 tokens.push(cutter.take_sign()?);
@@ -52,12 +52,12 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
 }
 
 /// A position in a text. It is always a character boundary, because only ASCII is skipped.
-struct Cutter<'a> {
+struct Tokenizer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Cutter<'_> {
+impl Tokenizer<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -73,31 +73,31 @@ impl Cutter<'_> {
     }
 
     /// Reads a token that begins with a digit: a number, a time or a date.
-    fn take_digits(&mut self) -> Shape {
+    fn take_digits(&mut self) -> TokenKind {
         self.skip(|c| c.is_ascii_digit());
         let delimiter = match self.peek() {
             Some(b':') => {
                 self.skip(|c| c.is_ascii_digit() || c == b':' || c == b'.');
-                return Shape::Time;
+                return TokenKind::Time;
             }
             Some(delimiter @ (b'-' | b'/' | b'.')) => delimiter,
-            _ => return Shape::Number,
+            _ => return TokenKind::Number,
         };
         self.at += 1;
         if !self.is_at(|c| c.is_ascii_digit()) {
             self.skip(|c| c.is_ascii_alphanumeric() || c == delimiter);
-            return Shape::Date;
+            return TokenKind::Date;
         }
         self.skip(|c| c.is_ascii_digit());
         if self.is_at(|c| c == delimiter) {
             self.skip(|c| c.is_ascii_digit() || c == delimiter);
-            return Shape::Date;
+            return TokenKind::Date;
         }
-        if delimiter == b'.' { Shape::Number } else { Shape::Date }
+        if delimiter == b'.' { TokenKind::Number } else { TokenKind::Date }
     }
 
     /// Reads a token that begins with a letter: a word, or a date or zone name with separators.
-    fn take_letters(&mut self) -> Shape {
+    fn take_letters(&mut self) -> TokenKind {
         let start = self.at;
         self.skip(|c| c.is_ascii_alphabetic());
         let word = self.text[start..self.at].to_ascii_lowercase();
@@ -107,12 +107,12 @@ impl Cutter<'_> {
             _ => false,
         });
         if !goes_on {
-            return Shape::Word;
+            return TokenKind::Word;
         }
         self.skip(|c| {
             matches!(c, b'+' | b'-' | b'/' | b'_' | b'.' | b':') || c.is_ascii_alphanumeric()
         });
-        Shape::Date
+        TokenKind::Date
     }
 
     /// Reads a sign and the number or word after it.
@@ -123,10 +123,10 @@ impl Cutter<'_> {
         let start = self.at;
         let shape = if self.is_at(|c| c.is_ascii_digit() || c == b'.') {
             self.skip(|c| c.is_ascii_digit() || matches!(c, b':' | b'.' | b'-'));
-            Shape::Signed
+            TokenKind::Signed
         } else if self.is_at(|c| c.is_ascii_alphabetic()) {
             self.skip(|c| c.is_ascii_alphabetic());
-            Shape::Word
+            TokenKind::Word
         } else {
             return None;
         };

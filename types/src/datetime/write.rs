@@ -110,13 +110,13 @@ pub(crate) fn write_date(date: i32, style: Style, out: &mut Vec<u8>) {
 
 /// The time zone of a local time.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ZoneSuffix<'a> {
     offset: i32,
     abbreviation: &'a str,
 }
 
 /// Appends a timestamp, with its time zone if there is one.
-fn put_timestamp(timestamp: i64, place: Option<Place<'_>>, style: Style, out: &mut Vec<u8>) {
+fn put_timestamp(timestamp: i64, place: Option<ZoneSuffix<'_>>, style: Style, out: &mut Vec<u8>) {
     let days = timestamp.div_euclid(MICROS_PER_DAY) as i32;
     let time = timestamp.rem_euclid(MICROS_PER_DAY);
     let before_christ = if style.date == DateStyle::Postgres {
@@ -180,8 +180,8 @@ pub(crate) fn write_timestamptz(
         (_, Err(_)) => (timestamptz, 0),
     };
     if style.date == DateStyle::Iso {
-        return put_timestamp(local, Some(Place { offset, abbreviation: "" }), style, out);
+        return put_timestamp(local, Some(ZoneSuffix { offset, abbreviation: "" }), style, out);
     }
     let abbreviation = &*zone.abbreviation_at(timestamptz);
-    put_timestamp(local, Some(Place { offset, abbreviation }), style, out);
+    put_timestamp(local, Some(ZoneSuffix { offset, abbreviation }), style, out);
 }

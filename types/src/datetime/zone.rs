@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 use jiff::tz::AmbiguousOffset;
 
-use super::abbreviation::{Meaning, abbreviation};
+use super::abbreviation::{AbbreviationMeaning, abbreviation};
 use super::calendar::civil_from_timestamp;
 use super::{MICROS_PER_SECOND, UNIX_EPOCH_SECONDS};
 use crate::error::Error;
@@ -64,9 +64,9 @@ impl TimeZone {
         let (meaning, summer) = abbreviation(name)?;
         let name: Arc<str> = name.to_ascii_uppercase().into();
         let rule = match meaning {
-            Meaning::Offset(0) if &*name == "UTC" => Rule::Utc,
-            Meaning::Offset(seconds) => Rule::Fixed { seconds, name },
-            Meaning::Zone(zone) => {
+            AbbreviationMeaning::Offset(0) if &*name == "UTC" => Rule::Utc,
+            AbbreviationMeaning::Offset(seconds) => Rule::Fixed { seconds, name },
+            AbbreviationMeaning::Zone(zone) => {
                 let zone = jiff::tz::TimeZone::get(zone).ok()?;
                 Rule::Abbreviation { zone, name }
             }

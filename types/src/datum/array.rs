@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use super::Datum;
 use crate::datatype::DataType;
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Maximum number of dimensions, PostgreSQL's `MAXDIM`.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -59,7 +59,7 @@ impl Array {
     /// Compares element by element, then by size and dimensions, as PostgreSQL's `array_cmp`
     /// does.
     pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
-        let ordering = self.compare_at(other, element, &mut Pace::never());
+        let ordering = self.compare_at(other, element, &mut InterruptPacer::without_interrupt());
         ordering.expect("there is no flag to be set")
     }
 
@@ -72,14 +72,14 @@ impl Array {
         &self,
         other: &Array,
         element: DataType,
-        pace: &mut Pace<'_>,
+        pace: &mut InterruptPacer<'_>,
     ) -> Result<Ordering> {
         for (left, right) in self.elements.iter().zip(&other.elements) {
             let ordering = left.compare_typed(right, element);
             if ordering.is_ne() {
                 return Ok(ordering);
             }
-            pace.spend(size_of::<Datum>())?;
+            pace.count_steps(size_of::<Datum>())?;
         }
         let lengths = |array: &Array| array.dimensions.iter().map(|d| d.length).collect::<Vec<_>>();
         let lowers = |array: &Array| array.dimensions.iter().map(|d| d.lower).collect::<Vec<_>>();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::Text;
 use crate::error::Result;
 use crate::interrupt;
+use crate::interruptible::{CHUNK_BYTES, InterruptPacer};
 use crate::numeric::Numeric;
-use crate::pieces::{PIECE, Pace};
 
 /// Maximum nesting depth, which bounds the stack of recursive functions.
 pub const MAX_JSON_DEPTH: usize = 1_000;
@@ -46,7 +46,8 @@ fn first_unequal(mut orderings: impl Iterator<Item = Result<Ordering>>) -> Resul
 impl Json {
     /// Creates an object of these pairs; of equal keys the last one wins.
     pub fn object(pairs: Vec<(Arc<str>, Json)>) -> Json {
-        Json::object_at(pairs, &mut Pace::never()).expect("there is no flag to be set")
+        Json::object_at(pairs, &mut InterruptPacer::without_interrupt())
+            .expect("there is no flag to be set")
     }
 
     /// Creates an object as [`Json::object`] does.
@@ -54,8 +55,11 @@ impl Json {
     /// # Errors
     ///
     /// `57014` if the interrupt flag is set.
-    pub fn object_at(mut pairs: Vec<(Arc<str>, Json)>, pace: &mut Pace<'_>) -> Result<Json> {
-        if pairs.len() * size_of::<(Arc<str>, Json)>() < PIECE {
+    pub fn object_at(
+        mut pairs: Vec<(Arc<str>, Json)>,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<Json> {
+        if pairs.len() * size_of::<(Arc<str>, Json)>() < CHUNK_BYTES {
             pairs.sort_by(|(left, _), (right, _)| compare_keys(left.as_bytes(), right.as_bytes()));
             pairs.reverse();
             pairs.dedup_by(|later, kept| later.0 == kept.0);
@@ -72,7 +76,7 @@ impl Json {
                 Some(last) if last.0 == pair.0 => *last = pair,
                 _ => kept.push(pair),
             }
-            pace.spend(size_of::<(Arc<str>, Json)>())?;
+            pace.count_steps(size_of::<(Arc<str>, Json)>())?;
         }
         Ok(Json::Object(kept))
     }
@@ -82,8 +86,8 @@ impl Json {
     /// # Errors
     ///
     /// `57014` if the interrupt flag is set.
-    pub fn copy(&self, pace: &mut Pace<'_>) -> Result<Json> {
-        pace.spend(size_of::<Json>())?;
+    pub fn copy(&self, pace: &mut InterruptPacer<'_>) -> Result<Json> {
+        pace.count_steps(size_of::<Json>())?;
         Ok(match self {
             Json::Array(elements) => {
                 let mut copies = Vec::with_capacity(elements.len());
@@ -122,7 +126,8 @@ impl Json {
     /// Compares in the order of PostgreSQL's `jsonb`: object, array, boolean, number, string, null;
     /// arrays and objects by size first.
     pub fn compare(&self, other: &Json) -> Ordering {
-        self.compare_at(other, &mut Pace::never()).expect("there is no flag to be set")
+        self.compare_at(other, &mut InterruptPacer::without_interrupt())
+            .expect("there is no flag to be set")
     }
 
     /// Compares as [`Json::compare`] does.
@@ -130,7 +135,7 @@ impl Json {
     /// # Errors
     ///
     /// `57014` if the interrupt flag is set.
-    pub fn compare_at(&self, other: &Json, pace: &mut Pace<'_>) -> Result<Ordering> {
+    pub fn compare_at(&self, other: &Json, pace: &mut InterruptPacer<'_>) -> Result<Ordering> {
         Ok(match (self, other) {
             // For historical reasons an empty array at the top level sorts before everything.
             (Json::Array(a), Json::Array(b)) if a.is_empty() || b.is_empty() => {
@@ -142,8 +147,8 @@ impl Json {
         })
     }
 
-    fn compare_within(&self, other: &Json, pace: &mut Pace<'_>) -> Result<Ordering> {
-        pace.spend(size_of::<Json>())?;
+    fn compare_within(&self, other: &Json, pace: &mut InterruptPacer<'_>) -> Result<Ordering> {
+        pace.count_steps(size_of::<Json>())?;
         match (self, other) {
             (Json::String(a), Json::String(b)) => Ok(a.as_bytes().cmp(b.as_bytes())),
             (Json::Number(a), Json::Number(b)) => Ok(a.cmp(b)),

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::json::Json;
-use super::stored_json::{self, Stored};
+use super::stored_json::{self, StoredJson};
 use crate::error::Result;
 
 /// A `jsonb`. Cheap to clone.
@@ -42,15 +42,15 @@ impl Jsonb {
     }
 
     /// Returns the stored form, if it is present.
-    pub(crate) fn stored(&self) -> Option<Stored<'_>> {
-        self.0.stored.as_deref().map(Stored::of_checked)
+    pub(crate) fn stored(&self) -> Option<StoredJson<'_>> {
+        self.0.stored.as_deref().map(StoredJson::of_checked)
     }
 
     /// Returns the tree, without a copy if it is present and not shared.
     pub fn into_json(self) -> Json {
         match Arc::try_unwrap(self.0) {
             Ok(Forms { stored, tree }) => tree.into_inner().unwrap_or_else(|| {
-                Stored::of_checked(&stored.expect("a value has one form at least")).tree()
+                StoredJson::of_checked(&stored.expect("a value has one form at least")).tree()
             }),
             Err(shared) => Jsonb(shared).deref().clone(),
         }
@@ -64,8 +64,8 @@ impl Jsonb {
     }
 }
 
-impl From<Stored<'_>> for Jsonb {
-    fn from(stored: Stored<'_>) -> Jsonb {
+impl From<StoredJson<'_>> for Jsonb {
+    fn from(stored: StoredJson<'_>) -> Jsonb {
         Jsonb::of_checked(stored.bytes())
     }
 }
@@ -83,7 +83,7 @@ impl Deref for Jsonb {
         let Forms { stored, tree } = &*self.0;
         tree.get_or_init(|| {
             let stored = stored.as_deref().expect("a value has one form at least");
-            Stored::of_checked(stored).tree()
+            StoredJson::of_checked(stored).tree()
         })
     }
 }

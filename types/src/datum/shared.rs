@@ -6,20 +6,20 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::pieces::PIECE;
+use crate::interruptible::CHUNK_BYTES;
 
 /// A shared text.
-pub type Text = Shared<str>;
+pub type Text = SharedBuffer<str>;
 
 /// Shared bytes.
-pub type Bytes = Shared<[u8]>;
+pub type Bytes = SharedBuffer<[u8]>;
 
 /// Shared text or bytes. Cheap to clone.
 ///
 /// Most values are stored next to their reference count, with one indirection. Long values remain
 /// in their original buffer: copying a gigabyte would take a second without an interrupt check
-/// ([`pieces`](crate::pieces)).
-pub enum Shared<B: ?Sized + ToOwned> {
+/// ([`interruptible`](crate::interruptible)).
+pub enum SharedBuffer<B: ?Sized + ToOwned> {
     /// Stored next to the reference count.
     Beside(Arc<B>),
     /// Stored in a separate buffer.
@@ -28,73 +28,73 @@ pub enum Shared<B: ?Sized + ToOwned> {
 
 const _: () = assert!(size_of::<Text>() == 16);
 
-impl<B: ?Sized + ToOwned> Clone for Shared<B> {
+impl<B: ?Sized + ToOwned> Clone for SharedBuffer<B> {
     fn clone(&self) -> Self {
         match self {
-            Shared::Beside(value) => Shared::Beside(Arc::clone(value)),
-            Shared::Apart(value) => Shared::Apart(Arc::clone(value)),
+            SharedBuffer::Beside(value) => SharedBuffer::Beside(Arc::clone(value)),
+            SharedBuffer::Apart(value) => SharedBuffer::Apart(Arc::clone(value)),
         }
     }
 }
 
-impl<B: ?Sized + ToOwned> Deref for Shared<B> {
+impl<B: ?Sized + ToOwned> Deref for SharedBuffer<B> {
     type Target = B;
 
     #[inline]
     fn deref(&self) -> &B {
         match self {
-            Shared::Beside(value) => value,
-            Shared::Apart(value) => value.as_ref().borrow(),
+            SharedBuffer::Beside(value) => value,
+            SharedBuffer::Apart(value) => value.as_ref().borrow(),
         }
     }
 }
 
-impl<B: ?Sized + ToOwned + PartialEq> PartialEq for Shared<B> {
+impl<B: ?Sized + ToOwned + PartialEq> PartialEq for SharedBuffer<B> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<B: ?Sized + ToOwned + Eq> Eq for Shared<B> {}
+impl<B: ?Sized + ToOwned + Eq> Eq for SharedBuffer<B> {}
 
-impl<B: ?Sized + ToOwned + Hash> Hash for Shared<B> {
+impl<B: ?Sized + ToOwned + Hash> Hash for SharedBuffer<B> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);
     }
 }
 
-impl<B: ?Sized + ToOwned + fmt::Debug> fmt::Debug for Shared<B> {
+impl<B: ?Sized + ToOwned + fmt::Debug> fmt::Debug for SharedBuffer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<B: ?Sized + ToOwned + fmt::Display> fmt::Display for Shared<B> {
+impl<B: ?Sized + ToOwned + fmt::Display> fmt::Display for SharedBuffer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<'a, B: ?Sized + ToOwned> From<&'a B> for Shared<B>
+impl<'a, B: ?Sized + ToOwned> From<&'a B> for SharedBuffer<B>
 where
     Arc<B>: From<&'a B>,
 {
     fn from(value: &'a B) -> Self {
-        Shared::Beside(value.into())
+        SharedBuffer::Beside(value.into())
     }
 }
 
-impl<B: ?Sized + ToOwned> From<Arc<B>> for Shared<B> {
+impl<B: ?Sized + ToOwned> From<Arc<B>> for SharedBuffer<B> {
     fn from(value: Arc<B>) -> Self {
-        Shared::Beside(value)
+        SharedBuffer::Beside(value)
     }
 }
 
 impl From<String> for Text {
     fn from(value: String) -> Text {
         match value.len() {
-            0..PIECE => Shared::Beside(value.into()),
-            _ => Shared::Apart(Arc::new(value)),
+            0..CHUNK_BYTES => SharedBuffer::Beside(value.into()),
+            _ => SharedBuffer::Apart(Arc::new(value)),
         }
     }
 }
@@ -110,15 +110,15 @@ impl From<Cow<'_, str>> for Text {
 
 impl<const N: usize> From<[u8; N]> for Bytes {
     fn from(value: [u8; N]) -> Bytes {
-        Shared::Beside(value.into())
+        SharedBuffer::Beside(value.into())
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(value: Vec<u8>) -> Bytes {
         match value.len() {
-            0..PIECE => Shared::Beside(value.into()),
-            _ => Shared::Apart(Arc::new(value)),
+            0..CHUNK_BYTES => SharedBuffer::Beside(value.into()),
+            _ => SharedBuffer::Apart(Arc::new(value)),
         }
     }
 }
@@ -126,8 +126,8 @@ impl From<Vec<u8>> for Bytes {
 impl From<Text> for Arc<str> {
     fn from(value: Text) -> Arc<str> {
         match value {
-            Shared::Beside(value) => value,
-            Shared::Apart(value) => value.as_str().into(),
+            SharedBuffer::Beside(value) => value,
+            SharedBuffer::Apart(value) => value.as_str().into(),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The stored form of `jsonb`, and access to it without decoding. Byte by byte:
 //! `docs/formats/packed-row.md`.
 //!
-//! Most statements read one member of a value. [`Stored`] finds it without a tree of all the
+//! Most statements read one member of a value. [`StoredJson`] finds it without a tree of all the
 //! others; [`Jsonb`](crate::datum::Jsonb) owns the bytes.
 //!
 //! # Invariants
 //!
-//! 1. The bytes of a [`Stored`] come from [`check`] or [`write()`]; they are well-formed, texts
+//! 1. The bytes of a [`StoredJson`] come from [`check`] or [`write()`]; they are well-formed, texts
 //!    are UTF-8, and keys are sorted.
 
 use std::cmp::Ordering;
@@ -81,12 +81,12 @@ pub(crate) fn check(bytes: &[u8]) -> Result<()> {
 
 /// A stored value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stored<'a>(&'a [u8]);
+pub(crate) struct StoredJson<'a>(&'a [u8]);
 
-impl<'a> Stored<'a> {
+impl<'a> StoredJson<'a> {
     /// Returns the value of checked bytes.
-    pub(crate) fn of_checked(bytes: &'a [u8]) -> Stored<'a> {
-        Stored(bytes)
+    pub(crate) fn of_checked(bytes: &'a [u8]) -> StoredJson<'a> {
+        StoredJson(bytes)
     }
 
     /// Returns the bytes.
@@ -143,7 +143,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Returns the value of a key; `None` if this is not an object or has no such key.
-    pub(crate) fn get(self, key: &str) -> Option<Stored<'a>> {
+    pub(crate) fn get(self, key: &str) -> Option<StoredJson<'a>> {
         let (&tag, bytes) = self.0.split_first()?;
         let mut reader = Reader { bytes };
         if tag != OBJECT {
@@ -153,7 +153,7 @@ impl<'a> Stored<'a> {
             let name = reader.key().ok()?;
             match compare_keys(name, key.as_bytes()) {
                 Ordering::Less => reader.value().map(drop).ok()?,
-                Ordering::Equal => return reader.value().ok().map(Stored),
+                Ordering::Equal => return reader.value().ok().map(StoredJson),
                 Ordering::Greater => return None,
             }
         }
@@ -161,7 +161,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Returns an element as [`Json::element`] does.
-    pub(crate) fn element(self, index: i64) -> Option<Stored<'a>> {
+    pub(crate) fn element(self, index: i64) -> Option<StoredJson<'a>> {
         let (&tag, bytes) = self.0.split_first()?;
         let mut reader = Reader { bytes };
         if tag != ARRAY {
@@ -173,7 +173,7 @@ impl<'a> Stored<'a> {
         for _ in 0..index {
             reader.value().ok()?;
         }
-        reader.value().ok().map(Stored)
+        reader.value().ok().map(StoredJson)
     }
 }
 
@@ -356,7 +356,7 @@ mod tests {
     ];
 
     /// Asserts that the stored form and the tree agree in all parts.
-    fn agree(stored: Stored<'_>, json: &Json) {
+    fn agree(stored: StoredJson<'_>, json: &Json) {
         assert_eq!(stored.tree(), *json);
         assert_eq!(stored.is_container(), json.is_container());
         assert_eq!(stored.is_array(), matches!(json, Json::Array(_)));
@@ -368,13 +368,13 @@ mod tests {
         for key in ["", "a", "b", "c", "y", "aa", "bb", "ca", "cb", "ccc", "dddd"] {
             match (stored.get(key), json.get(key)) {
                 (Some(stored), Some(json)) => agree(stored, json),
-                (stored, json) => assert_eq!((stored.map(Stored::tree), json), (None, None)),
+                (stored, json) => assert_eq!((stored.map(StoredJson::tree), json), (None, None)),
             }
         }
         for index in -6..6 {
             match (stored.element(index), json.element(index)) {
                 (Some(stored), Some(json)) => agree(stored, json),
-                (stored, json) => assert_eq!((stored.map(Stored::tree), json), (None, None)),
+                (stored, json) => assert_eq!((stored.map(StoredJson::tree), json), (None, None)),
             }
         }
     }
@@ -385,7 +385,7 @@ mod tests {
             let (json, mut bytes) = (tree(text), Vec::new());
             write(&json, &mut bytes);
             check(&bytes).unwrap();
-            agree(Stored::of_checked(&bytes), &json);
+            agree(StoredJson::of_checked(&bytes), &json);
         }
     }
 
@@ -402,7 +402,7 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
                 if check(&damaged).is_ok() {
-                    let stored = Stored::of_checked(&damaged);
+                    let stored = StoredJson::of_checked(&damaged);
                     agree(stored, &stored.tree());
                 }
             }

@@ -6,7 +6,7 @@ use super::Expr;
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::function::{self, CompareOp, Shape, Volatility};
+use crate::function::{self, CompareOp, KernelKind, Volatility};
 
 impl Expr {
     /// Returns a constant.
@@ -288,7 +288,7 @@ impl Expr {
             return None;
         };
         match (function::shape(*function), arguments.as_slice()) {
-            (Shape::Compare(op), [left, right]) => Some((left, op, right)),
+            (KernelKind::Compare(op), [left, right]) => Some((left, op, right)),
             _ => None,
         }
     }

@@ -14,13 +14,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::operand::{Operand, Typed};
-use super::row::{distinct, first_type};
+use super::row::{first_type, is_distinct};
 use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_json, kernel_text};
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Nested};
 use crate::error::{Error, Result};
-use crate::function::{self, CompareOp, FunctionId, LikePattern, Shape, Volatility};
+use crate::function::{self, CompareOp, FunctionId, KernelKind, LikePattern, Volatility};
 use crate::item_set::ItemSet;
 use crate::vector::{Batch, Vector, VectorData, positions};
 
@@ -35,7 +35,7 @@ impl Expr {
         if self.calls_routines() {
             return self.eval_rows(batch, context);
         }
-        match evaluate(self, Rows { batch, selection: None }, context) {
+        match evaluate(self, RowSelection { batch, selection: None }, context) {
             Ok(operand) => operand.into_vector(self.data_type(), batch.row_count, context),
             Err(_) => self.eval_rows(batch, context),
         }
@@ -67,7 +67,7 @@ impl Expr {
         if self.calls_routines() {
             return self.eval_rows(&batch.take(selection), context);
         }
-        let rows = Rows { batch, selection: Some(selection) };
+        let rows = RowSelection { batch, selection: Some(selection) };
         match evaluate(self, rows, context) {
             Ok(operand) => operand.into_vector(self.data_type(), selection.len(), context),
             Err(_) => self.eval_rows(&batch.take(selection), context),
@@ -89,7 +89,7 @@ impl Expr {
     /// error.
     pub fn filter_until(&self, batch: &Batch, context: &EvalContext) -> (Vec<u32>, Option<Error>) {
         if !self.calls_routines()
-            && let Ok(selection) = filter(self, Rows { batch, selection: None }, context)
+            && let Ok(selection) = filter(self, RowSelection { batch, selection: None }, context)
         {
             return (selection, None);
         }
@@ -128,18 +128,18 @@ impl Expr {
 /// Returns whether column-by-column evaluation fails, so that the row path would be used.
 #[cfg(test)]
 pub(super) fn fails(expr: &Expr, batch: &Batch, context: &EvalContext) -> bool {
-    evaluate(expr, Rows { batch, selection: None }, context).is_err()
+    evaluate(expr, RowSelection { batch, selection: None }, context).is_err()
 }
 
 /// The selected rows of a batch.
 #[derive(Clone, Copy)]
-struct Rows<'a> {
+struct RowSelection<'a> {
     batch: &'a Batch,
     /// Row numbers; `None` for all.
     selection: Option<&'a [u32]>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowSelection<'a> {
     fn count(self) -> usize {
         self.selection.map_or(self.batch.row_count, <[u32]>::len)
     }
@@ -154,11 +154,11 @@ impl<'a> Rows<'a> {
         indexes.iter().map(|index| self.row(*index)).collect()
     }
 
-    fn select<'b>(self, selection: &'b [u32]) -> Rows<'b>
+    fn select<'b>(self, selection: &'b [u32]) -> RowSelection<'b>
     where
         'a: 'b,
     {
-        Rows { batch: self.batch, selection: Some(selection) }
+        RowSelection { batch: self.batch, selection: Some(selection) }
     }
 }
 
@@ -167,7 +167,7 @@ fn position(index: usize) -> u32 {
 }
 
 /// Computes an expression for the selected rows.
-fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Operand<'a>> {
+fn evaluate<'a>(expr: &Expr, rows: RowSelection<'a>, context: &EvalContext) -> Result<Operand<'a>> {
     if rows.count() == 0 {
         return Ok(Operand::Vector(Cow::Owned(Vector::new(expr.data_type(), 0))));
     }
@@ -182,7 +182,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             }))
         }
         Expr::Call { function, arguments, data_type } => {
-            if let Some(path) = kernel_json::Path::of(expr, context) {
+            if let Some(path) = kernel_json::MemberChain::of(expr, context) {
                 let values = evaluate(path.base, rows, context)?;
                 if let Some(found) = path.follow(&values, context) {
                     return found;
@@ -199,7 +199,8 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             for argument in arguments {
                 operands.push(evaluate(argument, rows, context)?);
             }
-            let called = Called { id: *function, first: first_type(arguments), result: *data_type };
+            let called =
+                ResolvedCall { id: *function, first: first_type(arguments), result: *data_type };
             call(called, &operands, rows.count(), context)
         }
         Expr::Routine { .. } | Expr::Unreadable { .. } => row_by_row(expr, rows, context),
@@ -225,7 +226,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             let data_type = left.data_type();
             let left = evaluate(left, rows, context)?;
             let right = evaluate(right, rows, context)?;
-            let test = |i| distinct(&left.datum(i), &right.datum(i), data_type) != *negated;
+            let test = |i| is_distinct(&left.datum(i), &right.datum(i), data_type) != *negated;
             Ok(Operand::owned(VectorData::Bool((0..rows.count()).map(test).collect()), None))
         }
         Expr::InList { operand, list } => in_list(operand, list, rows, context),
@@ -237,7 +238,11 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
 }
 
 /// Computes an expression row by row.
-fn row_by_row<'a>(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Operand<'a>> {
+fn row_by_row<'a>(
+    expr: &Expr,
+    rows: RowSelection<'_>,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
     let mut vector = Vector::new(expr.data_type(), rows.count());
     for index in 0..position(rows.count()) {
         context.style.interrupt.check()?;
@@ -249,7 +254,7 @@ fn row_by_row<'a>(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<
 
 /// Computes a boolean expression for the selected rows and returns the rows of the batch where it
 /// is true.
-fn filter(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Vec<u32>> {
+fn filter(expr: &Expr, rows: RowSelection<'_>, context: &EvalContext) -> Result<Vec<u32>> {
     if let Expr::And(conjuncts) = expr {
         let mut selection: Option<Vec<u32>> = None;
         for conjunct in conjuncts {
@@ -265,7 +270,7 @@ fn filter(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Vec<u32>
         && selection.len() >= rows.batch.row_count / SPARSE
         && is_plain_comparison(expr)
     {
-        let all_rows = Rows { batch: rows.batch, selection: None };
+        let all_rows = RowSelection { batch: rows.batch, selection: None };
         let result = evaluate(expr, all_rows, context)?;
         let accepted = |row: &u32| boolean(&result, *row as usize) == Some(true);
         return Ok(selection.iter().copied().filter(accepted).collect());
@@ -289,7 +294,7 @@ fn is_plain_comparison(expr: &Expr) -> bool {
     let plain = |argument: &Expr| {
         matches!(argument, Expr::Column { .. } | Expr::Constant { .. } | Expr::Parameter { .. })
     };
-    matches!(function::shape(*function), Shape::Compare(_))
+    matches!(function::shape(*function), KernelKind::Compare(_))
         && comparison(function::signature(*function).arguments).is_some()
         && arguments.iter().all(plain)
 }
@@ -316,20 +321,20 @@ fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
 
 /// A function with the types of its first argument and of its result in this call.
 #[derive(Clone, Copy)]
-struct Called {
+struct ResolvedCall {
     id: FunctionId,
     first: DataType,
     result: DataType,
 }
 
-impl Called {
+impl ResolvedCall {
     fn with(self, values: &[Datum], context: &EvalContext) -> Result<Datum> {
         function::call(self.id, values, self.first, context)
     }
 }
 
 fn call<'a>(
-    called: Called,
+    called: ResolvedCall,
     operands: &[Operand<'a>],
     row_count: usize,
     context: &EvalContext,
@@ -343,21 +348,21 @@ fn call<'a>(
     if signature.strict && operands.iter().any(Operand::is_constant_null) {
         return Ok(Operand::Constant(Datum::Null));
     }
-    if function::shape(called.id) == Shape::Join
+    if function::shape(called.id) == KernelKind::Join
         && let Some(joined) = kernel_text::join(operands, !signature.strict, row_count)
     {
         return Ok(joined);
     }
     if let [left, right] = operands {
         let fast = match function::shape(called.id) {
-            Shape::Compare(op) => match comparison(signature.arguments) {
+            KernelKind::Compare(op) => match comparison(signature.arguments) {
                 Some(kernel) => kernel(op, left, right, row_count).map(Ok),
                 None => None,
             },
-            Shape::Arithmetic(op) => {
+            KernelKind::Arithmetic(op) => {
                 kernel_arithmetic::arithmetic(op, left, right, called.result, &mut context.pace())
             }
-            Shape::Like { negated, ignore_case } => {
+            KernelKind::Like { negated, ignore_case } => {
                 like((left, right), negated, ignore_case, context)
             }
             _ => None,
@@ -388,7 +393,7 @@ fn comparison<'a>(types: &[DataType]) -> Option<Comparison<'a>> {
 
 /// Calls a function for each row.
 fn call_each<'a>(
-    called: Called,
+    called: ResolvedCall,
     operands: &[Operand<'_>],
     row_count: usize,
     context: &EvalContext,
@@ -479,7 +484,7 @@ fn is_null<'a>(operand: &Operand<'_>) -> Operand<'a> {
 fn connect<'a>(
     operands: &[Expr],
     decisive: bool,
-    rows: Rows<'a>,
+    rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
     let count = rows.count();
@@ -529,15 +534,15 @@ fn boolean(operand: &Operand<'_>, index: usize) -> Option<bool> {
 
 /// The results of CASE and COALESCE, which are computed for several selections and put in row
 /// order at the end.
-struct Pieces {
+struct SelectedResults {
     values: Vector,
     /// For each row, the position of its value in `values`.
     places: Vec<u32>,
 }
 
-impl Pieces {
-    fn new(data_type: DataType, row_count: usize) -> Pieces {
-        Pieces { values: Vector::new(data_type, row_count), places: vec![0; row_count] }
+impl SelectedResults {
+    fn new(data_type: DataType, row_count: usize) -> SelectedResults {
+        SelectedResults { values: Vector::new(data_type, row_count), places: vec![0; row_count] }
     }
 
     /// Adds the values of the rows `indexes`, which are at `from` in `operand`.
@@ -568,10 +573,10 @@ fn case<'a>(
     branches: &[(Expr, Expr)],
     otherwise: &Expr,
     data_type: DataType,
-    rows: Rows<'a>,
+    rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
-    let mut pieces = Pieces::new(data_type, rows.count());
+    let mut pieces = SelectedResults::new(data_type, rows.count());
     let mut open = all(rows.count());
     for (condition, result) in branches {
         if open.is_empty() {
@@ -618,10 +623,10 @@ fn without(entries: &[u32], places: &[u32]) -> Vec<u32> {
 fn coalesce<'a>(
     operands: &[Expr],
     data_type: DataType,
-    rows: Rows<'a>,
+    rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
-    let mut pieces = Pieces::new(data_type, rows.count());
+    let mut pieces = SelectedResults::new(data_type, rows.count());
     let mut open = all(rows.count());
     for operand in operands {
         if open.is_empty() {
@@ -649,7 +654,7 @@ fn coalesce<'a>(
 fn in_list<'a>(
     operand: &Expr,
     list: &Arc<Vec<Expr>>,
-    rows: Rows<'a>,
+    rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
     let data_type = operand.data_type();
@@ -707,7 +712,7 @@ fn connect_list<'a>(
     value: &Operand<'_>,
     data_type: DataType,
     list: &[Expr],
-    rows: Rows<'a>,
+    rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
     let count = rows.count();
@@ -729,7 +734,7 @@ fn connect_list<'a>(
             let item = items.datum(place);
             if item == Datum::Null {
                 outcome[*index as usize] = None;
-            } else if !distinct(&value.datum(*index as usize), &item, data_type) {
+            } else if !is_distinct(&value.datum(*index as usize), &item, data_type) {
                 outcome[*index as usize] = Some(true);
                 continue;
             }

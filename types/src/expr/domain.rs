@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{EvalContext, Expr};
 use crate::datum::{Datum, Nested};
-use crate::error::{Error, Result, Subject, sqlstate};
+use crate::error::{Error, ErrorFields, Result, sqlstate};
 
 /// The constraints of a domain, including those of the domains that it is over.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,13 +118,13 @@ impl DomainChecks {
     }
 
     fn violated(&self, code: &'static str, message: String, constraint: Option<&str>) -> Error {
-        let subject = Subject {
+        let subject = ErrorFields {
             data_type: Some((self.schema.clone(), self.name.clone())),
             constraint: constraint.map(str::to_owned),
-            ..Subject::default()
+            ..ErrorFields::default()
         };
         let error = Error { subject: Some(Box::new(subject)), ..Error::new(code, message) };
-        error.naming(self.oid, &self.shown)
+        error.with_type_mention(self.oid, &self.shown)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Expr;
 use crate::datatype::{DataType, SqlType};
-use crate::function::{self, FunctionId, Shape};
+use crate::function::{self, FunctionId, KernelKind};
 
 /// Functions that raise no error, except for a result that exceeds the size limit.
 const SAFE_FUNCTIONS: &[&str] = &[
@@ -47,9 +47,12 @@ impl Expr {
 
 fn is_safe(function: FunctionId) -> bool {
     match function::shape(function) {
-        Shape::Compare(_) | Shape::Like { .. } | Shape::Join | Shape::Member { .. } => true,
-        Shape::Arithmetic(_) => false,
-        Shape::Other => {
+        KernelKind::Compare(_)
+        | KernelKind::Like { .. }
+        | KernelKind::Join
+        | KernelKind::Member { .. } => true,
+        KernelKind::Arithmetic(_) => false,
+        KernelKind::Other => {
             let name = function::signature(function).name;
             matches!(name, "=" | "<>" | "<" | "<=" | ">" | ">=" | "||")
                 || SAFE_FUNCTIONS.contains(&name)

@@ -15,7 +15,7 @@ impl Expr {
     /// A node that raises an error is left unchanged.
     #[must_use]
     pub fn fold(self, context: &EvalContext) -> Expr {
-        self.fold_noting(context, &mut None)
+        self.fold_with_error(context, &mut None)
     }
 
     /// As [`Expr::fold`]; stores the first error of a constant expression in `failure` if it is
@@ -26,7 +26,7 @@ impl Expr {
     /// that decides an AND, OR, CASE or COALESCE are skipped. Reachability of a branch is
     /// considered only if a constant decides it.
     #[must_use]
-    pub fn fold_noting(self, context: &EvalContext, failure: &mut Option<Error>) -> Expr {
+    pub fn fold_with_error(self, context: &EvalContext, failure: &mut Option<Error>) -> Expr {
         match self {
             Expr::And(operands) => shorten(operands, false, (context, failure)),
             Expr::Or(operands) => shorten(operands, true, (context, failure)),
@@ -38,7 +38,8 @@ impl Expr {
             }
             leaf @ (Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. }) => leaf,
             other => {
-                let folded = other.map_children(&mut |child| child.fold_noting(context, failure));
+                let folded =
+                    other.map_children(&mut |child| child.fold_with_error(context, failure));
                 dated(compute(folded, context, failure))
             }
         }
@@ -64,27 +65,29 @@ impl Expr {
 
     /// Returns the dependency of the value, and whether a part that depends only on parameters
     /// may fail.
-    fn parameter_failure(&self, is_known: &dyn Fn(usize) -> bool) -> (Known, bool) {
+    fn parameter_failure(&self, is_known: &dyn Fn(usize) -> bool) -> (Dependency, bool) {
         match self {
-            Expr::Constant { .. } => return (Known::Constant, false),
-            Expr::Parameter { index, .. } if is_known(*index) => return (Known::Parameters, false),
-            Expr::Column { .. } | Expr::Parameter { .. } => return (Known::Rows, false),
+            Expr::Constant { .. } => return (Dependency::Constant, false),
+            Expr::Parameter { index, .. } if is_known(*index) => {
+                return (Dependency::Parameters, false);
+            }
+            Expr::Column { .. } | Expr::Parameter { .. } => return (Dependency::Rows, false),
             _ => {}
         }
-        let (mut known, mut fails) = (Known::Constant, false);
+        let (mut known, mut fails) = (Dependency::Constant, false);
         self.for_each_child(&mut |child| {
             let (of_child, child_fails) = child.parameter_failure(is_known);
             known = known.max(of_child);
             fails |= child_fails;
         });
-        fails |= known == Known::Parameters && self.node_may_fail();
+        fails |= known == Dependency::Parameters && self.node_may_fail();
         (known, fails)
     }
 }
 
 /// Dependency of a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Known {
+enum Dependency {
     Constant,
     Parameters,
     Rows,
@@ -187,7 +190,7 @@ fn shorten(operands: Vec<Expr>, decisive: bool, (context, failure): Folding<'_>)
     let mut kept = Vec::with_capacity(operands.len());
     let mut unknown = false;
     for operand in operands {
-        let operand = operand.fold_noting(context, failure);
+        let operand = operand.fold_with_error(context, failure);
         match value(&operand) {
             Some(Datum::Bool(value)) if *value == decisive => {
                 return Expr::constant(Datum::Bool(decisive), DataType::Bool);
@@ -216,17 +219,17 @@ fn case(
     let mut kept = Vec::with_capacity(branches.len());
     let mut last = None;
     for (condition, result) in branches {
-        let condition = condition.fold_noting(context, failure);
+        let condition = condition.fold_with_error(context, failure);
         match value(&condition) {
             Some(Datum::Bool(true)) => {
                 last = Some(result);
                 break;
             }
             Some(_) => {}
-            None => kept.push((condition, result.fold_noting(context, failure))),
+            None => kept.push((condition, result.fold_with_error(context, failure))),
         }
     }
-    let last = last.unwrap_or(otherwise).fold_noting(context, failure);
+    let last = last.unwrap_or(otherwise).fold_with_error(context, failure);
     if kept.is_empty() {
         return last;
     }
@@ -236,7 +239,7 @@ fn case(
 fn coalesce(operands: Vec<Expr>, data_type: DataType, (context, failure): Folding<'_>) -> Expr {
     let mut kept = Vec::with_capacity(operands.len());
     for operand in operands {
-        let operand = operand.fold_noting(context, failure);
+        let operand = operand.fold_with_error(context, failure);
         match value(&operand) {
             Some(Datum::Null) => {}
             Some(_) => {

@@ -8,8 +8,8 @@ use super::operand::{Operand, Side, Typed, both_valid};
 use crate::datatype::DataType;
 use crate::error::{Error, Result, sqlstate};
 use crate::function::ArithmeticOp;
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
 use crate::vector::VectorData;
 
 /// Computes an operator on two number operands, with a result of type `data_type`; `None` if
@@ -23,7 +23,7 @@ pub(super) fn arithmetic<'a>(
     left: &Operand<'_>,
     right: &Operand<'_>,
     data_type: DataType,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Option<Result<Operand<'a>>> {
     let validity = both_valid(left, right);
     let valid = validity.as_deref();
@@ -255,7 +255,7 @@ fn numerics(
     op: ArithmeticOp,
     (left, right): (&Typed<'_>, &Typed<'_>),
     valid: Option<&[bool]>,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Option<Result<Vec<Numeric>>> {
     let none = |_: &Numeric, _: &Numeric| None;
     match op {

@@ -7,11 +7,11 @@ use super::operand::Operand;
 use super::{EvalContext, Expr};
 use crate::datum::{Datum, Nested};
 use crate::error::Result;
-use crate::function::{self, Shape, json_access};
+use crate::function::{self, KernelKind, json_access};
 use crate::vector::{BytesVector, Vector, VectorData};
 
 /// A chain of member accesses.
-pub(super) struct Path<'e> {
+pub(super) struct MemberChain<'e> {
     /// The expression of the `jsonb` values.
     pub(super) base: &'e Expr,
     /// Keys and positions, in reverse order.
@@ -19,11 +19,11 @@ pub(super) struct Path<'e> {
     as_text: bool,
 }
 
-impl<'e> Path<'e> {
+impl<'e> MemberChain<'e> {
     /// Returns the chain that ends with a call, if there is one.
-    pub(super) fn of(call: &'e Expr, context: &'e EvalContext) -> Option<Path<'e>> {
+    pub(super) fn of(call: &'e Expr, context: &'e EvalContext) -> Option<MemberChain<'e>> {
         let (base, step, as_text) = member(call, context)?;
-        let mut path = Path { base, steps: SmallVec::from_slice(&[step]), as_text };
+        let mut path = MemberChain { base, steps: SmallVec::from_slice(&[step]), as_text };
         while let Some((base, step, false)) = member(path.base, context) {
             path.base = base;
             path.steps.push(step);
@@ -96,7 +96,8 @@ impl<'e> Path<'e> {
 /// a known step.
 fn member<'e>(call: &'e Expr, context: &'e EvalContext) -> Option<(&'e Expr, &'e Datum, bool)> {
     let Expr::Call { function, arguments, .. } = call else { return None };
-    let (Shape::Member { as_text }, [value, step]) = (function::shape(*function), &**arguments)
+    let (KernelKind::Member { as_text }, [value, step]) =
+        (function::shape(*function), &**arguments)
     else {
         return None;
     };

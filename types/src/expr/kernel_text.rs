@@ -6,25 +6,25 @@
 
 use super::operand::{Operand, Typed};
 use crate::datum::Datum;
-use crate::pieces::PIECE;
+use crate::interruptible::CHUNK_BYTES;
 use crate::vector::{BytesVector, VectorData};
 
 /// Maximum bytes that are written without an interrupt check: some milliseconds.
-const MOST: usize = 8 * PIECE;
+const MOST: usize = 8 * CHUNK_BYTES;
 
 /// The texts of one operand.
-enum Texts<'a> {
+enum TextOperand<'a> {
     Same(&'a [u8]),
     Each(&'a BytesVector, Option<&'a [bool]>),
     Nulls,
 }
 
-impl<'a> Texts<'a> {
-    fn of(operand: &'a Operand<'_>) -> Option<Texts<'a>> {
+impl<'a> TextOperand<'a> {
+    fn of(operand: &'a Operand<'_>) -> Option<TextOperand<'a>> {
         match operand.typed() {
-            Typed::BytesSame(text) => Some(Texts::Same(text)),
-            Typed::Bytes(texts) => Some(Texts::Each(texts, operand.validity())),
-            Typed::Null => Some(Texts::Nulls),
+            Typed::BytesSame(text) => Some(TextOperand::Same(text)),
+            Typed::Bytes(texts) => Some(TextOperand::Each(texts, operand.validity())),
+            Typed::Null => Some(TextOperand::Nulls),
             _ => None,
         }
     }
@@ -32,9 +32,9 @@ impl<'a> Texts<'a> {
     /// Returns the approximate number of bytes of the texts of all rows.
     fn size(&self, row_count: usize) -> usize {
         match self {
-            Texts::Same(text) => text.len().saturating_mul(row_count),
-            Texts::Each(texts, _) => texts.bytes.len(),
-            Texts::Nulls => 0,
+            TextOperand::Same(text) => text.len().saturating_mul(row_count),
+            TextOperand::Each(texts, _) => texts.bytes.len(),
+            TextOperand::Nulls => 0,
         }
     }
 
@@ -42,10 +42,10 @@ impl<'a> Texts<'a> {
     #[inline]
     fn get(&self, index: usize) -> Option<&'a [u8]> {
         match self {
-            Texts::Same(text) => Some(text),
-            Texts::Each(texts, None) => Some(texts.get(index)),
-            Texts::Each(texts, Some(valid)) => valid[index].then(|| texts.get(index)),
-            Texts::Nulls => None,
+            TextOperand::Same(text) => Some(text),
+            TextOperand::Each(texts, None) => Some(texts.get(index)),
+            TextOperand::Each(texts, Some(valid)) => valid[index].then(|| texts.get(index)),
+            TextOperand::Nulls => None,
         }
     }
 }
@@ -61,7 +61,8 @@ pub(super) fn join<'a>(
         Operand::Constant(value) => matches!(value, Datum::Bytea(_)),
         Operand::Vector(vector) => matches!(vector.data, VectorData::Bytea(_)),
     });
-    let texts: Vec<Texts<'_>> = operands.iter().map(Texts::of).collect::<Option<_>>()?;
+    let texts: Vec<TextOperand<'_>> =
+        operands.iter().map(TextOperand::of).collect::<Option<_>>()?;
     let size = texts.iter().fold(0, |sum: usize, text| sum.saturating_add(text.size(row_count)));
     if size > MOST {
         return None;

@@ -10,7 +10,7 @@
 //!
 //! * `row` evaluates one row; it is the reference implementation.
 //! * `batch` evaluates many rows, column by column, with vectorized `kernels`.
-//! * `change` modifies the value of a parameter in place.
+//! * `in_place_change` modifies the value of a parameter in place.
 //! * `analysis` traverses expressions for the planner, `implication` proves one condition from
 //!   others;
 //!   `fold` folds constants;
@@ -18,7 +18,7 @@
 
 mod analysis;
 mod batch;
-mod change;
+mod in_place_change;
 mod describe;
 mod domain;
 mod failure;

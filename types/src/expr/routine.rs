@@ -25,7 +25,7 @@ impl Routine {
 impl Expr {
     /// Returns whether it must be evaluated on the session's own thread: it is volatile, or
     /// executes statements of the session.
-    pub fn stays(&self) -> bool {
+    pub fn is_session_only(&self) -> bool {
         self.is_volatile() || self.calls_routines()
     }
 

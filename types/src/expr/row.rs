@@ -53,7 +53,7 @@ impl Expr {
                 let data_type = left.data_type();
                 let left = left.eval_row(row, context)?;
                 let right = right.eval_row(row, context)?;
-                Ok(Datum::Bool(distinct(&left, &right, data_type) != *negated))
+                Ok(Datum::Bool(is_distinct(&left, &right, data_type) != *negated))
             }
             Expr::InList { operand, list } => in_list(operand, list, row, context),
             Expr::Case { branches, otherwise, .. } => {
@@ -141,7 +141,7 @@ fn in_list(operand: &Expr, list: &[Expr], row: &[Datum], context: &EvalContext) 
     for item in list {
         match item.eval_row(row, context)? {
             Datum::Null => unknown = true,
-            item if !distinct(&value, &item, data_type) => return Ok(Datum::Bool(true)),
+            item if !is_distinct(&value, &item, data_type) => return Ok(Datum::Bool(true)),
             _ => {}
         }
     }
@@ -149,7 +149,7 @@ fn in_list(operand: &Expr, list: &[Expr], row: &[Datum], context: &EvalContext) 
 }
 
 /// Returns whether two values of a type are distinct; NULL is distinct from all values but NULL.
-pub(super) fn distinct(left: &Datum, right: &Datum, data_type: DataType) -> bool {
+pub(super) fn is_distinct(left: &Datum, right: &Datum, data_type: DataType) -> bool {
     match (left, right) {
         (Datum::Null, Datum::Null) => false,
         (Datum::Null, _) | (_, Datum::Null) => true,

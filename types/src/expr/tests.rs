@@ -154,7 +154,7 @@ impl Random {
         let shaped: Vec<&function::Signature> = operators
             .iter()
             .copied()
-            .filter(|signature| function::shape(signature.id) != function::Shape::Other)
+            .filter(|signature| function::shape(signature.id) != function::KernelKind::Other)
             .collect();
         let among = if self.below(3) > 0 && !shaped.is_empty() { shaped } else { operators };
         if among.is_empty() {
@@ -363,7 +363,7 @@ fn folding_computes_constants_and_leaves_errors() {
 fn folding_notes_the_first_error_that_a_constant_does_not_rule_out() {
     let error_of = |expr: Expr| {
         let mut failure = None;
-        drop(expr.fold_noting(&EvalContext::default(), &mut failure));
+        drop(expr.fold_with_error(&EvalContext::default(), &mut failure));
         failure.map(|error| error.sqlstate)
     };
     let (by_zero, out_of_range) = (Some("22012"), Some("22003"));
@@ -478,7 +478,7 @@ fn where_stops_at_a_null_conjunct() {
 fn a_computation_of_many_rows_ends_when_it_is_interrupted() {
     let flag = Arc::new(AtomicBool::new(false));
     let interrupt = Interrupt::new(Arc::clone(&flag));
-    let context = EvalContext::stopped_by(interrupt);
+    let context = EvalContext::with_interrupt(interrupt);
     let rows: Vec<Vec<Datum>> = (0..10).map(|_| vec![Datum::text("heron")]).collect();
     let batch = Batch::from_rows(&[Text], &rows);
     let column = || Expr::Column { index: 0, data_type: Text };

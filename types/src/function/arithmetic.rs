@@ -4,12 +4,12 @@
 //! too, as in PostgreSQL.
 
 use super::argument::{float4, float8, int2, int4, int8, numeric};
-use super::{Row, Shape, row};
+use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Float4, Float8, Int2, Int4, Int8, Numeric};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// An arithmetic operator on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ const PAIRS: &[([DataType; 2], DataType)] = &[
 ];
 
 /// Returns the function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let mut rows = Vec::new();
     for (pair, result) in PAIRS {
         rows.push(operator("+", ArithmeticOp::Add, pair, *result));
@@ -66,7 +66,7 @@ fn operator(
     op: ArithmeticOp,
     pair: &'static [DataType; 2],
     result: DataType,
-) -> Row {
+) -> FunctionRow {
     let implementation = match op {
         ArithmeticOp::Add => |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Add, a, c),
         ArithmeticOp::Subtract => {
@@ -80,10 +80,10 @@ fn operator(
             |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Remainder, a, c)
         }
     };
-    row(symbol, pair, result, implementation).shaped(Shape::Arithmetic(op))
+    row(symbol, pair, result, implementation).shaped(KernelKind::Arithmetic(op))
 }
 
-const UNARY: &[Row] = &[
+const UNARY: &[FunctionRow] = &[
     row("-", &[Int2], Int2, |a, _| {
         int2(&a[0]).checked_neg().map(Datum::Int2).ok_or_else(int2_range)
     }),
@@ -191,7 +191,7 @@ fn decimal(
     op: ArithmeticOp,
     left: &crate::numeric::Numeric,
     right: &crate::numeric::Numeric,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<crate::numeric::Numeric> {
     match op {
         ArithmeticOp::Add => left.checked_add(right),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::argument::{array, array_datum, int4};
-use super::{Row, change_row, row};
+use super::{FunctionRow, change_row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     AnyArray, AnyElement, Array as ArrayOf, Compatible, CompatibleArray, Int4, Text,
@@ -16,10 +16,10 @@ use crate::datatype::DataType::{
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("array of", &[Compatible, Compatible], CompatibleArray, |a, _| {
         Ok(array_datum(Array::from_elements(a.to_vec())))
     })
@@ -98,7 +98,7 @@ pub(super) fn too_large() -> Error {
 }
 
 /// Computes `ARRAY[a, b]` of arrays: adds a dimension.
-fn nested(arguments: &[Datum], pace: &mut Pace<'_>) -> Result<Datum> {
+fn nested(arguments: &[Datum], pace: &mut InterruptPacer<'_>) -> Result<Datum> {
     let arrays = arguments.iter().filter_map(|argument| match argument {
         Datum::Nested(Nested::Array(array)) if !array.dimensions.is_empty() => Some(array),
         _ => None,
@@ -152,7 +152,7 @@ pub fn gathered(values: Vec<Datum>, of_arrays: bool, interrupt: &Interrupt) -> R
     if values.iter().any(|value| shape(value) != shape(&values[0])) {
         return Err(subscript_error("cannot accumulate arrays of different dimensionality"));
     }
-    nested(&values, &mut Pace::new(interrupt))
+    nested(&values, &mut InterruptPacer::new(interrupt))
 }
 
 fn element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -203,7 +203,7 @@ fn take_slice(
     kept: &[std::ops::Range<usize>],
     start: usize,
     elements: &mut Vec<Datum>,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<()> {
     let level = array.dimensions.len() - kept.len();
     let Some((range, inner)) = kept.split_first() else {
@@ -246,7 +246,7 @@ pub(super) fn array_mut<'a>(value: &'a mut Datum, context: &EvalContext) -> Resu
 pub(super) fn make_room(
     elements: &mut Vec<Datum>,
     count: usize,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<()> {
     let needed = elements.len() + count;
     if needed > elements.capacity() {

@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use super::argument::{array, array_datum, int4};
 use super::array::{array_mut, array_or_empty, make_room, subscript_error, too_large};
-use super::{Row, change_row, row};
+use super::{FunctionRow, change_row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{AnyArray, AnyElement, Int4};
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 use crate::error::{Error, Result};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     change_row("array with element", &[AnyArray, AnyElement, Int4], AnyArray, with_element)
         .variadic(),
     row("array with slice", &[AnyArray, AnyArray, Int4], AnyArray, with_slice)

@@ -4,17 +4,17 @@
 //! comparison function. The binder makes these calls; no statement can call them.
 
 use super::argument::{array, array_datum, int4};
-use super::{CompareOp, FunctionId, Row, Shape, row, typed_row};
+use super::{CompareOp, FunctionId, FunctionRow, KernelKind, row, typed_row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, AnyArray, Array as ArrayOf, Bool, Compatible, CompatibleArray, Date, Int4, Text, Uuid,
 };
 use crate::datum::{Array, Datum, Dimension, Nested};
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("any of", &[Int4, Compatible, AnyArray], Bool, |a, c| quantified(a, true, c))
         .takes_null()
         .stable(),
@@ -49,10 +49,10 @@ fn find(
     from: usize,
     wanted: &Datum,
     of: DataType,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<Option<usize>> {
     for (index, one) in array.elements.iter().enumerate().skip(from) {
-        pace.spend(ELEMENT)?;
+        pace.count_steps(ELEMENT)?;
         if same(one, wanted, of) {
             return Ok(Some(index));
         }
@@ -94,7 +94,7 @@ fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<D
     let (mut unknown, mut pace) = (false, context.pace());
     let mut pair = [arguments[1].clone(), Datum::Null];
     for element in &array.elements {
-        pace.spend(ELEMENT)?;
+        pace.count_steps(ELEMENT)?;
         let answer = match operator {
             Some(operator) if !pair[0].is_null() && !element.is_null() => {
                 Datum::Bool(operator.accepts(pair[0].compare_typed(element, first)))
@@ -116,7 +116,7 @@ fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<D
 
 /// Returns the operator of a comparison of two values of a scalar type, whose comparison is fast.
 fn plain_comparison(comparison: FunctionId) -> Option<CompareOp> {
-    let (Shape::Compare(operator), [left, right]) =
+    let (KernelKind::Compare(operator), [left, right]) =
         (super::shape(comparison), super::signature(comparison).arguments)
     else {
         return None;
@@ -184,7 +184,7 @@ fn remove(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Da
     let (array, lower) = one_dimension(&arguments[0], "removing elements from")?;
     let (mut elements, mut pace) = (Vec::new(), context.pace());
     for one in &array.elements {
-        pace.spend(ELEMENT)?;
+        pace.count_steps(ELEMENT)?;
         if !same(one, &arguments[1], of) {
             pace.push(&mut elements, one.clone())?;
         }

@@ -6,18 +6,18 @@ use memchr::memmem::Finder;
 use super::argument::{array, array_datum, text, text_datum};
 use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::{for_each_match, groups_of, no_global};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, Text};
 use crate::datum::{Array, Datum};
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 use crate::text;
 
 const TEXTS: DataType = DataType::Array(&Text);
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("array_to_string", &[AnyArray, Text], Text, to_string).stable(),
     row("array_to_string", &[AnyArray, Text, Text], Text, to_string).takes_null().stable(),
     row("string_to_array", &[Text, Text], TEXTS, to_array).takes_null(),
@@ -38,7 +38,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut first = true;
     let mut pace = context.pace();
     for element in &array(&arguments[0]).elements {
-        pace.spend(16)?;
+        pace.count_steps(16)?;
         if element.is_null() && null.is_none() {
             continue;
         }
@@ -62,18 +62,18 @@ pub(super) fn element_text(element: &Datum, context: &EvalContext) -> Result<Str
 }
 
 /// Parts of a text, for `string_to_array` and `string_to_table`.
-pub(super) struct Parts<'a> {
+pub(super) struct TextParts<'a> {
     string: &'a str,
     /// `None`: each character is a part.
     separator: Option<Finder<'a>>,
     null: Option<&'a str>,
-    pace: Pace<'a>,
+    pace: InterruptPacer<'a>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> TextParts<'a> {
     /// Creates the iterator of the first argument, which is not NULL.
-    pub(super) fn new(arguments: &'a [Datum], context: &'a EvalContext) -> Parts<'a> {
-        Parts {
+    pub(super) fn new(arguments: &'a [Datum], context: &'a EvalContext) -> TextParts<'a> {
+        TextParts {
             string: text(&arguments[0]),
             separator: arguments[1].as_str().map(Finder::new),
             null: arguments.get(2).filter(|null| !null.is_null()).map(text),
@@ -87,7 +87,7 @@ impl<'a> Parts<'a> {
         if self.string.is_empty() || (self.separator.is_none() && rest.is_empty()) {
             return Ok(None);
         }
-        self.pace.spend(PART)?;
+        self.pace.count_steps(PART)?;
         let (length, width) = match &self.separator {
             None => (rest.chars().next().map_or(0, char::len_utf8), 0),
             Some(separator) if separator.needle().is_empty() => (rest.len(), 1),
@@ -112,7 +112,7 @@ fn to_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
-    let mut parts = Parts::new(arguments, context);
+    let mut parts = TextParts::new(arguments, context);
     let (mut elements, mut place, mut pace) = (Vec::new(), 0, context.pace());
     while let Some(part) = parts.next(&mut place)? {
         pace.push(&mut elements, part)?;
@@ -135,7 +135,8 @@ fn regexp_match(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn split(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let (mut elements, mut place, mut pace) = (Vec::new(), Split::default(), context.pace());
+    let (mut elements, mut place, mut pace) =
+        (Vec::new(), SplitProgress::default(), context.pace());
     loop {
         let parts = split_parts(arguments, "regexp_split_to_array()", &mut place, context)?;
         if parts.is_empty() {
@@ -150,7 +151,7 @@ fn split(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 
 /// Progress of splitting a text.
 #[derive(Debug, Default)]
-pub(super) struct Split {
+pub(super) struct SplitProgress {
     /// Start of the next part; beyond the end if there is none.
     start: usize,
     /// Start of the next search.
@@ -166,7 +167,7 @@ pub(super) const FOUND: usize = 1 << 17;
 pub(super) fn split_parts<'a>(
     arguments: &'a [Datum],
     function: &str,
-    place: &mut Split,
+    place: &mut SplitProgress,
     context: &EvalContext,
 ) -> Result<Vec<&'a str>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;

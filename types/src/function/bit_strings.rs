@@ -2,13 +2,13 @@
 
 use super::argument::{bits, bits_datum, int4};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::datatype::DataType::{Bit, Int4, Int8, Varbit};
 use crate::datum::{Bits, Datum};
 use crate::error::{Error, Result};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("&", &[Bit, Bit], Bit, |a, _| combine(a, "AND", |x, y| x & y)),
     row("|", &[Bit, Bit], Bit, |a, _| combine(a, "OR", |x, y| x | y)),
     row("#", &[Bit, Bit], Bit, |a, _| combine(a, "XOR", |x, y| x ^ y)),

@@ -5,16 +5,16 @@
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::strings::{count, joined};
 use super::substrings::check_end;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Int8, Name, Text};
 use crate::datum::Datum;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::{PIECE, Pace, pieces};
+use crate::interruptible::{CHUNK_BYTES, InterruptPacer, chunks};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("get_byte", &[Bytea, Int4], Int4, |a, _| {
         let (bytes, index) = (bytea(&a[0]), int4(&a[1]));
         let at = position(index.into(), bytes.len())?;
@@ -34,9 +34,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("set_bit", &[Bytea, Int8, Int4], Bytea, set_bit),
     row("bit_count", &[Bytea], Int8, |a, c| {
         let (mut ones, mut pace) = (0, c.pace());
-        for piece in pieces(bytea(&a[0])) {
+        for piece in chunks(bytea(&a[0])) {
             ones += piece.iter().map(|byte| i64::from(byte.count_ones())).sum::<i64>();
-            pace.spend(piece.len())?;
+            pace.count_steps(piece.len())?;
         }
         Ok(Datum::Int8(ones))
     }),
@@ -101,7 +101,7 @@ fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn encoding(name: &str, role: &str) -> Result<&'static Encoding> {
-    let found = Encoding::named(name).ok_or_else(|| {
+    let found = Encoding::by_name(name).ok_or_else(|| {
         let message = format!("invalid {role}encoding name \"{name}\"");
         Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
     })?;
@@ -113,17 +113,17 @@ fn encoding(name: &str, role: &str) -> Result<&'static Encoding> {
     Ok(found)
 }
 
-fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<String> {
+fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut InterruptPacer<'_>) -> Result<String> {
     let encoding = encoding(name, role)?;
     if !encoding.is_utf8() {
         let (mut decoded, mut rest) = (pace.buffer::<String>(bytes.len())?, bytes);
         while !rest.is_empty() {
             // A chunk of whole characters; an incomplete character at the end is an error.
-            let most = rest.len().min(PIECE);
+            let most = rest.len().min(CHUNK_BYTES);
             let whole = encoding.whole_length(&rest[..most]);
             let (piece, behind) = rest.split_at(if whole == 0 { most } else { whole });
             decoded.push_str(&encoding.decode(piece)?);
-            pace.spend(piece.len())?;
+            pace.count_steps(piece.len())?;
             rest = behind;
         }
         if decoded.contains('\0') {
@@ -162,7 +162,7 @@ fn invalid_sequence(name: &str, bytes: &[u8]) -> Error {
     Error::new("22021", message)
 }
 
-fn encoded(string: &str, name: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+fn encoded(string: &str, name: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let encoding = encoding(name, "destination ")?;
     if encoding.is_utf8() {
         return pace.copy(string.as_bytes());
@@ -171,7 +171,7 @@ fn encoded(string: &str, name: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     for character in string.chars() {
         let mut buffer = [0; 4];
         encoding.encode(character.encode_utf8(&mut buffer), &mut encoded)?;
-        pace.spend(1)?;
+        pace.count_steps(1)?;
     }
     Ok(encoded)
 }

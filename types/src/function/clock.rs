@@ -7,7 +7,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::argument::int4;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Date, Int4, Text, Time, Timestamp, Timestamptz};
 use crate::datetime::{self, DateStyle, MICROS_PER_DAY, MICROS_PER_SECOND, Style};
@@ -17,7 +17,7 @@ use crate::modifier::round_second;
 use crate::text;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("now", &[], Timestamptz, transaction).stable(),
     row("transaction_timestamp", &[], Timestamptz, transaction).stable(),
     row("current_timestamp", &[], Timestamptz, transaction).stable(),
@@ -76,7 +76,9 @@ fn local(context: &EvalContext) -> Result<i64> {
 /// Returns the current time in microseconds since 2000-01-01 UTC.
 fn clock() -> i64 {
     const SECONDS_FROM_1970_TO_2000: i64 = 946_684_800;
-    let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {
+    #[expect(clippy::disallowed_methods, reason = "the clock of the store is in a crate above")]
+    let now = SystemTime::now();
+    let since_1970 = match now.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
     };

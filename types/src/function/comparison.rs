@@ -6,7 +6,9 @@
 
 use std::cmp::Ordering;
 
-use super::{Implementation, Row, Shape, TypedImplementation, Volatility, row, typed_row};
+use super::{
+    FunctionRow, Implementation, KernelKind, TypedImplementation, Volatility, row, typed_row,
+};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
@@ -150,7 +152,7 @@ const WITHOUT_ORDER: [(&[DataType; 2], bool); 3] = [
 ];
 
 /// Returns the function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let mut rows = Vec::new();
     for pair in PAIRS {
         for op in CompareOp::ALL {
@@ -175,7 +177,7 @@ pub(super) fn functions() -> Vec<Row> {
     rows
 }
 
-fn comparison(symbol: &'static str, op: CompareOp, pair: &'static [DataType; 2]) -> Row {
+fn comparison(symbol: &'static str, op: CompareOp, pair: &'static [DataType; 2]) -> FunctionRow {
     let implementation: Implementation = match op {
         CompareOp::Eq => |a, c| relation(CompareOp::Eq, a, c),
         CompareOp::Ne => |a, c| relation(CompareOp::Ne, a, c),
@@ -198,7 +200,7 @@ fn comparison(symbol: &'static str, op: CompareOp, pair: &'static [DataType; 2])
         _ => row(symbol, pair, Bool, implementation),
     };
     let volatility = if meets_time_zone { Volatility::Stable } else { Volatility::Immutable };
-    Row { volatility, ..base.shaped(Shape::Compare(op)) }
+    FunctionRow { volatility, ..base.shaped(KernelKind::Compare(op)) }
 }
 
 fn relation(op: CompareOp, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {

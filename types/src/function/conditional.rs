@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Row, row, typed_row};
+use super::{FunctionRow, row, typed_row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
@@ -52,14 +52,14 @@ const PAIRS: &[[DataType; 2]] = &[
 ];
 
 /// Returns the function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let overload = |pair: &'static [DataType; 2]| {
         [
             typed_row("greatest", pair, pair[0], greatest).variadic().takes_null(),
             typed_row("least", pair, pair[0], least).variadic().takes_null(),
         ]
     };
-    let mut rows: Vec<Row> = PAIRS.iter().flat_map(overload).collect();
+    let mut rows: Vec<FunctionRow> = PAIRS.iter().flat_map(overload).collect();
     // The binder passes for each argument whether it is NULL.
     rows.push(row("num_nulls", &[Bool, Bool], Int4, |a, _| Ok(count(a, true))).variadic());
     rows.push(row("num_nonnulls", &[Bool, Bool], Int4, |a, _| Ok(count(a, false))).variadic());

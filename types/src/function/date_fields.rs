@@ -4,12 +4,12 @@
 //! of the input or none. Source: PostgreSQL's formatting.c (`DCH_from_char`).
 
 use super::date_format::{DAYS, MONTHS, ROMAN};
-use super::date_template::{Field, Piece, check_standard, is_separator, read};
+use super::date_template::{DateTemplateItem, Field, check_standard, is_separator, read};
 use crate::error::{Error, Result, sqlstate};
 
 /// The parsed fields; 0 if a field is absent, as in PostgreSQL.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct ParsedFields {
     pub(super) hh: i32,
     pub(super) pm: i32,
     pub(super) mi: i32,
@@ -45,7 +45,7 @@ pub(super) struct Parts {
 pub(super) struct Reader<'a> {
     input: &'a str,
     at: usize,
-    parts: Parts,
+    parts: ParsedFields,
     /// The template has `FX`.
     exact: bool,
     /// Input and template must match exactly, as in SQL/JSON.
@@ -56,16 +56,23 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(input: &'a str) -> Reader<'a> {
-        Reader { input, at: 0, parts: Parts::default(), exact: false, standard: false, extra: 0 }
+        Reader {
+            input,
+            at: 0,
+            parts: ParsedFields::default(),
+            exact: false,
+            standard: false,
+            extra: 0,
+        }
     }
 
     /// Creates a parser for SQL/JSON templates, which match exactly.
-    pub(super) fn standard(input: &'a str) -> Reader<'a> {
+    pub(super) fn for_json_template(input: &'a str) -> Reader<'a> {
         Reader { exact: true, standard: true, ..Reader::new(input) }
     }
 
     /// Parses the fields of the template, or as many as the input has.
-    pub(super) fn run(mut self, template: &str) -> Result<Parts> {
+    pub(super) fn run(mut self, template: &str) -> Result<ParsedFields> {
         if self.standard {
             check_standard(template)?;
         }
@@ -77,19 +84,23 @@ impl<'a> Reader<'a> {
                 }
                 break;
             }
-            let fx = matches!(piece, Piece::Field(field) if field.keyword == "FX");
-            if !self.exact && !fx && (index == 0 || matches!(piece, Piece::Field(_))) {
+            let fx = matches!(piece, DateTemplateItem::Field(field) if field.keyword == "FX");
+            if !self.exact && !fx && (index == 0 || matches!(piece, DateTemplateItem::Field(_))) {
                 self.skip_blanks();
             }
             match piece {
-                Piece::Space(character) | Piece::Separator(character) if self.standard => {
+                DateTemplateItem::Space(character) | DateTemplateItem::Separator(character)
+                    if self.standard =>
+                {
                     self.same(*character, "separator")?;
                 }
-                Piece::Literal(character) if self.standard => self.same(*character, "character")?,
-                Piece::Space(_) | Piece::Separator(_) => self.separator(),
-                Piece::Literal(_) if !self.exact && self.extra > 0 => self.extra -= 1,
-                Piece::Literal(_) => self.skip(1),
-                Piece::Field(field) => {
+                DateTemplateItem::Literal(character) if self.standard => {
+                    self.same(*character, "character")?
+                }
+                DateTemplateItem::Space(_) | DateTemplateItem::Separator(_) => self.separator(),
+                DateTemplateItem::Literal(_) if !self.exact && self.extra > 0 => self.extra -= 1,
+                DateTemplateItem::Literal(_) => self.skip(1),
+                DateTemplateItem::Field(field) => {
                     self.field(field, next_is_separator(field, pieces.get(index + 1)))?;
                     if !self.exact {
                         self.extra = 0;
@@ -250,7 +261,7 @@ impl<'a> Reader<'a> {
 
     fn plain_number(&mut self, field: &Field, open: bool) -> Result<()> {
         let digits = field.keyword.len();
-        let (digits, part): (usize, fn(&mut Parts) -> &mut i32) = match field.keyword {
+        let (digits, part): (usize, fn(&mut ParsedFields) -> &mut i32) = match field.keyword {
             "HH12" | "HH" => {
                 self.parts.twelve_hours = true;
                 (2, |parts| &mut parts.hh)
@@ -334,7 +345,7 @@ impl<'a> Reader<'a> {
         field: &Field,
         digits: usize,
         open: bool,
-        part: fn(&mut Parts) -> &mut i32,
+        part: fn(&mut ParsedFields) -> &mut i32,
     ) -> Result<usize> {
         const HINT: &str =
             "If your source string is not fixed-width, try using the \"FM\" modifier.";
@@ -390,13 +401,13 @@ impl<'a> Reader<'a> {
 
 /// Returns whether the next item of the template cannot be a digit, so that all digits belong to
 /// the number.
-fn next_is_separator(field: &Field, next: Option<&Piece>) -> bool {
+fn next_is_separator(field: &Field, next: Option<&DateTemplateItem>) -> bool {
     if field.ordinal.is_some() {
         return true;
     }
     match next {
         None => true,
-        Some(Piece::Field(next)) => matches!(
+        Some(DateTemplateItem::Field(next)) => matches!(
             next.keyword,
             "AM" | "PM"
                 | "A.M."
@@ -415,8 +426,8 @@ fn next_is_separator(field: &Field, next: Option<&Piece>) -> bool {
                 | "TZ"
                 | "TZH"
         ),
-        Some(Piece::Literal(character)) => !character.is_ascii_digit(),
-        Some(Piece::Space(_) | Piece::Separator(_)) => true,
+        Some(DateTemplateItem::Literal(character)) => !character.is_ascii_digit(),
+        Some(DateTemplateItem::Space(_) | DateTemplateItem::Separator(_)) => true,
     }
 }
 

@@ -5,9 +5,9 @@
 use std::fmt::Write;
 
 use super::argument::{interval, text, text_datum, timestamp, timestamptz};
-use super::date_template::{Field, Piece, Spelling, read};
+use super::date_template::{DateTemplateItem, Field, Spelling, read};
 use super::interval_format;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Interval, Text, Timestamp, Timestamptz};
 use crate::datetime::{self, CivilTime};
@@ -15,7 +15,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("to_char", &[Timestamp, Text], Text, |a, _| {
         Ok(format(timestamp(&a[0]), text(&a[1]), None))
     })
@@ -66,7 +66,7 @@ fn to_char_zoned(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 /// The fields of a timestamp for templates.
-struct Moment {
+struct FormatInput {
     civil: CivilTime,
     days: i32,
     day_of_year: i32,
@@ -80,16 +80,18 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
     let civil = datetime::civil_from_timestamp(local);
     let days = datetime::timestamp_to_date(local);
     let day_of_year = days - datetime::days_from_civil(civil.year, 1, 1) + 1;
-    let moment = Moment { civil, days, day_of_year, zone };
+    let moment = FormatInput { civil, days, day_of_year, zone };
     let mut out = String::with_capacity(template.len() * 2);
     for piece in &*read(template) {
         match piece {
-            Piece::Field(field) => {
+            DateTemplateItem::Field(field) => {
                 let start = out.len();
                 moment.write(field, &mut out);
                 write_ordinal(field, start, &mut out);
             }
-            Piece::Space(c) | Piece::Separator(c) | Piece::Literal(c) => out.push(*c),
+            DateTemplateItem::Space(c)
+            | DateTemplateItem::Separator(c)
+            | DateTemplateItem::Literal(c) => out.push(*c),
         }
     }
     text_datum(out)
@@ -116,7 +118,7 @@ pub(super) fn ordinal(number: &str) -> &'static str {
     }
 }
 
-impl Moment {
+impl FormatInput {
     fn write(&self, field: &Field, out: &mut String) {
         let (spelling, filled) = (field.spelling, !field.unpadded);
         match field.keyword {

@@ -1,12 +1,12 @@
 //! Parsing of dates and timestamps by a template: `to_date('31.12.2024', 'DD.MM.YYYY')`.
 //!
 //! Source: PostgreSQL's formatting.c (`DCH_from_char`, `do_to_timestamp`). The parsed fields
-//! ([`Parts`]) are combined to a date and a time.
+//! ([`ParsedFields`]) are combined to a date and a time.
 
 use super::argument::text;
-use super::date_fields::{Parts, Reader};
-use super::date_template::{Named, named};
-use super::{Row, row};
+use super::date_fields::{ParsedFields, Reader};
+use super::date_template::{FieldKinds, named};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Date, Text, Time, Timestamp, Timestamptz, Timetz};
 use crate::datatype::SqlType;
@@ -16,13 +16,13 @@ use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("to_date", &[Text, Text], Date, to_date).stable(),
     row("to_timestamp", &[Text, Text], Timestamptz, to_timestamp).stable(),
 ];
 
 /// A parsed date and time.
-struct Moment {
+struct ParsedTime {
     year: i32,
     month: i32,
     day: i32,
@@ -56,7 +56,7 @@ pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result
 }
 
 /// Returns the local time in microseconds since 2000.
-fn local(moment: &Moment) -> Result<i64> {
+fn local(moment: &ParsedTime) -> Result<i64> {
     let midnight = datetime::civil_from_days(days(moment));
     let civil =
         CivilTime { year: midnight.0, month: midnight.1, day: midnight.2, ..Default::default() };
@@ -65,7 +65,7 @@ fn local(moment: &Moment) -> Result<i64> {
 }
 
 /// Rounds to the precision of `FF`.
-fn rounded(value: Datum, data_type: DataType, moment: &Moment) -> Result<Datum> {
+fn rounded(value: Datum, data_type: DataType, moment: &ParsedTime) -> Result<Datum> {
     match moment.fraction_digits {
         0 => Ok(value),
         digits => modifier::apply(value, SqlType::new(data_type, digits), false),
@@ -77,9 +77,9 @@ fn rounded(value: Datum, data_type: DataType, moment: &Moment) -> Result<Datum> 
 ///
 /// Source: PostgreSQL's `parse_datetime`.
 pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
-    let moment = moment(input, template, Reader::standard)?;
+    let moment = moment(input, template, Reader::for_json_template)?;
     let invalid = |message: &str| Error::new(sqlstate::INVALID_DATETIME_FORMAT, message);
-    let Named { date, time, zone } = named(template);
+    let FieldKinds { date, time, zone } = named(template);
     let offset = |of: &str| {
         let missing = format!("missing time zone in input string for type {of}");
         moment.offset.ok_or_else(|| invalid(&missing))
@@ -108,18 +108,22 @@ pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
     }
 }
 
-fn days(moment: &Moment) -> i32 {
+fn days(moment: &ParsedTime) -> i32 {
     let first = datetime::days_from_civil(moment.year, moment.month.unsigned_abs(), 1);
     first.saturating_add(moment.day - 1)
 }
 
-fn moment<'a>(input: &'a str, template: &str, reader: fn(&'a str) -> Reader<'a>) -> Result<Moment> {
+fn moment<'a>(
+    input: &'a str,
+    template: &str,
+    reader: fn(&'a str) -> Reader<'a>,
+) -> Result<ParsedTime> {
     let parts = reader(input).run(template)?;
     let time = time(&parts, input)?;
     let (year, month, day) = date(&parts, input)?;
     let offset = offset(&parts, input)?;
     let fraction_digits = parts.fraction_digits;
-    Ok(Moment { year, month, day, time, offset, fraction_digits })
+    Ok(ParsedTime { year, month, day, time, offset, fraction_digits })
 }
 
 fn field_overflow(input: &str) -> Error {
@@ -127,7 +131,7 @@ fn field_overflow(input: &str) -> Error {
     Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
 }
 
-fn time(parts: &Parts, input: &str) -> Result<i64> {
+fn time(parts: &ParsedFields, input: &str) -> Result<i64> {
     let or = |value: i32, otherwise: i32| if value == 0 { otherwise } else { value };
     let mut hour = or(parts.hh, parts.ssss / 3600);
     let minute = or(parts.mi, parts.ssss / 60 % 60);
@@ -157,7 +161,7 @@ fn time(parts: &Parts, input: &str) -> Result<i64> {
 }
 
 /// Returns the astronomical year, if the input has one.
-fn year(parts: &Parts) -> Option<i32> {
+fn year(parts: &ParsedFields) -> Option<i32> {
     let century = if parts.bc != 0 { -parts.cc } else { parts.cc };
     if parts.year != 0 {
         if parts.cc != 0 && parts.year_digits <= 2 {
@@ -181,7 +185,7 @@ fn year(parts: &Parts) -> Option<i32> {
 }
 
 /// Returns year, month and day.
-fn date(parts: &Parts, input: &str) -> Result<(i32, i32, i32)> {
+fn date(parts: &ParsedFields, input: &str) -> Result<(i32, i32, i32)> {
     let read_year = year(parts);
     let (mut year, mut month, mut day) = (read_year.unwrap_or(0), 1, 1);
     let mut known = (read_year.is_some(), false, false);
@@ -264,7 +268,7 @@ fn iso_start(year: i32) -> i64 {
     i64::from(fourth) - (i64::from(datetime::day_of_week(fourth)) + 6) % 7
 }
 
-fn offset(parts: &Parts, input: &str) -> Result<Option<i32>> {
+fn offset(parts: &ParsedFields, input: &str) -> Result<Option<i32>> {
     if parts.zone_sign == 0 {
         return Ok(None);
     }

@@ -9,12 +9,12 @@ use std::convert::Infallible;
 use std::rc::Rc;
 
 use super::number_template::quoted;
-use super::recent::{LONGEST_TEMPLATE, Recent};
+use super::recent_cache::{LONGEST_TEMPLATE, RecentCache};
 use crate::error::{Error, Result, sqlstate};
 
 /// An item of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum DateTemplateItem {
     /// A keyword.
     Field(Field),
     /// A blank.
@@ -95,9 +95,9 @@ const KEYWORDS: &[&str] = &[
 const NAMES: &[&str] = &["MONTH", "MON", "DAY", "DY"];
 
 /// Parses a template, or returns it from the cache.
-pub(super) fn read(template: &str) -> Rc<[Piece]> {
+pub(super) fn read(template: &str) -> Rc<[DateTemplateItem]> {
     thread_local! {
-        static READ: RefCell<Recent<(), Rc<[Piece]>>> = const { RefCell::new(Recent::new()) };
+        static READ: RefCell<RecentCache<(), Rc<[DateTemplateItem]>>> = const { RefCell::new(RecentCache::new()) };
     }
     match template.len() <= LONGEST_TEMPLATE {
         true => READ.with_borrow_mut(|read| {
@@ -109,7 +109,7 @@ pub(super) fn read(template: &str) -> Rc<[Piece]> {
     }
 }
 
-fn parse(template: &str) -> Rc<[Piece]> {
+fn parse(template: &str) -> Rc<[DateTemplateItem]> {
     let mut pieces = Vec::with_capacity(template.len());
     let mut rest = template;
     while !rest.is_empty() {
@@ -130,17 +130,18 @@ fn parse(template: &str) -> Rc<[Piece]> {
                 rest = &rest[2..];
             }
             let unpadded = unpadded || translated && NAMES.contains(&keyword);
-            pieces.push(Piece::Field(Field { keyword, spelling, unpadded, ordinal }));
+            pieces.push(DateTemplateItem::Field(Field { keyword, spelling, unpadded, ordinal }));
         } else if first == '"' {
-            rest = quoted(&rest[1..], |character| pieces.push(Piece::Literal(character)));
+            rest =
+                quoted(&rest[1..], |character| pieces.push(DateTemplateItem::Literal(character)));
         } else {
             let escaped = rest.starts_with("\\\"");
             let character = if escaped { '"' } else { first };
             pieces.push(match character {
-                '"' if escaped => Piece::Separator('"'),
-                blank if blank.is_ascii_whitespace() => Piece::Space(blank),
-                separator if is_separator(separator) => Piece::Separator(separator),
-                other => Piece::Literal(other),
+                '"' if escaped => DateTemplateItem::Separator('"'),
+                blank if blank.is_ascii_whitespace() => DateTemplateItem::Space(blank),
+                separator if is_separator(separator) => DateTemplateItem::Separator(separator),
+                other => DateTemplateItem::Literal(other),
             });
             rest = &rest[usize::from(escaped) + character.len_utf8()..];
         }
@@ -150,17 +151,17 @@ fn parse(template: &str) -> Rc<[Piece]> {
 
 /// The kinds of fields in a template.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Named {
+pub(super) struct FieldKinds {
     pub(super) date: bool,
     pub(super) time: bool,
     pub(super) zone: bool,
 }
 
 /// Returns the kinds of fields in a template.
-pub(super) fn named(template: &str) -> Named {
-    let mut named = Named::default();
+pub(super) fn named(template: &str) -> FieldKinds {
+    let mut named = FieldKinds::default();
     for piece in read(template).iter() {
-        let Piece::Field(field) = piece else { continue };
+        let DateTemplateItem::Field(field) = piece else { continue };
         match field.keyword {
             "FX" => {}
             "A.M." | "P.M." | "AM" | "PM" | "HH" | "HH12" | "HH24" | "MI" | "SS" | "MS" | "US"

@@ -5,7 +5,7 @@
 use super::argument::{
     date, float8, int4, interval, text as string, time, timestamp, timestamptz, timetz,
 };
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, Bool, Date, Float8, Int4, Interval, Numeric, Text, Time, Timestamp, Timestamptz, Timetz,
@@ -16,7 +16,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::text::{self, TextStyle};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("+", &[Date, Int4], Date, date_plus_days),
     row("+", &[Int4, Date], Date, |a, c| swapped(a, c, date_plus_days)),
     row("-", &[Date, Int4], Date, date_minus_days),

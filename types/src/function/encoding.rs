@@ -2,15 +2,15 @@
 
 use super::argument::{bytea, bytea_datum, text, text_datum};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Text, Uuid};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::{Pace, pieces};
+use crate::interruptible::{InterruptPacer, chunks};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("encode", &[Bytea, Text], Text, encode),
     row("decode", &[Text, Text], Bytea, decode),
     // The database encoding is UTF8, for which there is no conversion.
@@ -59,20 +59,20 @@ fn put_hex(bytes: &[u8], out: &mut String) {
     out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
 }
 
-fn to_hex(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
+fn to_hex(bytes: &[u8], pace: &mut InterruptPacer<'_>) -> Result<String> {
     let mut out: String = pace.buffer(bytes.len() * 2)?;
-    for piece in pieces(bytes) {
+    for piece in chunks(bytes) {
         put_hex(piece, &mut out);
-        pace.spend(piece.len() * 2)?;
+        pace.count_steps(piece.len() * 2)?;
     }
     Ok(out)
 }
 
-fn from_hex(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+fn from_hex(string: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let mut decoded: Vec<u8> = pace.buffer(string.len() / 2)?;
     let mut high: Option<u8> = None;
     for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         let Some(digit) = character.to_digit(16) else {
             let message = format!("invalid hexadecimal digit: \"{character}\"");
             return Err(invalid_parameter(message));
@@ -89,7 +89,7 @@ fn from_hex(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
 }
 
 /// Encodes bytes in lines of 76 characters, as in MIME and PostgreSQL.
-fn base64(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
+fn base64(bytes: &[u8], pace: &mut InterruptPacer<'_>) -> Result<String> {
     const LINE: usize = 76;
     let mut encoded: String = pace.buffer(bytes.len().div_ceil(3) * 4 + bytes.len() / 57)?;
     let mut column = 0;
@@ -106,16 +106,16 @@ fn base64(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
             encoded.push(char::from(character));
         }
         column += 4;
-        pace.spend(4)?;
+        pace.count_steps(4)?;
     }
     Ok(encoded)
 }
 
-fn from_base64(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+fn from_base64(string: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let mut decoded: Vec<u8> = pace.buffer(string.len() / 4 * 3)?;
     let (mut word, mut count, mut padding) = (0_u32, 0, 0);
     for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         if character == '=' {
             if padding == 0 && count < 2 {
                 return Err(invalid_parameter("unexpected \"=\" while decoding base64 sequence"));
@@ -144,9 +144,9 @@ fn from_base64(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     Ok(decoded)
 }
 
-fn escape(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
+fn escape(bytes: &[u8], pace: &mut InterruptPacer<'_>) -> Result<String> {
     let mut escaped: String = pace.buffer(bytes.len())?;
-    for piece in pieces(bytes) {
+    for piece in chunks(bytes) {
         pace.reserve(&mut escaped, piece.len() * 4)?;
         for byte in piece {
             match byte {
@@ -155,16 +155,16 @@ fn escape(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
                 _ => escaped.push(char::from(*byte)),
             }
         }
-        pace.spend(piece.len())?;
+        pace.count_steps(piece.len())?;
     }
     Ok(escaped)
 }
 
-fn from_escape(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+fn from_escape(string: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let mut rest = string.as_bytes();
     let mut decoded: Vec<u8> = pace.buffer(rest.len())?;
     while let Some((first, tail)) = rest.split_first() {
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         match (first, tail) {
             (b'\\', [b'\\', after @ ..]) => {
                 decoded.push(b'\\');

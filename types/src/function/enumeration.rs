@@ -1,14 +1,14 @@
 //! Ranges of enum labels.
 
 use super::argument::{array, array_datum};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{AnyArray, AnyEnum};
 use crate::datum::{Array, Datum};
 use crate::error::Result;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     // `enum_range(first, last)`, after an array of all labels in order.
     row("enum range", &[AnyArray, AnyEnum, AnyEnum], AnyArray, range).takes_null(),
 ];

@@ -8,10 +8,10 @@ mod curves;
 mod points;
 mod value;
 
-use super::Row;
+use super::FunctionRow;
 
 /// The function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let families = [
         areas::FUNCTIONS,
         boxes::FUNCTIONS,

@@ -2,7 +2,7 @@
 
 use super::argument::{array_datum, bool_of, int4, text};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::datatype::DataType::{self, Bool, Int4, InternalChar, Name, Text};
 use crate::datum::{Array, Datum};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ const TEXTS: DataType = DataType::Array(&Text);
 const NAMES: &[&str] = &["str", "strict"];
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("parse_ident", &[Text], TEXTS, |a, _| parts(text(&a[0]), true)).named(NAMES),
     row("parse_ident", &[Text, Bool], TEXTS, |a, _| parts(text(&a[0]), bool_of(&a[1])))
         .named(NAMES),

@@ -4,7 +4,7 @@
 
 use super::argument::text_datum;
 use super::date_format::{ROMAN, era, is_fraction, pad_right, push, write_ordinal};
-use super::date_template::{Field, Piece, Spelling, read};
+use super::date_template::{DateTemplateItem, Field, Spelling, read};
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
@@ -17,12 +17,14 @@ pub(super) fn format(interval: Interval, template: &str) -> Result<Datum> {
     let mut out = String::with_capacity(template.len() * 2);
     for piece in &*read(template) {
         match piece {
-            Piece::Field(field) => {
+            DateTemplateItem::Field(field) => {
                 let start = out.len();
                 write(&interval, field, &mut out)?;
                 write_ordinal(field, start, &mut out);
             }
-            Piece::Space(c) | Piece::Separator(c) | Piece::Literal(c) => out.push(*c),
+            DateTemplateItem::Space(c)
+            | DateTemplateItem::Separator(c)
+            | DateTemplateItem::Literal(c) => out.push(*c),
         }
     }
     Ok(text_datum(out))

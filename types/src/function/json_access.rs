@@ -6,22 +6,22 @@ use super::argument::{
     array, int4, json_datum, json_text, jsonb, jsonb_datum, jsonb_form, text, text_datum,
 };
 use super::strings::invalid_parameter;
-use super::{Row, Shape, row};
+use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Text};
-use crate::datum::stored_json::Stored;
+use crate::datum::stored_json::StoredJson;
 use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 use crate::text::{JsonParts, check_json_escapes, json_parts, write_json_tree, write_stored_json};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
-/// Cost of the look-up of a key in steps of a [`Pace`].
+/// Cost of the look-up of a key in steps of a [`InterruptPacer`].
 const KEY_STEPS: usize = 32;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("->", &[JsonType, Text], JsonType, |a, c| raw(member(a, &a[1], c)?, c)),
     row("->", &[JsonType, Int4], JsonType, |a, c| raw(member(a, &a[1], c)?, c)),
     row("->>", &[JsonType, Text], Text, |a, c| plain(member(a, &a[1], c)?, &mut c.pace())),
@@ -35,29 +35,29 @@ pub(super) const FUNCTIONS: &[Row] = &[
     })
     .variadic(),
     row("->", &[DataType::Jsonb, Text], DataType::Jsonb, |a, c| {
-        Part::of(&a[0]).child(&a[1]).whole(c)
+        JsonbPart::of(&a[0]).child(&a[1]).whole(c)
     })
-    .shaped(Shape::Member { as_text: false }),
+    .shaped(KernelKind::Member { as_text: false }),
     row("->", &[DataType::Jsonb, Int4], DataType::Jsonb, |a, c| {
-        Part::of(&a[0]).child(&a[1]).whole(c)
+        JsonbPart::of(&a[0]).child(&a[1]).whole(c)
     })
-    .shaped(Shape::Member { as_text: false }),
-    row("->>", &[DataType::Jsonb, Text], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c))
-        .shaped(Shape::Member { as_text: true }),
-    row("->>", &[DataType::Jsonb, Int4], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c))
-        .shaped(Shape::Member { as_text: true }),
+    .shaped(KernelKind::Member { as_text: false }),
+    row("->>", &[DataType::Jsonb, Text], Text, |a, c| JsonbPart::of(&a[0]).child(&a[1]).text(c))
+        .shaped(KernelKind::Member { as_text: true }),
+    row("->>", &[DataType::Jsonb, Int4], Text, |a, c| JsonbPart::of(&a[0]).child(&a[1]).text(c))
+        .shaped(KernelKind::Member { as_text: true }),
     row("#>", &[DataType::Jsonb, TEXTS], DataType::Jsonb, |a, c| {
-        Part::of(&a[0]).descend(&path(&a[1])).whole(c)
+        JsonbPart::of(&a[0]).descend(&path(&a[1])).whole(c)
     }),
     row("#>>", &[DataType::Jsonb, TEXTS], Text, |a, c| {
-        Part::of(&a[0]).descend(&path(&a[1])).text(c)
+        JsonbPart::of(&a[0]).descend(&path(&a[1])).text(c)
     }),
     row("jsonb_extract_path", &[DataType::Jsonb, Text], DataType::Jsonb, |a, c| {
-        Part::of(&a[0]).descend(&a[1..]).whole(c)
+        JsonbPart::of(&a[0]).descend(&a[1..]).whole(c)
     })
     .variadic(),
     row("jsonb_extract_path_text", &[DataType::Jsonb, Text], Text, |a, c| {
-        Part::of(&a[0]).descend(&a[1..]).text(c)
+        JsonbPart::of(&a[0]).descend(&a[1..]).text(c)
     })
     .variadic(),
     row("@>", &[DataType::Jsonb, DataType::Jsonb], Bool, |a, c| contains(&a[0], &a[1], c)),
@@ -109,7 +109,11 @@ fn path(datum: &Datum) -> Vec<Datum> {
 }
 
 /// Returns the member with a key or a position, as written.
-fn member_of<'a>(json: &'a str, step: &Datum, pace: &mut Pace<'_>) -> Result<Option<&'a str>> {
+fn member_of<'a>(
+    json: &'a str,
+    step: &Datum,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Option<&'a str>> {
     Ok(match (json_parts(json, pace)?, step) {
         // Of equal keys the last one wins.
         (JsonParts::Object(pairs), Datum::Text(key)) => {
@@ -163,7 +167,7 @@ fn raw(json: Option<&str>, context: &EvalContext) -> Result<Datum> {
     json.map_or(Ok(Datum::Null), |json| context.pace().copy(json.trim()).map(json_datum))
 }
 
-pub(super) fn plain(json: Option<&str>, pace: &mut Pace<'_>) -> Result<Datum> {
+pub(super) fn plain(json: Option<&str>, pace: &mut InterruptPacer<'_>) -> Result<Datum> {
     let Some(json) = json else { return Ok(Datum::Null) };
     Ok(match json_parts(json, pace)? {
         JsonParts::Null => Datum::Null,
@@ -174,58 +178,64 @@ pub(super) fn plain(json: Option<&str>, pace: &mut Pace<'_>) -> Result<Datum> {
 
 /// A part of a `jsonb`, in its present form.
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum JsonbPart<'a> {
     Tree(&'a Json),
-    Stored(Stored<'a>),
+    Stored(StoredJson<'a>),
     /// The part does not exist.
     Missing,
 }
 
-impl<'a> Part<'a> {
-    fn of(datum: &'a Datum) -> Part<'a> {
-        Part::of_form(jsonb_form(datum))
+impl<'a> JsonbPart<'a> {
+    fn of(datum: &'a Datum) -> JsonbPart<'a> {
+        JsonbPart::of_form(jsonb_form(datum))
     }
 
-    fn of_form(jsonb: &'a Jsonb) -> Part<'a> {
+    fn of_form(jsonb: &'a Jsonb) -> JsonbPart<'a> {
         match jsonb.stored() {
-            Some(stored) => Part::Stored(stored),
-            None => Part::Tree(jsonb),
+            Some(stored) => JsonbPart::Stored(stored),
+            None => JsonbPart::Tree(jsonb),
         }
     }
 
     fn is_container(self) -> bool {
         match self {
-            Part::Tree(json) => json.is_container(),
-            Part::Stored(stored) => stored.is_container(),
-            Part::Missing => false,
+            JsonbPart::Tree(json) => json.is_container(),
+            JsonbPart::Stored(stored) => stored.is_container(),
+            JsonbPart::Missing => false,
         }
     }
 
     fn is_array(self) -> bool {
         match self {
-            Part::Tree(json) => matches!(json, Json::Array(_)),
-            Part::Stored(stored) => stored.is_array(),
-            Part::Missing => false,
+            JsonbPart::Tree(json) => matches!(json, Json::Array(_)),
+            JsonbPart::Stored(stored) => stored.is_array(),
+            JsonbPart::Missing => false,
         }
     }
 
-    fn get(self, key: &str) -> Part<'a> {
+    fn get(self, key: &str) -> JsonbPart<'a> {
         match self {
-            Part::Tree(json) => json.get(key).map_or(Part::Missing, Part::Tree),
-            Part::Stored(stored) => stored.get(key).map_or(Part::Missing, Part::Stored),
-            Part::Missing => Part::Missing,
+            JsonbPart::Tree(json) => json.get(key).map_or(JsonbPart::Missing, JsonbPart::Tree),
+            JsonbPart::Stored(stored) => {
+                stored.get(key).map_or(JsonbPart::Missing, JsonbPart::Stored)
+            }
+            JsonbPart::Missing => JsonbPart::Missing,
         }
     }
 
-    fn element(self, index: i64) -> Part<'a> {
+    fn element(self, index: i64) -> JsonbPart<'a> {
         match self {
-            Part::Tree(json) => json.element(index).map_or(Part::Missing, Part::Tree),
-            Part::Stored(stored) => stored.element(index).map_or(Part::Missing, Part::Stored),
-            Part::Missing => Part::Missing,
+            JsonbPart::Tree(json) => {
+                json.element(index).map_or(JsonbPart::Missing, JsonbPart::Tree)
+            }
+            JsonbPart::Stored(stored) => {
+                stored.element(index).map_or(JsonbPart::Missing, JsonbPart::Stored)
+            }
+            JsonbPart::Missing => JsonbPart::Missing,
         }
     }
 
-    fn child(self, step: &Datum) -> Part<'a> {
+    fn child(self, step: &Datum) -> JsonbPart<'a> {
         match step {
             Datum::Text(key) => self.get(key),
             // A scalar is treated as an array of one element.
@@ -234,41 +244,41 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn descend(self, steps: &[Datum]) -> Part<'a> {
-        let step = |part: Part<'a>, step: &Datum| {
+    fn descend(self, steps: &[Datum]) -> JsonbPart<'a> {
+        let step = |part: JsonbPart<'a>, step: &Datum| {
             let word = step.as_str()?;
             Some(match part.is_array() {
                 true => part.element(word.parse::<i32>().ok()?.into()),
                 false => part.get(word),
             })
         };
-        steps.iter().try_fold(self, step).unwrap_or(Part::Missing)
+        steps.iter().try_fold(self, step).unwrap_or(JsonbPart::Missing)
     }
 
     fn whole(self, context: &EvalContext) -> Result<Datum> {
         match self {
-            Part::Tree(json) => json.copy(&mut context.pace()).map(jsonb_datum),
-            Part::Stored(stored) => Ok(Datum::Nested(Nested::Jsonb(stored.into()))),
-            Part::Missing => Ok(Datum::Null),
+            JsonbPart::Tree(json) => json.copy(&mut context.pace()).map(jsonb_datum),
+            JsonbPart::Stored(stored) => Ok(Datum::Nested(Nested::Jsonb(stored.into()))),
+            JsonbPart::Missing => Ok(Datum::Null),
         }
     }
 
     fn text(self, context: &EvalContext) -> Result<Datum> {
         let (mut out, mut pace) = (Vec::new(), context.pace());
         match self {
-            Part::Tree(json) => written(Some(json), &mut pace),
+            JsonbPart::Tree(json) => written(Some(json), &mut pace),
             part if part.write(&mut out, &mut pace)? => pace.text(out).map(text_datum),
             _ => Ok(Datum::Null),
         }
     }
 
     /// Appends the part as text; for NULL returns `false` and appends nothing.
-    fn write(self, out: &mut Vec<u8>, pace: &mut Pace<'_>) -> Result<bool> {
+    fn write(self, out: &mut Vec<u8>, pace: &mut InterruptPacer<'_>) -> Result<bool> {
         match self {
-            Part::Missing | Part::Tree(Json::Null) => return Ok(false),
-            Part::Tree(Json::String(text)) => pace.append(out, text.as_bytes())?,
-            Part::Tree(json) => write_json_tree(json, pace, out)?,
-            Part::Stored(stored) => {
+            JsonbPart::Missing | JsonbPart::Tree(Json::Null) => return Ok(false),
+            JsonbPart::Tree(Json::String(text)) => pace.append(out, text.as_bytes())?,
+            JsonbPart::Tree(json) => write_json_tree(json, pace, out)?,
+            JsonbPart::Stored(stored) => {
                 if let Some(text) = stored.as_text() {
                     pace.append(out, text)?;
                 } else if stored.is_null() {
@@ -287,10 +297,10 @@ pub(crate) fn write_member<'a>(
     value: &Nested,
     steps: impl Iterator<Item = &'a Datum>,
     out: &mut Vec<u8>,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<bool> {
     let Nested::Jsonb(jsonb) = value else { return Ok(false) };
-    steps.fold(Part::of_form(jsonb), |part, step| part.child(step)).write(out, pace)
+    steps.fold(JsonbPart::of_form(jsonb), |part, step| part.child(step)).write(out, pace)
 }
 
 /// Returns the result of a chain of `->` on a `jsonb`; `None` for NULL.
@@ -300,7 +310,7 @@ pub(crate) fn member_at<'a>(
     context: &EvalContext,
 ) -> Result<Option<Nested>> {
     let Nested::Jsonb(jsonb) = value else { return Ok(None) };
-    let part = steps.fold(Part::of_form(jsonb), |part, step| part.child(step));
+    let part = steps.fold(JsonbPart::of_form(jsonb), |part, step| part.child(step));
     Ok(match part.whole(context)? {
         Datum::Nested(member) => Some(member),
         _ => None,
@@ -308,7 +318,7 @@ pub(crate) fn member_at<'a>(
 }
 
 /// Returns a value as text: strings without quotes, `null` as NULL.
-pub(super) fn written(json: Option<&Json>, pace: &mut Pace<'_>) -> Result<Datum> {
+pub(super) fn written(json: Option<&Json>, pace: &mut InterruptPacer<'_>) -> Result<Datum> {
     match json {
         None | Some(Json::Null) => Ok(Datum::Null),
         Some(Json::String(text)) => Ok(Datum::Text(text.clone())),
@@ -322,18 +332,18 @@ fn has_keys(arguments: &[Datum], decisive: bool, context: &EvalContext) -> Resul
     let (json, mut pace) = (&arguments[0], context.pace());
     let keys = array(&arguments[1]).elements.iter().filter_map(Datum::as_str);
     // An array is searched once for all keys; an object has sorted keys.
-    let strings: Option<AHashSet<&str>> = match Part::of(json) {
-        Part::Stored(stored) if stored.is_object() => None,
+    let strings: Option<AHashSet<&str>> = match JsonbPart::of(json) {
+        JsonbPart::Stored(stored) if stored.is_object() => None,
         _ => match jsonb(json) {
             Json::Array(elements) => {
-                pace.spend(elements.len() * KEY_STEPS)?;
+                pace.count_steps(elements.len() * KEY_STEPS)?;
                 Some(elements.iter().filter_map(json_string).collect())
             }
             _ => None,
         },
     };
     for key in keys {
-        pace.spend(KEY_STEPS)?;
+        pace.count_steps(KEY_STEPS)?;
         let is_found = match &strings {
             Some(strings) => strings.contains(key),
             None => has_key(json, key),
@@ -353,8 +363,8 @@ fn json_string(json: &Json) -> Option<&str> {
 }
 
 fn has_key(json: &Datum, key: &str) -> bool {
-    match Part::of(json) {
-        Part::Stored(stored) if stored.is_object() => stored.get(key).is_some(),
+    match JsonbPart::of(json) {
+        JsonbPart::Stored(stored) if stored.is_object() => stored.get(key).is_some(),
         _ => match jsonb(json) {
             object @ Json::Object(_) => object.get(key).is_some(),
             Json::Array(elements) => {
@@ -369,8 +379,8 @@ fn has_key(json: &Datum, key: &str) -> bool {
 /// Computes `@>`: at the top level an array also contains a scalar.
 fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum> {
     let pace = &mut context.pace();
-    let found = match (Part::of(outer), jsonb(inner)) {
-        (Part::Stored(outer), Json::Object(pairs)) if outer.is_object() => {
+    let found = match (JsonbPart::of(outer), jsonb(inner)) {
+        (JsonbPart::Stored(outer), Json::Object(pairs)) if outer.is_object() => {
             // Only the members of the inner object are read.
             let lacks = any(pairs, |(key, value)| match outer.get(key) {
                 Some(found) => Ok(!stored_contains(found, value, pace)?),
@@ -389,7 +399,11 @@ fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum
 }
 
 /// Computes `@>` within a value; decodes only the parts that it needs as a tree.
-fn stored_contains(outer: Stored<'_>, inner: &Json, pace: &mut Pace<'_>) -> Result<bool> {
+fn stored_contains(
+    outer: StoredJson<'_>,
+    inner: &Json,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<bool> {
     match inner {
         Json::String(text) => Ok(outer.as_text() == Some(text.as_bytes())),
         Json::Number(number) => Ok(outer.as_number().is_some_and(|found| found == *number)),
@@ -407,8 +421,8 @@ fn any<T>(items: &[T], mut test: impl FnMut(&T) -> Result<bool>) -> Result<bool>
     Ok(false)
 }
 
-fn contains_within(outer: &Json, inner: &Json, pace: &mut Pace<'_>) -> Result<bool> {
-    pace.spend(size_of::<Json>())?;
+fn contains_within(outer: &Json, inner: &Json, pace: &mut InterruptPacer<'_>) -> Result<bool> {
+    pace.count_steps(size_of::<Json>())?;
     match (outer, inner) {
         (Json::Object(_), Json::Object(pairs)) => {
             let lacks = any(pairs, |(key, value)| match outer.get(key) {

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use super::argument::{array, grown_jsonb, json_datum, json_text, jsonb, jsonb_datum, text_datum};
 use super::records::{jsonb_of_record, labelled};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, AnyElement, Bool, Json as JsonType, Jsonb, Text};
 use crate::datetime;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 use crate::text::{self, JsonParts, check_json_escapes, json_parts, write_json_string};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("to_json", &[AnyElement], JsonType, |a, c| to_json(&a[0], "", c)).stable(),
     row("to_jsonb", &[AnyElement], Jsonb, |a, c| to_jsonb(&a[0], c).and_then(grown_jsonb)).stable(),
     row("array_to_json", &[AnyArray], JsonType, |a, c| to_json(&a[0], "", c)).stable(),
@@ -73,7 +73,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
 ];
 
 /// Returns the text of a `jsonb`.
-pub(super) fn jsonb_text(json: &Json, pace: &mut Pace<'_>) -> Result<String> {
+pub(super) fn jsonb_text(json: &Json, pace: &mut InterruptPacer<'_>) -> Result<String> {
     let mut out = Vec::new();
     text::write_json_tree(json, pace, &mut out)?;
     pace.text(out)
@@ -121,7 +121,7 @@ fn bare(value: &Datum, context: &EvalContext) -> Result<Option<String>> {
 /// Writer of values as JSON.
 struct Writer<'a> {
     context: &'a EvalContext,
-    pace: Pace<'a>,
+    pace: InterruptPacer<'a>,
     out: Vec<u8>,
 }
 
@@ -281,7 +281,7 @@ fn array_jsonb(
     let mut parts = Vec::with_capacity(outer.length);
     let mut pace = context.pace();
     for _ in 0..outer.length {
-        pace.spend(size_of::<Json>())?;
+        pace.count_steps(size_of::<Json>())?;
         parts.push(match inner {
             [] => to_jsonb(elements.next().unwrap_or(&Datum::Null), context)?,
             _ => array_jsonb(inner, elements, context)?,
@@ -298,7 +298,7 @@ fn part(datum: &Datum) -> &str {
     }
 }
 
-fn or_null(datum: &Datum, pace: &mut Pace<'_>) -> Result<Json> {
+fn or_null(datum: &Datum, pace: &mut InterruptPacer<'_>) -> Result<Json> {
     match datum {
         Datum::Null => Ok(Json::Null),
         other => jsonb(other).copy(pace),
@@ -443,7 +443,7 @@ fn jsonb_object(pairs: &TextPairs<'_>, context: &EvalContext) -> Result<Datum> {
 }
 
 /// Writes a `json` without null fields of objects and without blanks.
-fn strip_text(json: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn strip_text(json: &str, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8>) -> Result<()> {
     pace.step(out, 1)?;
     match json_parts(json, pace)? {
         JsonParts::Object(pairs) => {
@@ -476,8 +476,8 @@ fn strip_text(json: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> 
     Ok(())
 }
 
-fn stripped(json: &Json, pace: &mut Pace<'_>) -> Result<Json> {
-    pace.spend(size_of::<Json>())?;
+fn stripped(json: &Json, pace: &mut InterruptPacer<'_>) -> Result<Json> {
+    pace.count_steps(size_of::<Json>())?;
     Ok(match json {
         Json::Object(pairs) => {
             let kept = pairs.iter().filter(|(_, value)| *value != Json::Null);
@@ -492,8 +492,13 @@ fn stripped(json: &Json, pace: &mut Pace<'_>) -> Result<Json> {
     })
 }
 
-fn pretty(json: &Json, depth: usize, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
-    fn indent(depth: usize, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn pretty(
+    json: &Json,
+    depth: usize,
+    pace: &mut InterruptPacer<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    fn indent(depth: usize, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8>) -> Result<()> {
         out.push(b'\n');
         (0..depth).try_for_each(|_| pace.append(out, &b"    "[..]))
     }

@@ -4,19 +4,20 @@ use ahash::AHashSet;
 
 use super::argument::{array, grown_jsonb, int4, jsonb, jsonb_datum, text};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Jsonb, Text};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result, sqlstate};
 
-/// Cost of an item of a document in steps of a [`Pace`](crate::pieces::Pace).
+/// Cost of an item of a document in steps of a
+/// [`InterruptPacer`](crate::interruptible::InterruptPacer).
 const ITEM_STEPS: usize = 32;
 
 const TEXTS: DataType = DataType::Array(&Text);
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("||", &[Jsonb, Jsonb], Jsonb, |a, _| grown_jsonb(joined(jsonb(&a[0]), jsonb(&a[1])))),
     row("-", &[Jsonb, Text], Jsonb, |a, c| without_keys(jsonb(&a[0]), &[text(&a[1])], c)),
     row("-", &[Jsonb, TEXTS], Jsonb, |a, c| {
@@ -64,13 +65,13 @@ fn joined(left: &Json, right: &Json) -> Json {
 
 fn without_keys(json: &Json, keys: &[&str], context: &EvalContext) -> Result<Datum> {
     let mut pace = context.pace();
-    pace.spend(keys.len() * ITEM_STEPS)?;
+    pace.count_steps(keys.len() * ITEM_STEPS)?;
     let keys: AHashSet<&str> = keys.iter().copied().collect();
     Ok(jsonb_datum(match json {
         Json::Object(pairs) => {
             let mut remaining = Vec::new();
             for pair in pairs {
-                pace.spend(ITEM_STEPS)?;
+                pace.count_steps(ITEM_STEPS)?;
                 if !keys.contains(&*pair.0) {
                     remaining.push(pair.clone());
                 }
@@ -80,7 +81,7 @@ fn without_keys(json: &Json, keys: &[&str], context: &EvalContext) -> Result<Dat
         Json::Array(elements) => {
             let mut remaining = Vec::new();
             for element in elements {
-                pace.spend(ITEM_STEPS)?;
+                pace.count_steps(ITEM_STEPS)?;
                 if !matches!(element, Json::String(text) if keys.contains(&**text)) {
                     remaining.push(element.clone());
                 }
@@ -149,7 +150,7 @@ enum Change {
 
 /// The target at the end of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PathTarget {
     /// An existing value, in an array or in an object.
     Element,
     Field,
@@ -163,7 +164,7 @@ fn change(
     json: &Json,
     steps: &[Option<&str>],
     depth: usize,
-    decide: &mut dyn FnMut(Place) -> Result<Change>,
+    decide: &mut dyn FnMut(PathTarget) -> Result<Change>,
 ) -> Result<Json> {
     if !json.is_container() {
         return Ok(json.clone());
@@ -181,13 +182,13 @@ fn change(
                 Some(at) if !last => {
                     pairs[at].1 = change(&pairs[at].1, steps, depth + 1, decide)?;
                 }
-                Some(at) => match decide(Place::Field)? {
+                Some(at) => match decide(PathTarget::Field)? {
                     Change::Remove => drop(pairs.remove(at)),
                     Change::Put(value) => pairs[at].1 = value,
                     _ => {}
                 },
                 None if last => {
-                    if let Change::Put(value) = decide(Place::NewField)? {
+                    if let Change::Put(value) = decide(PathTarget::NewField)? {
                         pairs.push((step.into(), value));
                         return Ok(Json::object(pairs));
                     }
@@ -207,7 +208,7 @@ fn change(
                 Some(at) if !last => {
                     elements[at] = change(&elements[at], steps, depth + 1, decide)?;
                 }
-                Some(at) => match decide(Place::Element)? {
+                Some(at) => match decide(PathTarget::Element)? {
                     Change::Remove => drop(elements.remove(at)),
                     Change::Put(value) => elements[at] = value,
                     Change::Before(value) => elements.insert(at, value),
@@ -216,7 +217,7 @@ fn change(
                 },
                 None if last => {
                     let behind = index >= 0;
-                    if let Change::Put(value) = decide(Place::NewElement)? {
+                    if let Change::Put(value) = decide(PathTarget::NewElement)? {
                         elements.insert(if behind { elements.len() } else { 0 }, value);
                     }
                 }
@@ -248,7 +249,7 @@ fn set(arguments: &[Datum], create: bool) -> Result<Datum> {
     }
     let value = jsonb(&arguments[2]);
     let decide = &mut |place| {
-        let there = matches!(place, Place::Element | Place::Field);
+        let there = matches!(place, PathTarget::Element | PathTarget::Field);
         Ok(if there || create { Change::Put(value.clone()) } else { Change::Keep })
     };
     change(json, &steps, 0, decide).and_then(grown_jsonb)
@@ -297,11 +298,11 @@ fn insert(arguments: &[Datum], after: bool) -> Result<Datum> {
     }
     let value = jsonb(&arguments[2]);
     let decide = &mut |place| match place {
-        Place::Element if after => Ok(Change::After(value.clone())),
-        Place::Element => Ok(Change::Before(value.clone())),
-        Place::Field => Err(invalid_parameter("cannot replace existing key")
+        PathTarget::Element if after => Ok(Change::After(value.clone())),
+        PathTarget::Element => Ok(Change::Before(value.clone())),
+        PathTarget::Field => Err(invalid_parameter("cannot replace existing key")
             .with_hint("Try using the function jsonb_set to replace key value.")),
-        Place::NewField | Place::NewElement => Ok(Change::Put(value.clone())),
+        PathTarget::NewField | PathTarget::NewElement => Ok(Change::Put(value.clone())),
     };
     change(json, &steps, 0, decide).and_then(grown_jsonb)
 }

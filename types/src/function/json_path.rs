@@ -3,7 +3,7 @@
 use super::argument::{bool_of, json_path, jsonb, jsonb_datum};
 use super::json_path_search::{Executor, Status};
 use super::json_path_value::Value;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, JsonPath as PathType, Jsonb};
 use crate::datum::{Datum, Json};
@@ -44,7 +44,7 @@ macro_rules! family {
 }
 
 /// Returns the function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let families = [
         family!("jsonb_path_exists", Bool, exists),
         family!("jsonb_path_exists_tz", Bool, exists, zoned),
@@ -55,7 +55,7 @@ pub(super) fn functions() -> Vec<Row> {
         family!("jsonb_path_query_first", Jsonb, query_first),
         family!("jsonb_path_query_first_tz", Jsonb, query_first, zoned),
     ];
-    let mut rows: Vec<Row> = families.into_iter().flatten().collect();
+    let mut rows: Vec<FunctionRow> = families.into_iter().flatten().collect();
     let operators: [(&str, &str, super::Implementation); 2] = [
         ("@?", "jsonb_path_exists_opr", |a, c| exists(&silent(a), c, false)),
         ("@@", "jsonb_path_match_opr", |a, c| matches(&silent(a), c, false)),

@@ -18,8 +18,8 @@ use crate::datatype::DataType;
 use crate::datum::json_path::{Arithmetic, Item, JsonPath, Kind, Method};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
-use crate::pieces::Pace;
 use crate::text;
 
 /// Outcome of a search.
@@ -53,10 +53,10 @@ pub(super) struct Executor<'a> {
     pub(super) zoned: bool,
     pub(super) context: &'a EvalContext,
     /// Interrupt check per item; a cancellation ends the search even if errors are suppressed.
-    pub(super) pace: Pace<'a>,
+    pub(super) pace: InterruptPacer<'a>,
 }
 
-/// Cost of an item with a value in steps of a [`Pace`].
+/// Cost of an item with a value in steps of a [`InterruptPacer`].
 const ITEM_STEPS: usize = 1_024;
 
 fn structure(code: &'static str, message: impl Into<String>) -> Error {
@@ -122,7 +122,7 @@ impl<'a> Executor<'a> {
         unwraps: bool,
         mut found: Found<'_, 'a>,
     ) -> Result<Status> {
-        self.pace.spend(ITEM_STEPS)?;
+        self.pace.count_steps(ITEM_STEPS)?;
         let unwrapped = unwraps && value.is_array();
         match &item.kind {
             kind if kind.is_predicate() => {
@@ -531,9 +531,9 @@ fn computed(operator: Arithmetic, left: &Numeric, right: &Numeric) -> Result<Num
     match operator {
         Arithmetic::Add => left.checked_add(right),
         Arithmetic::Subtract => left.checked_sub(right),
-        Arithmetic::Multiply => left.checked_mul(right, &mut Pace::never()),
-        Arithmetic::Divide => left.checked_div(right, &mut Pace::never()),
-        Arithmetic::Modulo => left.checked_rem(right, &mut Pace::never()),
+        Arithmetic::Multiply => left.checked_mul(right, &mut InterruptPacer::without_interrupt()),
+        Arithmetic::Divide => left.checked_div(right, &mut InterruptPacer::without_interrupt()),
+        Arithmetic::Modulo => left.checked_rem(right, &mut InterruptPacer::without_interrupt()),
     }
 }
 

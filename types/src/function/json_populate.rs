@@ -11,39 +11,40 @@ use super::argument::array_datum;
 use super::json_access::{plain, written};
 use super::json_build::jsonb_text;
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyElement, Record as RecordType};
 use crate::datatype::SqlType;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::modifier;
-use crate::pieces::Pace;
 use crate::text::{self, JsonParts, TextStyle, check_json_escapes, json_parts};
 
 const RECORDS: DataType = DataType::Array(&RecordType);
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
-    row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
-        match Source::of(&a[2]) {
-            None => Ok(a[1].clone()),
-            Some(json) => {
-                json.check_escapes(&c.style)?;
-                record(&a[0], &a[1], json, &c.style)
+pub(super) const FUNCTIONS: &[FunctionRow] =
+    &[
+        row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
+            match JsonSource::of(&a[2]) {
+                None => Ok(a[1].clone()),
+                Some(json) => {
+                    json.check_escapes(&c.style)?;
+                    record(&a[0], &a[1], json, &c.style)
+                }
             }
-        }
-    })
-    .takes_null()
-    .stable(),
-    row(" populate all", &[RecordType, RecordType, AnyElement, AnyElement], RECORDS, all)
+        })
         .takes_null()
         .stable(),
-];
+        row(" populate all", &[RecordType, RecordType, AnyElement, AnyElement], RECORDS, all)
+            .takes_null()
+            .stable(),
+    ];
 
 /// A `json` or `jsonb` value.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum JsonSource<'a> {
     Json(&'a str),
     Jsonb(&'a Json),
 }
@@ -53,34 +54,38 @@ enum Kind<'a> {
     Null,
     String,
     Other,
-    Array(Vec<Source<'a>>),
+    Array(Vec<JsonSource<'a>>),
     Object,
 }
 
-impl<'a> Source<'a> {
+impl<'a> JsonSource<'a> {
     /// Returns the value of an argument; `None` for NULL.
-    fn of(datum: &'a Datum) -> Option<Source<'a>> {
+    fn of(datum: &'a Datum) -> Option<JsonSource<'a>> {
         match datum {
-            Datum::Nested(Nested::Json(text)) => Some(Source::Json(text)),
-            Datum::Nested(Nested::Jsonb(json)) => Some(Source::Jsonb(json)),
+            Datum::Nested(Nested::Json(text)) => Some(JsonSource::Json(text)),
+            Datum::Nested(Nested::Jsonb(json)) => Some(JsonSource::Jsonb(json)),
             _ => None,
         }
     }
 
     fn kind(self, style: &TextStyle) -> Result<Kind<'a>> {
         Ok(match self {
-            Source::Json(text) => match json_parts(text, &mut Pace::new(&style.interrupt))? {
-                JsonParts::Null => Kind::Null,
-                JsonParts::String(_) => Kind::String,
-                JsonParts::Other => Kind::Other,
-                JsonParts::Array(all) => Kind::Array(all.into_iter().map(Source::Json).collect()),
-                JsonParts::Object(_) => Kind::Object,
-            },
-            Source::Jsonb(json) => match json {
+            JsonSource::Json(text) => {
+                match json_parts(text, &mut InterruptPacer::new(&style.interrupt))? {
+                    JsonParts::Null => Kind::Null,
+                    JsonParts::String(_) => Kind::String,
+                    JsonParts::Other => Kind::Other,
+                    JsonParts::Array(all) => {
+                        Kind::Array(all.into_iter().map(JsonSource::Json).collect())
+                    }
+                    JsonParts::Object(_) => Kind::Object,
+                }
+            }
+            JsonSource::Jsonb(json) => match json {
                 Json::Null => Kind::Null,
                 Json::String(_) => Kind::String,
                 Json::Bool(_) | Json::Number(_) => Kind::Other,
-                Json::Array(all) => Kind::Array(all.iter().map(Source::Jsonb).collect()),
+                Json::Array(all) => Kind::Array(all.iter().map(JsonSource::Jsonb).collect()),
                 Json::Object(_) => Kind::Object,
             },
         })
@@ -88,53 +93,56 @@ impl<'a> Source<'a> {
 
     fn check_escapes(self, style: &TextStyle) -> Result<()> {
         match self {
-            Source::Json(text) => check_json_escapes(text, &mut Pace::new(&style.interrupt)),
-            Source::Jsonb(_) => Ok(()),
+            JsonSource::Json(text) => {
+                check_json_escapes(text, &mut InterruptPacer::new(&style.interrupt))
+            }
+            JsonSource::Jsonb(_) => Ok(()),
         }
     }
 
     /// Returns the values of an object by key; of equal keys the last one wins.
-    fn members(self, keys: &[&str], style: &TextStyle) -> Result<Vec<Option<Source<'a>>>> {
+    fn members(self, keys: &[&str], style: &TextStyle) -> Result<Vec<Option<JsonSource<'a>>>> {
         match self {
-            Source::Json(text) => {
-                let JsonParts::Object(pairs) = json_parts(text, &mut Pace::new(&style.interrupt))?
+            JsonSource::Json(text) => {
+                let JsonParts::Object(pairs) =
+                    json_parts(text, &mut InterruptPacer::new(&style.interrupt))?
                 else {
                     return Ok(vec![None; keys.len()]);
                 };
                 let member = |key: &&str| pairs.iter().rfind(|(name, _)| **name == **key);
-                let value = |key| member(key).map(|(_, value)| Source::Json(value));
+                let value = |key| member(key).map(|(_, value)| JsonSource::Json(value));
                 Ok(keys.iter().map(value).collect())
             }
-            Source::Jsonb(Json::Object(pairs)) => {
+            JsonSource::Jsonb(Json::Object(pairs)) => {
                 let member = |key: &&str| pairs.iter().find(|(name, _)| **name == **key);
-                let value = |key| member(key).map(|(_, value)| Source::Jsonb(value));
+                let value = |key| member(key).map(|(_, value)| JsonSource::Jsonb(value));
                 Ok(keys.iter().map(value).collect())
             }
-            Source::Jsonb(_) => Ok(vec![None; keys.len()]),
+            JsonSource::Jsonb(_) => Ok(vec![None; keys.len()]),
         }
     }
 
     /// Returns the text of the value, strings without quotes.
     fn plain(self, style: &TextStyle) -> Result<Datum> {
-        let mut pace = Pace::new(&style.interrupt);
+        let mut pace = InterruptPacer::new(&style.interrupt);
         match self {
-            Source::Json(text) => plain(Some(text), &mut pace),
-            Source::Jsonb(json) => written(Some(json), &mut pace),
+            JsonSource::Json(text) => plain(Some(text), &mut pace),
+            JsonSource::Jsonb(json) => written(Some(json), &mut pace),
         }
     }
 
     /// Returns the value as JSON text.
     fn json(self, style: &TextStyle) -> Result<String> {
-        let mut pace = Pace::new(&style.interrupt);
+        let mut pace = InterruptPacer::new(&style.interrupt);
         match self {
-            Source::Json(text) => pace.copy(text),
-            Source::Jsonb(json) => jsonb_text(json, &mut pace),
+            JsonSource::Json(text) => pace.copy(text),
+            JsonSource::Jsonb(json) => jsonb_text(json, &mut pace),
         }
     }
 }
 
 /// Location of a value, for hints.
-struct Place<'a> {
+struct ValueLocation<'a> {
     key: &'a str,
     subscripts: Vec<usize>,
 }
@@ -147,7 +155,12 @@ fn described(datum: &Datum) -> Result<&Record> {
 }
 
 /// Returns the row of a JSON object.
-fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle) -> Result<Datum> {
+fn record(
+    description: &Datum,
+    base: &Datum,
+    json: JsonSource<'_>,
+    style: &TextStyle,
+) -> Result<Datum> {
     let description = described(description)?;
     let call = |what: &str| invalid_parameter(format!("cannot call populate_composite on {what}"));
     match json.kind(style)? {
@@ -180,7 +193,7 @@ fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle
             Some(of) => of.attributes()[at].sql_type,
             None => description.fields[at].1.into(),
         };
-        let mut place = Place { key: keys[at], subscripts: Vec::new() };
+        let mut place = ValueLocation { key: keys[at], subscripts: Vec::new() };
         values.push(value(member, to, (&before, &mut place), style)?);
     }
     let fields = Arc::clone(&description.fields);
@@ -191,9 +204,9 @@ fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle
 /// Converts a JSON value to a type; fields of a row that the JSON lacks come from the row
 /// `before`.
 fn value(
-    json: Source<'_>,
+    json: JsonSource<'_>,
     to: SqlType,
-    (before, place): (&Datum, &mut Place<'_>),
+    (before, place): (&Datum, &mut ValueLocation<'_>),
     style: &TextStyle,
 ) -> Result<Datum> {
     let kind = json.kind(style)?;
@@ -232,9 +245,9 @@ struct Elements {
 impl Elements {
     fn add(
         &mut self,
-        (json, depth): (Source<'_>, usize),
+        (json, depth): (JsonSource<'_>, usize),
         to: SqlType,
-        place: &mut Place<'_>,
+        place: &mut ValueLocation<'_>,
         style: &TextStyle,
     ) -> Result<()> {
         let Kind::Array(parts) = json.kind(style)? else { return Err(no_array(place)) };
@@ -273,7 +286,7 @@ impl Elements {
     }
 }
 
-fn no_array(place: &Place<'_>) -> Error {
+fn no_array(place: &ValueLocation<'_>) -> Error {
     let hint = match place.subscripts.as_slice() {
         [] => format!("See the value of key \"{}\".", place.key),
         some => {
@@ -291,7 +304,7 @@ fn ragged() -> Error {
 
 /// Returns the rows of an array of objects; the last argument is the name of the called function.
 fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let Some(json) = Source::of(&arguments[2]) else { return Ok(Datum::Null) };
+    let Some(json) = JsonSource::of(&arguments[2]) else { return Ok(Datum::Null) };
     let function = arguments[3].as_str().unwrap_or_default();
     let style = &context.style;
     json.check_escapes(style)?;
@@ -299,7 +312,7 @@ fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         (Kind::Array(parts), _) => parts,
         (kind, source) => {
             let what = match (kind, source) {
-                (_, Source::Jsonb(_)) => "a non-array",
+                (_, JsonSource::Jsonb(_)) => "a non-array",
                 (Kind::Object, _) => "an object",
                 _ => "a scalar",
             };

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use super::argument::{bool_of, grown_jsonb, jsonb, text};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Jsonb, Text};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result, sqlstate};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] =
+pub(super) const FUNCTIONS: &[FunctionRow] =
     &[row("jsonb with element", &[Jsonb, Jsonb, Bool, Text], Jsonb, with_element)
         .variadic()
         .takes_null()];

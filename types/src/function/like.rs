@@ -8,20 +8,20 @@ use memchr::memmem::Finder;
 
 use super::argument::{bytea, bytea_datum, text, text_datum};
 use super::strings::{lower, lower_char};
-use super::{Row, Shape, row};
+use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
-use crate::pieces::{PIECE, Pace};
+use crate::interruptible::{CHUNK_BYTES, InterruptPacer};
 use crate::vector::BytesVector;
 
-const fn shape(negated: bool, ignore_case: bool) -> Shape {
-    Shape::Like { negated, ignore_case }
+const fn shape(negated: bool, ignore_case: bool) -> KernelKind {
+    KernelKind::Like { negated, ignore_case }
 }
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("~~", &[Text, Text], Bool, like).shaped(shape(false, false)),
     row("~~", &[Name, Text], Bool, like).shaped(shape(false, false)),
     row("~~", &[Char, Text], Bool, like).shaped(shape(false, false)),
@@ -66,10 +66,10 @@ fn ilike(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 /// Returns a string of any length in lower case.
-fn lowered(string: &str, pace: &mut Pace<'_>) -> Result<String> {
-    match string.len() < PIECE {
+fn lowered(string: &str, pace: &mut InterruptPacer<'_>) -> Result<String> {
+    match string.len() < CHUNK_BYTES {
         true => Ok(lower(string)),
-        false => pace.change(string, |character| Some(lower_char(character))),
+        false => pace.map_chars(string, |character| Some(lower_char(character))),
     }
 }
 
@@ -118,11 +118,11 @@ impl LikePattern {
     /// # Errors
     ///
     /// `22025` if matching reaches an escape character at the end of the pattern; `57014`.
-    pub fn matches(&self, string: &[u8], pace: &mut Pace<'_>) -> Result<bool> {
+    pub fn matches(&self, string: &[u8], pace: &mut InterruptPacer<'_>) -> Result<bool> {
         if !self.ignore_case {
             return self.form.matches(string, pace);
         }
-        let string = match string.len() < PIECE {
+        let string = match string.len() < CHUNK_BYTES {
             true => String::from_utf8_lossy(string),
             false => pace.decode(string)?.into(),
         };
@@ -133,12 +133,12 @@ impl LikePattern {
     /// Returns for each string whether it matches, if that only needs byte comparisons and the
     /// strings are short enough to omit interrupt checks.
     pub fn match_all(&self, strings: &BytesVector) -> Option<Vec<bool>> {
-        if self.ignore_case || strings.bytes.len() > 8 * PIECE {
+        if self.ignore_case || strings.bytes.len() > 8 * CHUNK_BYTES {
             return None;
         }
         Some(match &self.form {
             Form::Whole(whole) => compare_all(strings, |string| string == whole),
-            Form::Prefix(prefix) => match Head::of(prefix) {
+            Form::Prefix(prefix) => match PrefixMask::of(prefix) {
                 Some(head) => head.match_all(strings),
                 None => compare_all(strings, |string| string.starts_with(prefix)),
             },
@@ -175,16 +175,16 @@ fn find_in_all(strings: &BytesVector, piece: &[u8]) -> Vec<bool> {
 }
 
 /// A prefix of up to eight bytes, which is compared as a number.
-struct Head {
+struct PrefixMask {
     length: usize,
     number: u64,
     mask: u64,
 }
 
-impl Head {
-    fn of(prefix: &[u8]) -> Option<Head> {
+impl PrefixMask {
+    fn of(prefix: &[u8]) -> Option<PrefixMask> {
         let length = prefix.len();
-        (1..=8).contains(&length).then(|| Head {
+        (1..=8).contains(&length).then(|| PrefixMask {
             length,
             number: first_bytes(prefix),
             mask: u64::MAX >> (64 - 8 * length),
@@ -230,7 +230,7 @@ impl Form {
         }
     }
 
-    fn matches(&self, string: &[u8], pace: &mut Pace<'_>) -> Result<bool> {
+    fn matches(&self, string: &[u8], pace: &mut InterruptPacer<'_>) -> Result<bool> {
         Ok(match self {
             Form::Whole(whole) => string == whole,
             Form::Prefix(prefix) => string.starts_with(prefix),
@@ -261,13 +261,18 @@ fn width(string: &[u8], at: usize, unit: Unit) -> usize {
 }
 
 /// Matches a string against a pattern with `%`, `_` and `\`.
-fn matches_bytes(string: &[u8], pattern: &[u8], unit: Unit, pace: &mut Pace<'_>) -> Result<bool> {
+fn matches_bytes(
+    string: &[u8],
+    pattern: &[u8],
+    unit: Unit,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<bool> {
     let (mut s, mut p) = (0, 0);
     // Restart position after a mismatch: after the last `%`, with one more character matched by
     // it.
     let mut retry: Option<(usize, usize)> = None;
     while s < string.len() {
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         match pattern.get(p) {
             Some(b'%') => {
                 retry = Some((p + 1, s));
@@ -399,7 +404,9 @@ mod tests {
             let pattern = LikePattern::new(pattern, false);
             let expected: Vec<bool> = values
                 .iter()
-                .map(|string| pattern.matches(string, &mut Pace::never()).unwrap())
+                .map(|string| {
+                    pattern.matches(string, &mut InterruptPacer::without_interrupt()).unwrap()
+                })
                 .collect();
             assert_eq!(pattern.match_all(&values), Some(expected), "{pattern:?}");
         }

@@ -2,19 +2,19 @@
 
 use super::argument::{array, float8, int4, int8, numeric, text_datum};
 use super::arithmetic::{int4_range, int8_range, overflow, underflow};
-use super::{Row, row, typed_row};
+use super::{FunctionRow, row, typed_row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, Compatible, CompatibleArray, Float8, Int4, Int8, Numeric, Void,
 };
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
-use crate::pieces::Pace;
 use crate::text;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("ceil", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).ceil()))),
     row("ceil", &[Numeric], Numeric, |a, _| Ok(Datum::Numeric(numeric(&a[0]).ceil()))),
     row("ceiling", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).ceil()))),
@@ -194,7 +194,7 @@ fn lcm(left: i128, right: i128) -> i128 {
 fn numeric_gcd(
     left: &decimal::Numeric,
     right: &decimal::Numeric,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<decimal::Numeric> {
     let scale = left.scale().max(right.scale());
     let (mut a, mut b) = (left.abs(), right.abs());
@@ -210,7 +210,7 @@ fn numeric_gcd(
 fn numeric_lcm(
     left: &decimal::Numeric,
     right: &decimal::Numeric,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<decimal::Numeric> {
     let scale = left.scale().max(right.scale());
     if !left.is_finite() || !right.is_finite() {
@@ -224,7 +224,7 @@ fn numeric_lcm(
 }
 
 /// Computes `n!`. The maximum n that fits a numeric is 32177.
-fn factorial(n: i64, pace: &mut Pace<'_>) -> Result<decimal::Numeric> {
+fn factorial(n: i64, pace: &mut InterruptPacer<'_>) -> Result<decimal::Numeric> {
     let out_of_range = |message: &str| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
     if n < 0 {
         return Err(out_of_range("factorial of a negative number is undefined"));
@@ -276,7 +276,7 @@ fn bucket_of(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result
         if threshold.is_null() {
             return Err(Error::new("22004", "thresholds array must not contain NULLs"));
         }
-        pace.spend(1)?;
+        pace.count_steps(1)?;
     }
     let reached = |one: &Datum| arguments[0].compare_typed(one, of).is_ge();
     let bucket = thresholds.elements.partition_point(reached);

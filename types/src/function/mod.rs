@@ -58,7 +58,7 @@ mod number_parse;
 mod number_template;
 mod overlaps;
 mod quoting;
-mod recent;
+mod recent_cache;
 mod record_images;
 mod records;
 mod regular_expression;
@@ -76,7 +76,7 @@ mod to_ascii;
 mod trigonometry;
 mod unicode;
 mod variadic;
-mod words;
+mod fixed_width_types;
 
 pub use array::gathered;
 
@@ -146,7 +146,7 @@ type ChangeImplementation = fn(&mut Datum, &[Datum], &EvalContext) -> Result<()>
 
 /// Implementation of a function, in one of three forms.
 #[derive(Clone, Copy)]
-enum Body {
+enum FunctionBody {
     Plain(Implementation),
     Typed(TypedImplementation),
     Change(ChangeImplementation),
@@ -154,7 +154,7 @@ enum Body {
 
 /// Kind of a function for which batch evaluation has a vectorized kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum KernelKind {
     /// A comparison of two values.
     Compare(CompareOp),
     /// Arithmetic on two numbers.
@@ -179,16 +179,16 @@ pub enum Shape {
 
 /// One row of a function table.
 #[derive(Clone, Copy)]
-struct Row {
+struct FunctionRow {
     name: &'static str,
     arguments: &'static [DataType],
     result: DataType,
     variadic: bool,
     volatility: Volatility,
     strict: bool,
-    shape: Shape,
+    shape: KernelKind,
     names: &'static [&'static str],
-    body: Body,
+    body: FunctionBody,
 }
 
 /// Returns the row of an immutable, strict function.
@@ -197,17 +197,17 @@ const fn row(
     arguments: &'static [DataType],
     result: DataType,
     implementation: Implementation,
-) -> Row {
-    Row {
+) -> FunctionRow {
+    FunctionRow {
         name,
         arguments,
         result,
         variadic: false,
         volatility: Volatility::Immutable,
         strict: true,
-        shape: Shape::Other,
+        shape: KernelKind::Other,
         names: &[],
-        body: Body::Plain(implementation),
+        body: FunctionBody::Plain(implementation),
     }
 }
 
@@ -217,9 +217,12 @@ const fn typed_row(
     arguments: &'static [DataType],
     result: DataType,
     implementation: TypedImplementation,
-) -> Row {
+) -> FunctionRow {
     let nothing: Implementation = |_, _| Ok(Datum::Null);
-    Row { body: Body::Typed(implementation), ..row(name, arguments, result, nothing) }
+    FunctionRow {
+        body: FunctionBody::Typed(implementation),
+        ..row(name, arguments, result, nothing)
+    }
 }
 
 /// Returns the row of an immutable function that modifies its first argument and accepts NULLs.
@@ -228,42 +231,42 @@ const fn change_row(
     arguments: &'static [DataType],
     result: DataType,
     implementation: ChangeImplementation,
-) -> Row {
+) -> FunctionRow {
     let nothing: Implementation = |_, _| Ok(Datum::Null);
     let row = row(name, arguments, result, nothing).takes_null();
-    Row { body: Body::Change(implementation), ..row }
+    FunctionRow { body: FunctionBody::Change(implementation), ..row }
 }
 
-impl Row {
-    const fn stable(self) -> Row {
-        Row { volatility: Volatility::Stable, ..self }
+impl FunctionRow {
+    const fn stable(self) -> FunctionRow {
+        FunctionRow { volatility: Volatility::Stable, ..self }
     }
 
-    const fn volatile(self) -> Row {
-        Row { volatility: Volatility::Volatile, ..self }
+    const fn volatile(self) -> FunctionRow {
+        FunctionRow { volatility: Volatility::Volatile, ..self }
     }
 
-    const fn variadic(self) -> Row {
-        Row { variadic: true, ..self }
+    const fn variadic(self) -> FunctionRow {
+        FunctionRow { variadic: true, ..self }
     }
 
-    const fn takes_null(self) -> Row {
-        Row { strict: false, ..self }
+    const fn takes_null(self) -> FunctionRow {
+        FunctionRow { strict: false, ..self }
     }
 
-    const fn named(self, names: &'static [&'static str]) -> Row {
-        Row { names, ..self }
+    const fn named(self, names: &'static [&'static str]) -> FunctionRow {
+        FunctionRow { names, ..self }
     }
 
-    const fn shaped(self, shape: Shape) -> Row {
-        Row { shape, ..self }
+    const fn shaped(self, shape: KernelKind) -> FunctionRow {
+        FunctionRow { shape, ..self }
     }
 }
 
 /// All functions, in the order of their ids, which is the order of their names.
 struct Table {
     signatures: Vec<Signature>,
-    rows: Vec<Row>,
+    rows: Vec<FunctionRow>,
 }
 
 /// Aliases of functions: the first overload with this first argument type.
@@ -283,18 +286,18 @@ const ALIASES: &[(&str, &str, DataType)] = &[
 ];
 
 /// Returns the rows of [`ALIASES`].
-fn aliases(rows: &[Row]) -> Vec<Row> {
+fn aliases(rows: &[FunctionRow]) -> Vec<FunctionRow> {
     let alias = |(alias, name, first): &(&'static str, &str, DataType)| {
         let meant =
             rows.iter().find(|row| row.name == *name && row.arguments.first() == Some(first));
-        meant.map(|row| Row { name: alias, ..*row })
+        meant.map(|row| FunctionRow { name: alias, ..*row })
     };
     ALIASES.iter().filter_map(alias).collect()
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 45] = [
+    let mut rows: Vec<FunctionRow> = Vec::new();
+    let families: [&[FunctionRow]; 45] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
@@ -339,7 +342,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         trigonometry::FUNCTIONS,
         unicode::FUNCTIONS,
         variadic::FUNCTIONS,
-        words::FUNCTIONS,
+        fixed_width_types::FUNCTIONS,
     ];
     families.iter().for_each(|family| rows.extend_from_slice(family));
     rows.extend(arithmetic::functions());
@@ -355,7 +358,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { signatures, rows }
 });
 
-fn signature_of(index: usize, row: &Row) -> Signature {
+fn signature_of(index: usize, row: &FunctionRow) -> Signature {
     Signature {
         id: FunctionId(u16::try_from(index).expect("there are fewer than 65,536 functions")),
         name: row.name,
@@ -402,7 +405,7 @@ pub fn find(name: &str, arguments: &[DataType]) -> Option<FunctionId> {
 }
 
 /// Returns the kind of a function.
-pub fn shape(id: FunctionId) -> Shape {
+pub fn shape(id: FunctionId) -> KernelKind {
     TABLE.rows[usize::from(id.0)].shape
 }
 
@@ -423,9 +426,9 @@ pub fn call(
         return Ok(Datum::Null);
     }
     match row.body {
-        Body::Plain(implementation) => implementation(arguments, context),
-        Body::Typed(implementation) => implementation(arguments, first, context),
-        Body::Change(implementation) => {
+        FunctionBody::Plain(implementation) => implementation(arguments, context),
+        FunctionBody::Typed(implementation) => implementation(arguments, first, context),
+        FunctionBody::Change(implementation) => {
             let mut value = arguments[0].clone();
             implementation(&mut value, &arguments[1..], context)?;
             Ok(value)
@@ -435,7 +438,7 @@ pub fn call(
 
 /// Returns whether a function modifies its first argument: see [`change`].
 pub fn is_change(id: FunctionId) -> bool {
-    matches!(TABLE.rows[usize::from(id.0)].body, Body::Change(_))
+    matches!(TABLE.rows[usize::from(id.0)].body, FunctionBody::Change(_))
 }
 
 /// Replaces a value by the result of a function of it and other arguments, in place if it is not
@@ -451,8 +454,8 @@ pub fn change(
     context: &EvalContext,
 ) -> Result<()> {
     match TABLE.rows[usize::from(id.0)].body {
-        Body::Change(implementation) => implementation(value, others, context),
-        Body::Plain(_) | Body::Typed(_) => Ok(()),
+        FunctionBody::Change(implementation) => implementation(value, others, context),
+        FunctionBody::Plain(_) | FunctionBody::Typed(_) => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions and operators of `money`.
 
 use super::argument::{float4, float8, int2, int4, int8, text_datum};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::datatype::DataType::{self, Float4, Float8, Int2, Int4, Int8, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
@@ -10,7 +10,7 @@ use crate::geometry;
 const MONEY: DataType = DataType::MONEY;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("+", &[MONEY, MONEY], MONEY, |a, _| whole(int8(&a[0]).checked_add(int8(&a[1])))),
     row("-", &[MONEY, MONEY], MONEY, |a, _| whole(int8(&a[0]).checked_sub(int8(&a[1])))),
     row("/", &[MONEY, MONEY], Float8, |a, _| {

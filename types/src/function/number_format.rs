@@ -5,16 +5,16 @@
 
 use super::argument::{float4, float8, int4, int8, numeric, text, text_datum};
 use super::arithmetic::int4_range;
-use super::number_template::{Layout, Piece, SignPlace, read};
-use super::{Row, row};
+use super::number_template::{Layout, NumberTemplateItem, SignPlace, read};
+use super::{FunctionRow, row};
 use crate::datatype::DataType::{Float4, Float8, Int4, Int8, Numeric, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
-use crate::pieces::Pace;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("to_char", &[Int4, Text], Text, |a, context| {
         formatted(
             &decimal::Numeric::from_i128(int4(&a[0]).into()),
@@ -54,7 +54,11 @@ struct Number {
     negative: bool,
 }
 
-fn formatted(value: &decimal::Numeric, template: &str, pace: &mut Pace<'_>) -> Result<Datum> {
+fn formatted(
+    value: &decimal::Numeric,
+    template: &str,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Datum> {
     let template = read(template, pace)?;
     let (pieces, mut layout) = (&template.pieces, template.layout);
     if layout.roman {
@@ -73,8 +77,8 @@ fn formatted(value: &decimal::Numeric, template: &str, pace: &mut Pace<'_>) -> R
     let mut value = value.clone();
     if layout.shifted {
         let factor = decimal::Numeric::from_i128(10)
-            .pow(&(layout.multi as i64).into(), &mut Pace::never())?;
-        value = value.checked_mul(&factor, &mut Pace::never())?;
+            .pow(&(layout.multi as i64).into(), &mut InterruptPacer::without_interrupt())?;
+        value = value.checked_mul(&factor, &mut InterruptPacer::without_interrupt())?;
         layout.pre += layout.multi;
     }
     let scale = i32::try_from(layout.post).unwrap_or(i32::MAX);
@@ -85,7 +89,7 @@ fn formatted(value: &decimal::Numeric, template: &str, pace: &mut Pace<'_>) -> R
 fn formatted_float(
     value: f64,
     precision: usize,
-    (template, pace): (&str, &mut Pace<'_>),
+    (template, pace): (&str, &mut InterruptPacer<'_>),
 ) -> Result<Datum> {
     let template = read(template, pace)?;
     let (pieces, mut layout) = (&template.pieces, template.layout);
@@ -180,23 +184,28 @@ fn with_exponent(written: &str, negative: bool) -> String {
     format!("{lead}{mantissa}e{sign}{exponent:0>2}")
 }
 
-fn write_roman(pieces: &[Piece], layout: &Layout, value: i32) -> Datum {
+fn write_roman(pieces: &[NumberTemplateItem], layout: &Layout, value: i32) -> Datum {
     let roman = roman(value);
     let mut out = String::new();
     for piece in pieces {
         let word = match piece {
-            Piece::Roman { upper: true } => roman.clone(),
-            Piece::Roman { upper: false } => roman.to_lowercase(),
-            Piece::Literal(character) => {
+            NumberTemplateItem::Roman { upper: true } => roman.clone(),
+            NumberTemplateItem::Roman { upper: false } => roman.to_lowercase(),
+            NumberTemplateItem::Literal(character) => {
                 out.push(*character);
                 continue;
             }
-            Piece::Comma | Piece::Group | Piece::Minus | Piece::Plus if !layout.fill => {
+            NumberTemplateItem::Comma
+            | NumberTemplateItem::Group
+            | NumberTemplateItem::Minus
+            | NumberTemplateItem::Plus
+                if !layout.fill =>
+            {
                 " ".to_owned()
             }
             _ => continue,
         };
-        let padded = matches!(piece, Piece::Roman { .. }) && !layout.fill;
+        let padded = matches!(piece, NumberTemplateItem::Roman { .. }) && !layout.fill;
         out.push_str(&if padded { format!("{word:>15}") } else { word });
     }
     text_datum(out)
@@ -233,9 +242,9 @@ fn roman(mut value: i32) -> String {
 
 /// Formats the text of a number, which was rounded to the digits of the layout.
 fn lay_out(
-    pieces: &[Piece],
+    pieces: &[NumberTemplateItem],
     layout: Layout,
-    (written, pace): (&str, &mut Pace<'_>),
+    (written, pace): (&str, &mut InterruptPacer<'_>),
 ) -> Result<Datum> {
     let (digits, negative) = match written.strip_prefix('-') {
         Some(digits) => (digits, true),
@@ -250,11 +259,11 @@ fn lay_out(
         (layout.pre - whole, digits.to_owned())
     };
     let number = Number { digits, negative };
-    Layouter::new(layout, number, spaces).run(pieces, pace).map(text_datum)
+    NumberFormatter::new(layout, number, spaces).run(pieces, pace).map(text_datum)
 }
 
 /// Formatting state of a number.
-struct Layouter {
+struct NumberFormatter {
     layout: Layout,
     number: Number,
     spaces: usize,
@@ -271,8 +280,8 @@ struct Layouter {
     out: String,
 }
 
-impl Layouter {
-    fn new(mut layout: Layout, number: Number, spaces: usize) -> Layouter {
+impl NumberFormatter {
+    fn new(mut layout: Layout, number: Number, spaces: usize) -> NumberFormatter {
         let sign_written = if layout.plus || layout.minus {
             !layout.plus || layout.minus
         } else {
@@ -290,7 +299,7 @@ impl Layouter {
             None
         };
         let digit_count = layout.pre + layout.post + usize::from(!sign_written && spaces == 0);
-        Layouter {
+        NumberFormatter {
             layout,
             number,
             spaces,
@@ -304,25 +313,33 @@ impl Layouter {
         }
     }
 
-    fn run(mut self, pieces: &[Piece], pace: &mut Pace<'_>) -> Result<String> {
+    fn run(
+        mut self,
+        pieces: &[NumberTemplateItem],
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<String> {
         for piece in pieces {
-            pace.spend(STEPS_OF_PIECE)?;
+            pace.count_steps(STEPS_OF_PIECE)?;
             match *piece {
-                Piece::Nine => self.digit(false),
-                Piece::Zero => self.digit(true),
-                Piece::Point => self.digit(false),
-                Piece::Comma | Piece::Group => match (self.in_number, self.layout.fill) {
-                    (true, _) => self.out.push(','),
-                    (false, false) => self.out.push(' '),
-                    (false, true) => {}
-                },
-                Piece::Currency => self.out.push(' '),
-                Piece::Ordinal { upper } => self.ordinal(upper)?,
-                Piece::Minus => self.sign_or_blank(self.number.negative, '-'),
-                Piece::Plus => self.sign_or_blank(!self.number.negative, '+'),
-                Piece::Sign => self.out.push(if self.number.negative { '-' } else { '+' }),
-                Piece::Literal(character) => self.out.push(character),
-                Piece::Roman { .. } | Piece::Mark => {}
+                NumberTemplateItem::Nine => self.digit(false),
+                NumberTemplateItem::Zero => self.digit(true),
+                NumberTemplateItem::Point => self.digit(false),
+                NumberTemplateItem::Comma | NumberTemplateItem::Group => {
+                    match (self.in_number, self.layout.fill) {
+                        (true, _) => self.out.push(','),
+                        (false, false) => self.out.push(' '),
+                        (false, true) => {}
+                    }
+                }
+                NumberTemplateItem::Currency => self.out.push(' '),
+                NumberTemplateItem::Ordinal { upper } => self.ordinal(upper)?,
+                NumberTemplateItem::Minus => self.sign_or_blank(self.number.negative, '-'),
+                NumberTemplateItem::Plus => self.sign_or_blank(!self.number.negative, '+'),
+                NumberTemplateItem::Sign => {
+                    self.out.push(if self.number.negative { '-' } else { '+' })
+                }
+                NumberTemplateItem::Literal(character) => self.out.push(character),
+                NumberTemplateItem::Roman { .. } | NumberTemplateItem::Mark => {}
             }
         }
         // A NUL ends the output.

@@ -3,17 +3,17 @@
 //! Source: PostgreSQL's formatting.c (`NUM_numpart_from_char`), in the C locale.
 
 use super::argument::text;
-use super::number_template::{Layout, Piece, SignPlace, read};
-use super::{Row, row};
+use super::number_template::{Layout, NumberTemplateItem, SignPlace, read};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Numeric, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
-use crate::pieces::Pace;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] =
+pub(super) const FUNCTIONS: &[FunctionRow] =
     &[row("to_number", &[Text, Text], Numeric, to_number).stable()];
 
 fn to_number(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -46,9 +46,9 @@ fn to_number(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     if multi == 0 {
         return Ok(Datum::Numeric(value));
     }
-    let factor =
-        decimal::Numeric::from_i128(10).pow(&(-(multi as i64)).into(), &mut Pace::never())?;
-    value.checked_mul(&factor, &mut Pace::never()).map(Datum::Numeric)
+    let factor = decimal::Numeric::from_i128(10)
+        .pow(&(-(multi as i64)).into(), &mut InterruptPacer::without_interrupt())?;
+    value.checked_mul(&factor, &mut InterruptPacer::without_interrupt()).map(Datum::Numeric)
 }
 
 /// Parser state.
@@ -63,29 +63,29 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn run(mut self, pieces: &[Piece]) -> Reader<'a> {
+    fn run(mut self, pieces: &[NumberTemplateItem]) -> Reader<'a> {
         for piece in pieces {
             if self.rest.is_empty() {
                 break;
             }
             match piece {
-                Piece::Nine | Piece::Zero | Piece::Point => {
-                    self.number(matches!(piece, Piece::Point));
+                NumberTemplateItem::Nine | NumberTemplateItem::Zero | NumberTemplateItem::Point => {
+                    self.number(matches!(piece, NumberTemplateItem::Point));
                     self.skip(1);
                 }
                 // Separators are optional in the input.
-                Piece::Comma | Piece::Group => {
+                NumberTemplateItem::Comma | NumberTemplateItem::Group => {
                     if !self.layout.fill && self.rest.starts_with(',') {
                         self.skip(1);
                     }
                 }
-                Piece::Currency => self.skip_other(1),
-                Piece::Ordinal { .. } => self.skip_other(2),
-                Piece::Minus => self.take_sign(&['-']),
-                Piece::Plus => self.take_sign(&['+']),
-                Piece::Sign => self.take_sign(&['-', '+']),
-                Piece::Literal(_) => self.skip(1),
-                Piece::Roman { .. } | Piece::Mark => {}
+                NumberTemplateItem::Currency => self.skip_other(1),
+                NumberTemplateItem::Ordinal { .. } => self.skip_other(2),
+                NumberTemplateItem::Minus => self.take_sign(&['-']),
+                NumberTemplateItem::Plus => self.take_sign(&['+']),
+                NumberTemplateItem::Sign => self.take_sign(&['-', '+']),
+                NumberTemplateItem::Literal(_) => self.skip(1),
+                NumberTemplateItem::Roman { .. } | NumberTemplateItem::Mark => {}
             }
         }
         self

@@ -6,13 +6,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::recent::{LONGEST_TEMPLATE, Recent};
+use super::recent_cache::{LONGEST_TEMPLATE, RecentCache};
 use crate::error::{Error, Result};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// An item of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum NumberTemplateItem {
     /// `9`
     Nine,
     /// `0`
@@ -93,39 +93,43 @@ const KEYWORDS: &[&str] = &[
 
 /// A parsed template.
 pub(super) struct Template {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<NumberTemplateItem>,
     pub(super) layout: Layout,
 }
 
 /// Parses a template, or returns it from the cache.
-pub(super) fn read(template: &str, pace: &mut Pace<'_>) -> Result<Rc<Template>> {
+pub(super) fn read(template: &str, pace: &mut InterruptPacer<'_>) -> Result<Rc<Template>> {
     thread_local! {
-        static READ: RefCell<Recent<(), Rc<Template>>> = const { RefCell::new(Recent::new()) };
+        static READ: RefCell<RecentCache<(), Rc<Template>>> = const { RefCell::new(RecentCache::new()) };
     }
     match template.len() <= LONGEST_TEMPLATE {
         true => READ.with_borrow_mut(|read| {
-            read.get(template, (), |template| parse(template, &mut Pace::never())).cloned()
+            read.get(template, (), |template| {
+                parse(template, &mut InterruptPacer::without_interrupt())
+            })
+            .cloned()
         }),
         false => parse(template, pace),
     }
 }
 
-fn parse(template: &str, pace: &mut Pace<'_>) -> Result<Rc<Template>> {
+fn parse(template: &str, pace: &mut InterruptPacer<'_>) -> Result<Rc<Template>> {
     let mut pieces = Vec::with_capacity(template.len());
     let mut layout = Layout::default();
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
-        pace.spend(KEYWORDS.len())?;
+        pace.count_steps(KEYWORDS.len())?;
         if let Some((keyword, upper)) = keyword(rest) {
             rest = &rest[keyword.len()..];
             pieces.push(layout.take(keyword, upper)?);
         } else if first == '"' {
-            rest = quoted(&rest[1..], |character| pieces.push(Piece::Literal(character)));
+            rest =
+                quoted(&rest[1..], |character| pieces.push(NumberTemplateItem::Literal(character)));
         } else if rest.starts_with("\\\"") {
-            pieces.push(Piece::Literal('"'));
+            pieces.push(NumberTemplateItem::Literal('"'));
             rest = &rest[2..];
         } else {
-            pieces.push(Piece::Literal(first));
+            pieces.push(NumberTemplateItem::Literal(first));
             rest = &rest[first.len_utf8()..];
         }
     }
@@ -169,7 +173,7 @@ impl Layout {
         self.zero_start.is_some()
     }
 
-    fn take(&mut self, keyword: &str, upper: bool) -> Result<Piece> {
+    fn take(&mut self, keyword: &str, upper: bool) -> Result<NumberTemplateItem> {
         if self.scientific && keyword != "EEEE" {
             return Err(wrong("\"EEEE\" must be the last pattern used"));
         }
@@ -177,7 +181,7 @@ impl Layout {
             "9" | "0" => self.digit(keyword == "0"),
             "B" => {
                 self.blank |= self.pre == 0 && self.post == 0 && !self.zero();
-                Ok(Piece::Mark)
+                Ok(NumberTemplateItem::Mark)
             }
             "." | "D" => self.take_point(),
             "V" => {
@@ -185,34 +189,34 @@ impl Layout {
                     return Err(wrong("cannot use \"V\" and decimal point together"));
                 }
                 self.shifted = true;
-                Ok(Piece::Mark)
+                Ok(NumberTemplateItem::Mark)
             }
             "EEEE" => self.take_exponent(),
             "FM" => {
                 self.fill = true;
-                Ok(Piece::Mark)
+                Ok(NumberTemplateItem::Mark)
             }
             "RN" => {
                 self.roman = true;
-                Ok(Piece::Roman { upper })
+                Ok(NumberTemplateItem::Roman { upper })
             }
-            "TH" => Ok(Piece::Ordinal { upper }),
-            "," => Ok(Piece::Comma),
-            "G" => Ok(Piece::Group),
-            "L" => Ok(Piece::Currency),
+            "TH" => Ok(NumberTemplateItem::Ordinal { upper }),
+            "," => Ok(NumberTemplateItem::Comma),
+            "G" => Ok(NumberTemplateItem::Group),
+            "L" => Ok(NumberTemplateItem::Currency),
             "S" | "MI" | "PL" | "SG" | "PR" => self.take_sign(keyword),
-            _ => Ok(Piece::Mark),
+            _ => Ok(NumberTemplateItem::Mark),
         }
     }
 
-    fn digit(&mut self, zero: bool) -> Result<Piece> {
+    fn digit(&mut self, zero: bool) -> Result<NumberTemplateItem> {
         if self.bracket {
             let digit = if zero { 0 } else { 9 };
             return Err(wrong(&format!("\"{digit}\" must be ahead of \"PR\"")));
         }
         if !zero && self.shifted {
             self.multi += 1;
-            return Ok(Piece::Nine);
+            return Ok(NumberTemplateItem::Nine);
         }
         if zero && !self.zero() && !self.point {
             self.zero_start = Some(self.pre);
@@ -225,10 +229,10 @@ impl Layout {
         if zero {
             self.zero_end = self.pre + self.post;
         }
-        Ok(if zero { Piece::Zero } else { Piece::Nine })
+        Ok(if zero { NumberTemplateItem::Zero } else { NumberTemplateItem::Nine })
     }
 
-    fn take_point(&mut self) -> Result<Piece> {
+    fn take_point(&mut self) -> Result<NumberTemplateItem> {
         if self.point {
             return Err(wrong("multiple decimal points"));
         }
@@ -236,10 +240,10 @@ impl Layout {
             return Err(wrong("cannot use \"V\" and decimal point together"));
         }
         self.point = true;
-        Ok(Piece::Point)
+        Ok(NumberTemplateItem::Point)
     }
 
-    fn take_exponent(&mut self) -> Result<Piece> {
+    fn take_exponent(&mut self) -> Result<NumberTemplateItem> {
         if self.scientific {
             return Err(wrong("cannot use \"EEEE\" twice"));
         }
@@ -257,10 +261,10 @@ impl Layout {
             ));
         }
         self.scientific = true;
-        Ok(Piece::Mark)
+        Ok(NumberTemplateItem::Mark)
     }
 
-    fn take_sign(&mut self, keyword: &str) -> Result<Piece> {
+    fn take_sign(&mut self, keyword: &str) -> Result<NumberTemplateItem> {
         let refused = match keyword {
             "S" if self.s => Some("cannot use \"S\" twice"),
             "S" if self.plus || self.minus || self.bracket => {
@@ -286,23 +290,23 @@ impl Layout {
                     self.sign = SignPlace::Before;
                     self.digits_before_sign = self.pre;
                 }
-                Ok(Piece::Mark)
+                Ok(NumberTemplateItem::Mark)
             }
             "MI" => {
                 self.minus = true;
-                Ok(Piece::Minus)
+                Ok(NumberTemplateItem::Minus)
             }
             "PL" => {
                 self.plus = true;
-                Ok(Piece::Plus)
+                Ok(NumberTemplateItem::Plus)
             }
             "SG" => {
                 (self.minus, self.plus) = (true, true);
-                Ok(Piece::Sign)
+                Ok(NumberTemplateItem::Sign)
             }
             _ => {
                 self.bracket = true;
-                Ok(Piece::Mark)
+                Ok(NumberTemplateItem::Mark)
             }
         }
     }

@@ -5,7 +5,7 @@
 //! end.
 
 use super::argument::interval;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Interval, Time, Timestamp, Timestamptz, Timetz};
 use crate::datetime;
@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// The function table of this family: for each type with ends, or with lengths for either of
 /// them.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     overlapping(&[Time, Time, Time, Time]),
     overlapping(&[Time, Interval, Time, Time]),
     overlapping(&[Time, Time, Time, Interval]),
@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     overlapping(&[Timestamptz, Interval, Timestamptz, Interval]).stable(),
 ];
 
-const fn overlapping(arguments: &'static [DataType]) -> Row {
+const fn overlapping(arguments: &'static [DataType]) -> FunctionRow {
     row("overlaps", arguments, Bool, overlaps).takes_null()
 }
 

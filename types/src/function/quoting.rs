@@ -6,16 +6,16 @@ use memchr::memmem::Finder;
 
 use super::argument::{text, text_datum};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::Text;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::interruptible::{InterruptPacer, MAX_BYTES, chunks};
 use crate::key_words;
-use crate::pieces::{MAX_BYTES, Pace, pieces};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("quote_ident", &[Text], Text, |a, c| {
         quoted_ident(text(&a[0]), &mut c.pace()).map(text_datum)
     }),
@@ -31,10 +31,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 /// Returns an identifier, quoted if necessary.
 pub fn quote_ident(name: &str) -> String {
-    quoted_ident(name, &mut Pace::never()).expect("there is no flag to be set")
+    quoted_ident(name, &mut InterruptPacer::without_interrupt())
+        .expect("there is no flag to be set")
 }
 
-fn quoted_ident(name: &str, pace: &mut Pace<'_>) -> Result<String> {
+fn quoted_ident(name: &str, pace: &mut InterruptPacer<'_>) -> Result<String> {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && key_words::is_unreserved(name);
@@ -42,16 +43,21 @@ fn quoted_ident(name: &str, pace: &mut Pace<'_>) -> Result<String> {
 }
 
 /// Returns a text in quotes (the last character of `opening`), with some characters doubled.
-fn quoted(opening: &str, text: &str, doubled: &[char], pace: &mut Pace<'_>) -> Result<String> {
+fn quoted(
+    opening: &str,
+    text: &str,
+    doubled: &[char],
+    pace: &mut InterruptPacer<'_>,
+) -> Result<String> {
     let mut out: String = pace.buffer(text.len() + opening.len() + 1)?;
     out.push_str(opening);
-    for piece in pieces(text) {
+    for piece in chunks(text) {
         pace.reserve(&mut out, piece.len() * 2 + 1)?;
         for part in piece.split_inclusive(doubled) {
             out.push_str(part);
             out.extend(part.chars().next_back().filter(|last| doubled.contains(last)));
             // A short part costs more than its bytes.
-            pace.spend(part.len() + 32)?;
+            pace.count_steps(part.len() + 32)?;
         }
     }
     out.extend(opening.chars().next_back());
@@ -59,14 +65,14 @@ fn quoted(opening: &str, text: &str, doubled: &[char], pace: &mut Pace<'_>) -> R
 }
 
 /// Returns a string as an SQL literal.
-fn quote_literal(string: &str, pace: &mut Pace<'_>) -> Result<String> {
+fn quote_literal(string: &str, pace: &mut InterruptPacer<'_>) -> Result<String> {
     match pace.find(&Finder::new("\\"), string.as_bytes())? {
         Some(_) => quoted("E'", string, &['\'', '\\'], pace),
         None => quoted("'", string, &['\''], pace),
     }
 }
 
-fn quote_nullable(value: &Datum, pace: &mut Pace<'_>) -> Result<String> {
+fn quote_nullable(value: &Datum, pace: &mut InterruptPacer<'_>) -> Result<String> {
     match value {
         Datum::Null => Ok("NULL".to_owned()),
         value => quote_literal(text(value), pace),

@@ -10,16 +10,16 @@
 use std::cmp::Ordering;
 
 use super::records::{check_alike, record};
-use super::{CompareOp, Row, row};
+use super::{CompareOp, FunctionRow, row};
 use crate::binary;
 use crate::datatype::DataType::{self, Bool, Record as RecordType};
 use crate::datum::{Datum, Record};
 use crate::encoding::Encoding;
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// The function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let all: [(&'static str, super::Implementation); 6] = [
         ("*=", |a, _| compared(CompareOp::Eq, a)),
         ("*<>", |a, _| compared(CompareOp::Ne, a)),
@@ -58,8 +58,14 @@ fn image(value: &Datum, data_type: DataType) -> Vec<u8> {
         let label = labels.iter().find(|label| label.rank == *rank);
         return label.map_or(0, |label| label.oid).to_be_bytes().to_vec();
     }
-    binary::write(value, data_type, Encoding::utf8(), &mut Pace::never(), &mut bytes)
-        .expect("there is no flag to be set");
+    binary::write(
+        value,
+        data_type,
+        Encoding::utf8(),
+        &mut InterruptPacer::without_interrupt(),
+        &mut bytes,
+    )
+    .expect("there is no flag to be set");
     let is_word = matches!(
         data_type,
         DataType::Int2

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::json_build::{json_of_record, jsonb_of};
-use super::{CompareOp, Row, row};
+use super::{CompareOp, FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyElement, Bool, Int4, Int8, Json, Record as RecordType};
 use crate::datum::{Array, Datum, Nested, Record};
@@ -21,7 +21,7 @@ use crate::text;
 const RECORDS: DataType = DataType::Array(&RecordType);
 
 /// The function table of this family.
-pub(super) fn functions() -> Vec<Row> {
+pub(super) fn functions() -> Vec<FunctionRow> {
     let comparison = |symbol, op: CompareOp| {
         let implementation: super::Implementation = match op {
             CompareOp::Eq => |a, _| compared(CompareOp::Eq, a),
@@ -33,7 +33,7 @@ pub(super) fn functions() -> Vec<Row> {
         };
         row(symbol, &[RecordType, RecordType], Bool, implementation)
     };
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<FunctionRow> =
         CompareOp::ALL.into_iter().map(|op| comparison(op.symbol(), op)).collect();
     rows.push(comparison("!=", CompareOp::Ne));
     rows.push(row(" row", &[RecordType, AnyElement], RecordType, make).variadic().takes_null());
@@ -142,7 +142,8 @@ fn check_comparable(op: CompareOp, of: DataType) -> Result<()> {
         _ => return Ok(()),
     };
     let message = format!("could not identify {what} for type {}", of.sql_name());
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(of.oid(), of.sql_name()))
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+        .with_type_mention(of.oid(), of.sql_name()))
 }
 
 /// Checks that two records have the same field types.
@@ -165,8 +166,9 @@ fn alike_field(left: &Record, right: &Record, index: usize) -> Result<DataType> 
         b.sql_name(),
         index + 1
     );
-    let error = Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(a.oid(), a.sql_name());
-    Err(error.naming(b.oid(), b.sql_name()))
+    let error =
+        Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(a.oid(), a.sql_name());
+    Err(error.with_type_mention(b.oid(), b.sql_name()))
 }
 
 fn check_count(left: &Record, right: &Record) -> Result<()> {

@@ -8,9 +8,9 @@ use std::cell::RefCell;
 
 use super::argument::{text, text_datum};
 use super::like::invalid_escape;
-use super::recent::Recent;
+use super::recent_cache::RecentCache;
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Char, Name, Text};
 use crate::datum::Datum;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::regex::{Options, Pattern, Search};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("~", &[Text, Text], Bool, |a, c| found(a, false, c)),
     row("~", &[Name, Text], Bool, |a, c| found(a, false, c)),
     row("~", &[Char, Text], Bool, |a, c| found(a, false, c)),
@@ -92,7 +92,7 @@ impl Flags {
 
 thread_local! {
     /// The cache of compiled patterns.
-    static PATTERNS: RefCell<Recent<Flags, Pattern>> = const { RefCell::new(Recent::new()) };
+    static PATTERNS: RefCell<RecentCache<Flags, Pattern>> = const { RefCell::new(RecentCache::new()) };
 }
 
 /// A compiled pattern with the context of the statement.

@@ -7,7 +7,7 @@ use super::argument::{array_datum, int4, text, text_datum};
 use super::like::invalid_escape;
 use super::regular_expression::{Flags, Regex, similar, with_regex};
 use super::strings::{count, invalid_parameter};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Int4, Text};
 use crate::datum::{Array, Datum};
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::regex::Match;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("regexp_like", &[Text, Text], Bool, regexp_like),
     row("regexp_like", &[Text, Text, Text], Bool, regexp_like),
     row("regexp_count", &[Text, Text], Int4, regexp_count),

@@ -7,7 +7,7 @@
 use std::hash::{DefaultHasher, Hasher};
 
 use super::argument::float8;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Float4, Float8, Int4, Record};
 use crate::datum::Datum;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result, sqlstate};
 
 /// The function table of this family; only the binder calls them. Arguments: the percentage, the
 /// seed or the number of the sample in its statement, and the key.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row(" sample", &[Float4, Float8, Record], Bool, repeatable).takes_null(),
     row(" sample of now", &[Float4, Int4, Record], Bool, |a, context| {
         let seed = context.statement_timestamp as u64;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::argument::{int8, text};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int8, Text};
 use crate::datatype::RegKind;
@@ -16,7 +16,7 @@ use crate::error::Result;
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("nextval", &[Text], Int8, |arguments, context| {
         Ok(Datum::Int8(context.sequences.source()?.next(text(&arguments[0]))?))
     })
@@ -53,7 +53,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
 fn name<'a>(argument: &'a Datum, context: &EvalContext) -> Result<Cow<'a, str>> {
     let Datum::Int8(oid) = argument else { return Ok(Cow::Borrowed(text(argument))) };
     let mut name = Vec::new();
-    context.style.system.write_reg(RegKind::Class, *oid, &mut name);
+    context.style.system.write_reg_name(RegKind::Class, *oid, &mut name);
     Ok(Cow::Owned(String::from_utf8_lossy(&name).into_owned()))
 }
 

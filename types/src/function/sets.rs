@@ -9,14 +9,14 @@ use smallvec::{SmallVec, smallvec};
 
 use super::argument::text_datum;
 use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text};
-use super::array_text::{FOUND as FOUND_AT_ONCE, Parts, Split, split_parts};
+use super::array_text::{FOUND as FOUND_AT_ONCE, SplitProgress, TextParts, split_parts};
+use super::fixed_width_types::access_list;
 use super::json_access::{plain, written};
 use super::json_path::{NAMES as PATH_NAMES, query};
 use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::{for_each_match, groups_of};
 pub use super::series::Series;
 use super::strings::invalid_parameter;
-use super::words::access_list;
 use super::{FunctionId, Signature, Volatility};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
@@ -26,8 +26,8 @@ use crate::datatype::DataType::{
 use crate::datatype::RegKind;
 use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::{Error, Result};
-use crate::key_words::{self, Category, KeyWord};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
+use crate::key_words::{self, KeyWord, KeywordCategory};
 use crate::text::{JsonKind, acl_item, check_json_escapes, json_kind, next_json_member};
 use crate::vector::Vector;
 
@@ -39,15 +39,15 @@ pub type SetRow = SmallVec<[Datum; 1]>;
 
 /// Computes the next batch of rows; empty at the end. Arguments of strict functions are never
 /// NULL.
-type MakeRows = fn(&[Datum], &mut Place, &EvalContext) -> Result<Vec<SetRow>>;
+type MakeRows = fn(&[Datum], &mut CallProgress, &EvalContext) -> Result<Vec<SetRow>>;
 
 /// Progress of a call through its arguments.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct CallProgress {
     /// Index of an element, or byte of a text; initially 0.
     at: usize,
     /// Progress of splitting a text.
-    split: Split,
+    split: SplitProgress,
 }
 
 /// Maximum number of rows in a batch.
@@ -64,7 +64,7 @@ enum Implementation {
 }
 
 /// One row of the function table.
-struct Row {
+struct SetFunctionRow {
     name: &'static str,
     arguments: &'static [DataType],
     columns: &'static [Column],
@@ -80,8 +80,8 @@ const fn row(
     arguments: &'static [DataType],
     columns: &'static [Column],
     implementation: MakeRows,
-) -> Row {
-    Row {
+) -> SetFunctionRow {
+    SetFunctionRow {
         name,
         arguments,
         columns,
@@ -92,19 +92,26 @@ const fn row(
 }
 
 /// Returns the row of `generate_series`.
-const fn series(arguments: &'static [DataType], columns: &'static [Column]) -> Row {
+const fn series(arguments: &'static [DataType], columns: &'static [Column]) -> SetFunctionRow {
     let implementation = Implementation::Series;
     let names: &[&str] = &[];
-    Row { name: "generate_series", arguments, columns, strict: true, implementation, names }
+    SetFunctionRow {
+        name: "generate_series",
+        arguments,
+        columns,
+        strict: true,
+        implementation,
+        names,
+    }
 }
 
-impl Row {
-    const fn takes_null(self) -> Row {
-        Row { strict: false, ..self }
+impl SetFunctionRow {
+    const fn takes_null(self) -> SetFunctionRow {
+        SetFunctionRow { strict: false, ..self }
     }
 
-    const fn named(self, names: &'static [&'static str]) -> Row {
-        Row { names, ..self }
+    const fn named(self, names: &'static [&'static str]) -> SetFunctionRow {
+        SetFunctionRow { names, ..self }
     }
 }
 
@@ -132,7 +139,7 @@ const FOUND: &[Column] = &[("jsonb_path_query", Jsonb)];
 const FOUND_ZONED: &[Column] = &[("jsonb_path_query_tz", Jsonb)];
 
 /// All functions, sorted by name.
-const FUNCTIONS: &[Row] = &[
+const FUNCTIONS: &[SetFunctionRow] = &[
     row("aclexplode", &[DataType::Array(&DataType::AclItem)], PRIVILEGE, privileges),
     series(&[Int4, Int4], &[("generate_series", Int4)]),
     series(&[Int4, Int4, Int4], &[("generate_series", Int4)]),
@@ -171,11 +178,13 @@ const FUNCTIONS: &[Row] = &[
         }
     }),
     row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a, place, c| {
-        let copied = |one: &Json, pace: &mut Pace<'_>| Ok(smallvec![jsonb_datum(one.copy(pace)?)]);
+        let copied =
+            |one: &Json, pace: &mut InterruptPacer<'_>| Ok(smallvec![jsonb_datum(one.copy(pace)?)]);
         some(jsonb_elements(jsonb(&a[0]))?, place, c, copied)
     }),
     row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a, place, c| {
-        let text = |one: &Json, pace: &mut Pace<'_>| Ok(smallvec![written(Some(one), pace)?]);
+        let text =
+            |one: &Json, pace: &mut InterruptPacer<'_>| Ok(smallvec![written(Some(one), pace)?]);
         some(jsonb_elements(jsonb(&a[0]))?, place, c, text)
     }),
     row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a, place, c| {
@@ -231,7 +240,7 @@ const FUNCTIONS: &[Row] = &[
     row("regexp_split_to_table", &[Text, Text, Text], &[("regexp_split_to_table", Text)], split),
     row("string_to_table", &[Text, Text], &[("string_to_table", Text)], parts).takes_null(),
     row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], parts).takes_null(),
-    Row {
+    SetFunctionRow {
         name: "unnest",
         arguments: &[AnyArray],
         columns: &[("unnest", AnyElement)],
@@ -244,9 +253,9 @@ const FUNCTIONS: &[Row] = &[
 /// Makes rows of the next batch of items.
 fn some<T>(
     items: &[T],
-    place: &mut Place,
+    place: &mut CallProgress,
     context: &EvalContext,
-    mut row: impl FnMut(&T, &mut Pace<'_>) -> Result<SetRow>,
+    mut row: impl FnMut(&T, &mut InterruptPacer<'_>) -> Result<SetRow>,
 ) -> Result<Vec<SetRow>> {
     let items = &items[place.at..items.len().min(place.at + ROWS)];
     place.at += items.len();
@@ -255,7 +264,10 @@ fn some<T>(
 }
 
 /// Returns all rows at the first call.
-fn once(place: &mut Place, rows: impl FnOnce() -> Result<Vec<SetRow>>) -> Result<Vec<SetRow>> {
+fn once(
+    place: &mut CallProgress,
+    rows: impl FnOnce() -> Result<Vec<SetRow>>,
+) -> Result<Vec<SetRow>> {
     match std::mem::replace(&mut place.at, 1) {
         0 => rows(),
         _ => Ok(Vec::new()),
@@ -263,7 +275,7 @@ fn once(place: &mut Place, rows: impl FnOnce() -> Result<Vec<SetRow>>) -> Result
 }
 
 static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
-    let signature = |(index, row): (usize, &Row)| Signature {
+    let signature = |(index, row): (usize, &SetFunctionRow)| Signature {
         id: FunctionId(u16::try_from(index).expect("there are fewer than 65,536 functions")),
         name: row.name,
         arguments: row.arguments,
@@ -301,7 +313,7 @@ pub enum SetRows {
         /// The rest of the present batch.
         rows: std::vec::IntoIter<SetRow>,
         /// The producer of further batches.
-        rest: Rest,
+        rest: RowProducer,
     },
     /// A series in one column.
     Series(Series),
@@ -312,10 +324,10 @@ pub enum SetRows {
 }
 
 /// The producer of the remaining batches.
-pub struct Rest {
+pub struct RowProducer {
     make: MakeRows,
     arguments: Vec<Datum>,
-    place: Place,
+    place: CallProgress,
 }
 
 impl SetRows {
@@ -351,7 +363,7 @@ impl SetRows {
     }
 }
 
-impl Rest {
+impl RowProducer {
     fn append(
         &mut self,
         rows: &mut std::vec::IntoIter<SetRow>,
@@ -386,7 +398,7 @@ pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Resul
     match (&row.implementation, arguments) {
         (Implementation::Rows(make), _) => {
             let (make, arguments) = (*make, arguments.to_vec());
-            let mut rest = Rest { make, arguments, place: Place::default() };
+            let mut rest = RowProducer { make, arguments, place: CallProgress::default() };
             let rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
             Ok(SetRows::Made { rows, rest })
         }
@@ -398,7 +410,7 @@ pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Resul
     }
 }
 
-fn none(_: &[Datum], _: &mut Place, _: &EvalContext) -> Result<Vec<SetRow>> {
+fn none(_: &[Datum], _: &mut CallProgress, _: &EvalContext) -> Result<Vec<SetRow>> {
     Ok(Vec::new())
 }
 
@@ -409,7 +421,7 @@ pub fn signature(id: FunctionId) -> &'static Signature {
 
 fn queried(
     arguments: &[Datum],
-    place: &mut Place,
+    place: &mut CallProgress,
     context: &EvalContext,
     zoned: bool,
 ) -> Result<Vec<SetRow>> {
@@ -423,7 +435,11 @@ fn text_of(key: &Arc<str>) -> Datum {
     Datum::Text(Arc::clone(key).into())
 }
 
-fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result<Vec<SetRow>> {
+fn subscripts(
+    arguments: &[Datum],
+    place: &mut CallProgress,
+    _: &EvalContext,
+) -> Result<Vec<SetRow>> {
     let index = usize::try_from(int4(&arguments[1])).ok().and_then(|index| index.checked_sub(1));
     let dimensions = &array(&arguments[0]).dimensions;
     let Some(dimension) = index.and_then(|index| dimensions.get(index)) else {
@@ -442,7 +458,7 @@ fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result
 /// Makes rows of the privileges of the next items of an access list.
 fn privileges(
     arguments: &[Datum],
-    place: &mut Place,
+    place: &mut CallProgress,
     context: &EvalContext,
 ) -> Result<Vec<SetRow>> {
     let mut rows = Vec::new();
@@ -464,10 +480,10 @@ fn privileges(
 fn keywords() -> Vec<SetRow> {
     let row = |(word, found): (&str, KeyWord)| {
         let (code, category) = match found.category {
-            Category::Unreserved => ("U", "unreserved"),
-            Category::ColumnName => ("C", "unreserved (cannot be function or type name)"),
-            Category::TypeOrFunction => ("T", "reserved (can be function or type name)"),
-            Category::Reserved => ("R", "reserved"),
+            KeywordCategory::Unreserved => ("U", "unreserved"),
+            KeywordCategory::ColumnName => ("C", "unreserved (cannot be function or type name)"),
+            KeywordCategory::TypeOrFunction => ("T", "reserved (can be function or type name)"),
+            KeywordCategory::Reserved => ("R", "reserved"),
         };
         let label = if found.is_bare_label { "can be bare label" } else { "requires AS" };
         let [word, code, category, label] = [word, code, category, label].map(text_datum);
@@ -497,9 +513,9 @@ fn no_pairs(function: &str) -> Error {
 /// Makes rows of the next members of a `json`: key (NULL in an array) and value.
 fn members(
     arguments: &[Datum],
-    place: &mut Place,
+    place: &mut CallProgress,
     context: &EvalContext,
-    mut row: impl FnMut(Datum, &str, &mut Pace<'_>) -> Result<SetRow>,
+    mut row: impl FnMut(Datum, &str, &mut InterruptPacer<'_>) -> Result<SetRow>,
 ) -> Result<Vec<SetRow>> {
     let (mut rows, mut pace) = (Vec::new(), context.pace());
     while rows.len() < ROWS {
@@ -512,10 +528,10 @@ fn members(
 
 fn json_elements(
     arguments: &[Datum],
-    place: &mut Place,
+    place: &mut CallProgress,
     function: &str,
     context: &EvalContext,
-    value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
+    value: impl Fn(&str, &mut InterruptPacer<'_>) -> Result<Datum>,
 ) -> Result<Vec<SetRow>> {
     match json_kind(json_text(&arguments[0])) {
         JsonKind::Array => {
@@ -530,9 +546,9 @@ fn json_elements(
 
 fn json_pairs(
     arguments: &[Datum],
-    place: &mut Place,
+    place: &mut CallProgress,
     context: &EvalContext,
-    value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
+    value: impl Fn(&str, &mut InterruptPacer<'_>) -> Result<Datum>,
 ) -> Result<Vec<SetRow>> {
     match json_kind(json_text(&arguments[0])) {
         JsonKind::Object => {
@@ -557,7 +573,11 @@ fn jsonb_elements(json: &Json) -> Result<&[Json]> {
 }
 
 /// Returns one row per match: its groups, or the whole match if there are none.
-fn matches(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
+fn matches(
+    arguments: &[Datum],
+    place: &mut CallProgress,
+    context: &EvalContext,
+) -> Result<Vec<SetRow>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let string = text(&arguments[0]);
     let mut rows = Vec::new();
@@ -576,18 +596,26 @@ fn matches(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Res
     Ok(rows)
 }
 
-fn split(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
+fn split(
+    arguments: &[Datum],
+    place: &mut CallProgress,
+    context: &EvalContext,
+) -> Result<Vec<SetRow>> {
     let function = "regexp_split_to_table()";
     let parts = split_parts(arguments, function, &mut place.split, context)?;
     Ok(parts.into_iter().map(|part| smallvec![text_datum(part)]).collect())
 }
 
-fn parts(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
+fn parts(
+    arguments: &[Datum],
+    place: &mut CallProgress,
+    context: &EvalContext,
+) -> Result<Vec<SetRow>> {
     let mut rows = Vec::new();
     if arguments[0].is_null() {
         return Ok(rows);
     }
-    let mut parts = Parts::new(arguments, context);
+    let mut parts = TextParts::new(arguments, context);
     while rows.len() < ROWS {
         match parts.next(&mut place.at)? {
             Some(part) => rows.push(smallvec![part]),

@@ -2,16 +2,16 @@
 
 use super::argument::{int8, numeric, text, text_datum};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Int8, Numeric, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
-use crate::pieces::Pace;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("pg_size_pretty", &[Int8], Text, |a, _| Ok(text_datum(pretty(int8(&a[0]).into())))),
     row("pg_size_pretty", &[Numeric], Text, pretty_numeric),
     row("pg_size_bytes", &[Text], Int8, size_bytes),
@@ -77,7 +77,10 @@ fn size_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
             .with_hint("Valid units are \"bytes\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\"."));
     };
     let bytes = value
-        .checked_mul(&decimal::Numeric::from_i128(1 << power), &mut Pace::never())?
+        .checked_mul(
+            &decimal::Numeric::from_i128(1 << power),
+            &mut InterruptPacer::without_interrupt(),
+        )?
         .round(0)
         .to_i64();
     bytes

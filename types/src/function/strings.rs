@@ -9,22 +9,24 @@ use ahash::AHashSet;
 
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::arithmetic::int4_range;
-use super::{Row, Shape, row};
+use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Int4, Int8, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::{Buffer, MAX_BYTES, PIECE, Pace, Part, pieces, pieces_from_end};
+use crate::interruptible::{
+    CHUNK_BYTES, ChunkedSlice, GrowableBuffer, InterruptPacer, MAX_BYTES, chunks, chunks_from_end,
+};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
-    row("||", &[Text, Text], Text, join).shaped(Shape::Join),
-    row("textcat", &[Text, Text], Text, join).shaped(Shape::Join),
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
+    row("||", &[Text, Text], Text, join).shaped(KernelKind::Join),
+    row("textcat", &[Text, Text], Text, join).shaped(KernelKind::Join),
     row("||", &[Bytea, Bytea], Bytea, |a, c| {
         joined::<Vec<u8>>(&[bytea(&a[0]), bytea(&a[1])], c).map(bytea_datum)
     })
-    .shaped(Shape::Join),
-    row("concat", &[Text], Text, concat).variadic().takes_null().shaped(Shape::Join),
+    .shaped(KernelKind::Join),
+    row("concat", &[Text], Text, concat).variadic().takes_null().shaped(KernelKind::Join),
     row("concat_ws", &[Text, Text], Text, concat_ws).variadic().takes_null(),
     row("length", &[Text], Int4, length),
     row("length", &[Char], Int4, |a, _| count(unpadded(&a[0]).chars().count())),
@@ -71,7 +73,7 @@ fn join(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 /// Returns the concatenation of parts.
-pub(super) fn joined<B: Buffer>(parts: &[&B::Part], context: &EvalContext) -> Result<B> {
+pub(super) fn joined<B: GrowableBuffer>(parts: &[&B::Part], context: &EvalContext) -> Result<B> {
     let length: usize = parts.iter().map(|part| part.length()).sum();
     if length > MAX_BYTES - 4 {
         let message = format!("invalid memory alloc request size {}", length + 4);
@@ -156,11 +158,11 @@ fn changed(
     context: &EvalContext,
 ) -> Result<Datum> {
     let string = text(&arguments[0]);
-    if string.len() < PIECE && string.is_ascii() {
+    if string.len() < CHUNK_BYTES && string.is_ascii() {
         return Ok(text_datum(change_ascii(string)));
     }
     let change = |character| Some(change(character));
-    context.pace().change(string, change).map(text_datum)
+    context.pace().map_chars(string, change).map(text_datum)
 }
 
 fn initcap(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -170,16 +172,16 @@ fn initcap(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         within_word = character.is_alphanumeric();
         Some(changed)
     };
-    context.pace().change(text(&arguments[0]), capitalise).map(text_datum)
+    context.pace().map_chars(text(&arguments[0]), capitalise).map(text_datum)
 }
 
 fn reverse(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let string = text(&arguments[0]);
     let mut pace = context.pace();
     let mut reversed: String = pace.buffer(string.len())?;
-    for piece in pieces_from_end(string) {
+    for piece in chunks_from_end(string) {
         reversed.extend(piece.chars().rev());
-        pace.spend(piece.len())?;
+        pace.count_steps(piece.len())?;
     }
     Ok(text_datum(reversed))
 }
@@ -198,17 +200,17 @@ impl Sides {
 
     /// Returns a trimmed text or bytes. The functions return the number of bytes to trim at the
     /// start or end of a chunk.
-    fn trim<'p, P: Part + ?Sized>(
+    fn trim<'p, P: ChunkedSlice + ?Sized>(
         self,
         part: &'p P,
-        pace: &mut Pace<'_>,
+        pace: &mut InterruptPacer<'_>,
         [at_left, at_right]: [&dyn Fn(&P) -> usize; 2],
     ) -> Result<&'p P> {
         let mut rest = part;
         let mut lost = 0;
-        for piece in pieces(part).take_while(|_| self.left) {
+        for piece in chunks(part).take_while(|_| self.left) {
             let blank = at_left(piece);
-            pace.spend(blank)?;
+            pace.count_steps(blank)?;
             lost += blank;
             if blank < piece.length() {
                 break;
@@ -216,9 +218,9 @@ impl Sides {
         }
         rest = rest.cut(lost).1;
         let mut kept = rest.length();
-        for piece in pieces_from_end(rest).take_while(|_| self.right) {
+        for piece in chunks_from_end(rest).take_while(|_| self.right) {
             let blank = at_right(piece);
-            pace.spend(blank)?;
+            pace.count_steps(blank)?;
             kept -= blank;
             if blank < piece.length() {
                 break;
@@ -235,10 +237,10 @@ struct CharacterSet {
 }
 
 impl CharacterSet {
-    fn new(characters: &str, pace: &mut Pace<'_>) -> Result<CharacterSet> {
+    fn new(characters: &str, pace: &mut InterruptPacer<'_>) -> Result<CharacterSet> {
         let mut set = CharacterSet { ascii: [false; 128], others: AHashSet::new() };
-        for piece in pieces(characters) {
-            pace.spend(piece.len())?;
+        for piece in chunks(characters) {
+            pace.count_steps(piece.len())?;
             for character in piece.chars() {
                 match set.ascii.get_mut(character as usize) {
                     Some(is_in_set) => *is_in_set = true,
@@ -273,8 +275,8 @@ fn trim_bytes(arguments: &[Datum], sides: Sides, context: &EvalContext) -> Resul
     let bytes = bytea(&arguments[0]);
     let mut pace = context.pace();
     let mut set = [false; 256];
-    for piece in pieces(bytea(&arguments[1])) {
-        pace.spend(piece.len())?;
+    for piece in chunks(bytea(&arguments[1])) {
+        pace.count_steps(piece.len())?;
         piece.iter().for_each(|byte| set[usize::from(*byte)] = true);
     }
     let is_in_set = |byte: &&u8| set[usize::from(**byte)];
@@ -317,12 +319,12 @@ pub(super) fn append_repeated(
     out: &mut String,
     unit: &str,
     times: usize,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<()> {
     if unit.is_empty() {
         return Ok(());
     }
-    let at_once = (PIECE / unit.len()).clamp(1, times.max(1));
+    let at_once = (CHUNK_BYTES / unit.len()).clamp(1, times.max(1));
     let block = if at_once > 1 { Cow::Owned(unit.repeat(at_once)) } else { Cow::Borrowed(unit) };
     (0..times / at_once).try_for_each(|_| pace.append(out, &*block))?;
     pace.append(out, &block[..unit.len() * (times % at_once)])

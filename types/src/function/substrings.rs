@@ -9,15 +9,15 @@ use smallvec::SmallVec;
 use super::argument::{bytea, bytea_datum, int4, text, text_datum};
 use super::arithmetic::int4_range;
 use super::strings::{count, invalid_parameter, joined};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("substr", &[Text, Int4], Text, substring),
     row("substr", &[Text, Int4, Int4], Text, substring),
     row("substring", &[Text, Int4], Text, substring),
@@ -85,7 +85,7 @@ fn substring_bytes(arguments: &[Datum], context: &EvalContext) -> Result<Datum> 
 }
 
 /// Returns the number of characters in `left(string, wanted)`.
-fn head_length(string: &str, wanted: i32, pace: &mut Pace<'_>) -> Result<usize> {
+fn head_length(string: &str, wanted: i32, pace: &mut InterruptPacer<'_>) -> Result<usize> {
     match usize::try_from(wanted) {
         Ok(wanted) => Ok(wanted),
         Err(_) => Ok(pace.count(string)?.saturating_sub(wanted.unsigned_abs() as usize)),
@@ -133,15 +133,15 @@ fn translate(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             let change = changes.iter().find(|(from, _)| *from == character);
             change.map_or(Some(character), |(_, to)| *to)
         };
-        return pace.change(string, change).map(text_datum);
+        return pace.map_chars(string, change).map(text_datum);
     }
     let mut known: AHashMap<char, Option<char>> = AHashMap::new();
     for (from, to) in changes {
         known.entry(from).or_insert(to);
-        pace.spend(1)?;
+        pace.count_steps(1)?;
     }
     let change = |character: char| known.get(&character).copied().unwrap_or(Some(character));
-    pace.change(string, change).map(text_datum)
+    pace.map_chars(string, change).map(text_datum)
 }
 
 fn split_part(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {

@@ -1,7 +1,7 @@
 //! System information and administration functions (PostgreSQL's chapters 9.26 and 9.27), which
-//! need a catalog or a session. A [`SystemSource`](crate::system::SystemSource) implements them.
+//! need a catalog or a session. A [`CatalogAccess`](crate::system::CatalogAccess) implements them.
 
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::datatype::DataType::{
     self, Bool, Float8, Int2, Int4, Int8, Interval, Name, Oid, Text, Timestamptz, Void,
 };
@@ -69,7 +69,7 @@ macro_rules! locks {
 }
 
 /// Privilege inquiry functions.
-pub(super) const PRIVILEGES: &[Row] = privileges![
+pub(super) const PRIVILEGES: &[FunctionRow] = privileges![
     "has_any_column_privilege",
     "has_database_privilege",
     "has_function_privilege",
@@ -83,7 +83,7 @@ pub(super) const PRIVILEGES: &[Row] = privileges![
 ];
 
 /// Visibility inquiry functions.
-pub(super) const VISIBLE: &[Row] = visible![
+pub(super) const VISIBLE: &[FunctionRow] = visible![
     "pg_collation_is_visible",
     "pg_conversion_is_visible",
     "pg_function_is_visible",
@@ -100,7 +100,7 @@ pub(super) const VISIBLE: &[Row] = visible![
 ];
 
 /// Object look-ups by name; NULL where a cast would raise an error.
-pub(super) const FOUND: &[Row] = found![
+pub(super) const FOUND: &[FunctionRow] = found![
     "to_regclass", Class;
     "to_regcollation", Collation;
     "to_regnamespace", Namespace;
@@ -113,7 +113,7 @@ pub(super) const FOUND: &[Row] = found![
 ];
 
 /// Advisory lock functions.
-pub(super) const LOCKS: &[Row] = locks![
+pub(super) const LOCKS: &[FunctionRow] = locks![
     "pg_advisory_lock", Void;
     "pg_advisory_lock_shared", Void;
     "pg_advisory_unlock", Bool;
@@ -127,7 +127,7 @@ pub(super) const LOCKS: &[Row] = locks![
 ];
 
 /// All other functions.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     ask!("has_column_privilege", &[Name, Text, Text, Text], Bool),
     ask!("has_column_privilege", &[Name, Oid, Text, Text], Bool),
     ask!("has_column_privilege", &[Name, Oid, Int2, Text], Bool),

@@ -3,7 +3,7 @@
 
 use super::argument::{date, int4, interval, text as string, time, timetz};
 use super::datetime::zone_of;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Date, Int4, Interval, Numeric, Text, Time, Timestamptz, Timetz};
 use crate::datetime::{self, MICROS_PER_SECOND, TimeWest};
@@ -13,7 +13,7 @@ use crate::modifier::round_second;
 use crate::numeric;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("+", &[Timetz, Interval], Timetz, |a, _| plus(&a[0], &a[1], 1)),
     row("+", &[Interval, Timetz], Timetz, |a, _| plus(&a[1], &a[0], 1)),
     row("-", &[Timetz, Interval], Timetz, |a, _| plus(&a[0], &a[1], -1)),

@@ -5,14 +5,14 @@
 //! the tables.
 
 use super::argument::{int4, text, text_datum};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Int4, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("to_ascii", &[Text], Text, |_, _| Err(unsupported("UTF8"))),
     row("to_ascii", &[Text, Int4], Text, by_code),
     row("to_ascii", &[Text, Name], Text, by_name),

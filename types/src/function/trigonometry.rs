@@ -5,13 +5,13 @@
 
 use super::argument::float8;
 use super::arithmetic::{overflow, underflow};
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::datatype::DataType::Float8;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("degrees", &[Float8], Float8, |a, _| scaled(&a[0], |x| x / RADIANS_PER_DEGREE)),
     row("radians", &[Float8], Float8, |a, _| scaled(&a[0], |x| x * RADIANS_PER_DEGREE)),
     row("sin", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::sin)),
@@ -118,14 +118,14 @@ fn first_cosine(degrees: f64) -> f64 {
 }
 
 /// An angle reflected into the first quadrant, with the reflections.
-struct Folded {
+struct ReflectedAngle {
     degrees: f64,
     was_negative: bool,
     beyond_half_turn: bool,
     beyond_right_angle: bool,
 }
 
-fn folded(degrees: f64) -> Folded {
+fn folded(degrees: f64) -> ReflectedAngle {
     let mut degrees = degrees % 360.0;
     let was_negative = degrees < 0.0;
     // Minus zero is unchanged.
@@ -140,7 +140,7 @@ fn folded(degrees: f64) -> Folded {
     if beyond_right_angle {
         degrees = 180.0 - degrees;
     }
-    Folded { degrees, was_negative, beyond_half_turn, beyond_right_angle }
+    ReflectedAngle { degrees, was_negative, beyond_half_turn, beyond_right_angle }
 }
 
 fn signed(value: f64, negative: bool) -> f64 {

@@ -4,14 +4,14 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::argument::{text, text_datum};
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("normalize", &[Text], Text, |a, c| normalized(a, c).map(text_datum)),
     row("normalize", &[Text, Text], Text, |a, c| normalized(a, c).map(text_datum)),
     row("is_normalized", &[Text, Text], Bool, is_normalized),
@@ -46,7 +46,7 @@ fn unistr(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             return Err(invalid_pair());
         }
         pace.append(&mut out, &rest[..at])?;
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('\\') {
             if first_half.is_some() {

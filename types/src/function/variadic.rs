@@ -7,14 +7,14 @@ use super::array_text::element_text;
 use super::json_build::{build_array, build_jsonb_array, build_jsonb_object, build_object};
 use super::json_build::{json_of, jsonb_of};
 use super::quoting::format_text;
-use super::{Implementation, Row, row};
+use super::{FunctionRow, Implementation, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{AnyArray, Int4, Json as JsonType, Jsonb, Text};
 use crate::datum::{Datum, Nested};
 use crate::error::Result;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("format variadic", &[Text, AnyArray], Text, format_array).takes_null().stable(),
     row("json_build_array variadic", &[AnyArray], JsonType, |a, c| json(a, c, build_array))
         .stable(),

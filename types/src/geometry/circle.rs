@@ -7,7 +7,7 @@ use super::rectangle::Corners;
 use crate::datum::Point;
 use crate::error::{Error, Result, sqlstate};
 use crate::geometry::is_zero;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Maximum number of points of a polygon, by the size limit of values.
 const MAX_POINTS: i32 = 67_108_860;
@@ -49,7 +49,7 @@ impl Circle {
     }
 
     /// Returns a polygon of `count` points on the circle.
-    pub(crate) fn polygon(self, count: i32, pace: &mut Pace<'_>) -> Result<Vec<Point>> {
+    pub(crate) fn polygon(self, count: i32, pace: &mut InterruptPacer<'_>) -> Result<Vec<Point>> {
         if is_zero(self.radius) {
             let message = "cannot convert circle with radius zero to polygon";
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));

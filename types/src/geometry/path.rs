@@ -6,9 +6,9 @@ use super::rectangle::{bounds, overlap};
 use super::segment::{Segment, closest_to_point, crossing_of_segments, distance_of_segments};
 use crate::datum::Point;
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
-/// Cost of a pair of segments in steps of a [`Pace`].
+/// Cost of a pair of segments in steps of a [`InterruptPacer`].
 pub(super) const SEGMENT_STEPS: usize = 128;
 
 /// The points of a path.
@@ -46,13 +46,17 @@ impl<'a> PathPoints<'a> {
     }
 
     /// Returns whether paths intersect.
-    pub(crate) fn meets(self, other: PathPoints<'_>, pace: &mut Pace<'_>) -> Result<bool> {
+    pub(crate) fn meets(
+        self,
+        other: PathPoints<'_>,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<bool> {
         if !overlap(&bounds(self.points), &bounds(other.points)) {
             return Ok(false);
         }
         for own in self.segments() {
             for segment in other.segments() {
-                pace.spend(SEGMENT_STEPS)?;
+                pace.count_steps(SEGMENT_STEPS)?;
                 if crossing_of_segments(&own, &segment)?.is_some() {
                     return Ok(true);
                 }
@@ -65,12 +69,12 @@ impl<'a> PathPoints<'a> {
     pub(crate) fn distance(
         self,
         other: PathPoints<'_>,
-        pace: &mut Pace<'_>,
+        pace: &mut InterruptPacer<'_>,
     ) -> Result<Option<f64>> {
         let mut least = None;
         for own in self.segments() {
             for segment in other.segments() {
-                pace.spend(SEGMENT_STEPS)?;
+                pace.count_steps(SEGMENT_STEPS)?;
                 let found = distance_of_segments(&own, &segment)?;
                 if least.is_none_or(|least| sorts_before(found, least)) {
                     least = Some(found);

@@ -8,7 +8,7 @@ use super::rectangle::{bounds, box_contains_box, overlap};
 use super::segment::{Segment, closest_to_point, crossing_of_segments, segment_contains};
 use crate::datum::Point;
 use crate::error::{Error, Result};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Maximum recursion depth of the containment test.
 const MAX_DEPTH: usize = 1_000;
@@ -108,14 +108,14 @@ pub(crate) fn same_polygon(first: &[Point], second: &[Point]) -> bool {
 pub(crate) fn polygons_overlap(
     first: &[Point],
     second: &[Point],
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<bool> {
     if !overlap(&bounds(first), &bounds(second)) {
         return Ok(false);
     }
     for own in outline(first).segments() {
         for segment in outline(second).segments() {
-            pace.spend(SEGMENT_STEPS)?;
+            pace.count_steps(SEGMENT_STEPS)?;
             if crossing_of_segments(&own, &segment)?.is_some() {
                 return Ok(true);
             }
@@ -128,7 +128,7 @@ pub(crate) fn polygons_overlap(
 pub(crate) fn distance_of_polygons(
     first: &[Point],
     second: &[Point],
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<Option<f64>> {
     if polygons_overlap(first, second, pace)? {
         return Ok(Some(0.0));
@@ -157,7 +157,7 @@ pub(crate) fn distance_to_polygon(points: &[Point], point: Point) -> Result<f64>
 pub(crate) fn polygon_contains_polygon(
     outer: &[Point],
     inner: &[Point],
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<bool> {
     if !box_contains_box(&bounds(outer), &bounds(inner)) {
         return Ok(false);
@@ -174,7 +174,7 @@ pub(crate) fn polygon_contains_polygon(
 /// Test of segments for containment in a polygon.
 struct Inside<'a, 'p> {
     polygon: &'a [Point],
-    pace: &'a mut Pace<'p>,
+    pace: &'a mut InterruptPacer<'p>,
     depth: usize,
 }
 
@@ -195,7 +195,7 @@ impl Inside<'_, '_> {
         let before = start.checked_sub(1).unwrap_or(self.polygon.len() - 1);
         let (mut edge_start, mut crosses) = (self.polygon[before], false);
         for index in start..self.polygon.len() {
-            self.pace.spend(SEGMENT_STEPS)?;
+            self.pace.count_steps(SEGMENT_STEPS)?;
             let edge = [edge_start, self.polygon[index]];
             let is_inside = if segment_contains(&edge, from)? {
                 if segment_contains(&edge, to)? {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::corrupt;
 use crate::error::Result;
 use crate::numeric::Numeric;
-use crate::numeric::Parts;
+use crate::numeric::NumericForm;
 
 const NEGATIVE_INFINITY: u8 = 0x10;
 const NEGATIVE: u8 = 0x20;
@@ -31,13 +31,13 @@ const END: u8 = 0x00;
 /// Appends the key encoding of a number.
 pub(super) fn encode(number: &Numeric, out: &mut Vec<u8>) {
     match number.parts() {
-        Parts::NegativeInfinity => out.push(NEGATIVE_INFINITY),
-        Parts::Infinity => out.push(INFINITY),
-        Parts::NaN => out.push(NAN),
-        Parts::Small { mantissa: 0, .. } => out.push(ZERO),
-        Parts::Small { mantissa, scale } => encode_small(mantissa, scale, out),
-        Parts::Big { digits: [], .. } => out.push(ZERO),
-        Parts::Big { negative, weight, digits, .. } => {
+        NumericForm::NegativeInfinity => out.push(NEGATIVE_INFINITY),
+        NumericForm::Infinity => out.push(INFINITY),
+        NumericForm::NaN => out.push(NAN),
+        NumericForm::Small { mantissa: 0, .. } => out.push(ZERO),
+        NumericForm::Small { mantissa, scale } => encode_small(mantissa, scale, out),
+        NumericForm::Big { digits: [], .. } => out.push(ZERO),
+        NumericForm::Big { negative, weight, digits, .. } => {
             let pairs: SmallVec<[u8; 64]> = digits
                 .iter()
                 .flat_map(|digit| [(digit / 100) as u8, (digit % 100) as u8])

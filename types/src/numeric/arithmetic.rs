@@ -8,7 +8,7 @@ use super::{
     SMALL_POWERS, at_scale, div_round, division_by_zero,
 };
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 impl Numeric {
     /// Returns -1, 0 or 1, or NaN for NaN.
@@ -142,7 +142,7 @@ impl Numeric {
 
     /// Returns the product.
     #[inline]
-    pub fn checked_mul(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn checked_mul(&self, other: &Numeric, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
             let product = i128::from(a) * i128::from(b);
             return Ok(Numeric::from_mantissa(product, u32::from(a_scale + b_scale)));
@@ -162,7 +162,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `22012` for a division by zero.
-    pub fn checked_div(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn checked_div(&self, other: &Numeric, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if self.is_nan() || other.is_nan() {
             return Ok(Numeric::NAN);
         }
@@ -196,7 +196,11 @@ impl Numeric {
     /// # Errors
     ///
     /// `22012` for a division by zero.
-    pub fn checked_div_trunc(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn checked_div_trunc(
+        &self,
+        other: &Numeric,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<Numeric> {
         if !self.is_nan() && !other.is_nan() && other.is_zero() {
             return Err(division_by_zero());
         }
@@ -211,7 +215,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `22012` for a division by zero.
-    pub fn checked_rem(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn checked_rem(&self, other: &Numeric, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if self.is_nan() || other.is_nan() {
             return Ok(Numeric::NAN);
         }

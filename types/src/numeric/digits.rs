@@ -17,7 +17,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// The base of a digit.
 pub(super) const BASE: u32 = 10_000;
@@ -232,14 +232,19 @@ impl Digits {
     }
 
     /// Returns the product rounded to `scale`.
-    pub(super) fn mul(&self, other: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
+    pub(super) fn mul(
+        &self,
+        other: &Digits,
+        scale: i32,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<Digits> {
         let mut product = vec![0u64; self.digits.len() + other.digits.len()];
         for (i, &a) in self.digits.iter().enumerate() {
             let row = &mut product[i + 1..];
             for (slot, &b) in row.iter_mut().zip(&other.digits) {
                 *slot += u64::from(a) * u64::from(b);
             }
-            pace.spend(other.digits.len())?;
+            pace.count_steps(other.digits.len())?;
         }
         let mut carry = 0u64;
         let mut digits = vec![0u16; product.len()];
@@ -264,7 +269,7 @@ impl Digits {
         &self,
         divisor: &Digits,
         (scale, rounding): (i32, Rounding),
-        pace: &mut Pace<'_>,
+        pace: &mut InterruptPacer<'_>,
     ) -> Result<Digits> {
         assert!(!divisor.is_zero(), "the caller checks for division by zero");
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
@@ -289,7 +294,7 @@ impl Digits {
 
     /// Returns the square root, rounded to `scale` (before the point, if that is negative). The
     /// value must not be negative.
-    pub(super) fn sqrt(&self, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
+    pub(super) fn sqrt(&self, scale: i32, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
         let mut radicand = self.digits.clone();
         let shift = self.low() + 2 * places;
@@ -421,13 +426,13 @@ fn trimmed(digits: &[u16]) -> &[u16] {
 }
 
 /// Divides integers, most significant digit first; Knuth volume 2, 4.3.1, algorithm D.
-fn divide(dividend: &[u16], divisor: &[u16], pace: &mut Pace<'_>) -> Result<Vec<u16>> {
+fn divide(dividend: &[u16], divisor: &[u16], pace: &mut InterruptPacer<'_>) -> Result<Vec<u16>> {
     let dividend = trimmed(dividend);
     let divisor = trimmed(divisor);
     if dividend.len() < divisor.len() {
         return Ok(Vec::new());
     }
-    pace.spend(dividend.len())?;
+    pace.count_steps(dividend.len())?;
     if let [single] = divisor {
         let mut rest = 0u32;
         let digits = dividend.iter().map(|&digit| {
@@ -473,7 +478,7 @@ fn divide(dividend: &[u16], divisor: &[u16], pace: &mut Pace<'_>) -> Result<Vec<
         }
         quotient.push(guess as u16);
         // A step of a division takes several times as long as one of a multiplication.
-        pace.spend(n * 8)?;
+        pace.count_steps(n * 8)?;
     }
     Ok(quotient)
 }
@@ -495,7 +500,7 @@ fn scaled(digits: &[u16], factor: i64, room: bool) -> Vec<i64> {
 
 /// Returns the integer part of the square root of an integer: starts with that of its upper half
 /// of digits and continues with Newton's method from above, which takes about one step.
-fn integer_sqrt(radicand: &[u16], pace: &mut Pace<'_>) -> Result<Vec<u16>> {
+fn integer_sqrt(radicand: &[u16], pace: &mut InterruptPacer<'_>) -> Result<Vec<u16>> {
     let radicand = trimmed(radicand);
     if radicand.len() <= 4 {
         let value = radicand.iter().fold(0, |sum, &d| sum * u64::from(BASE) + u64::from(d));

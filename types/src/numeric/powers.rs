@@ -2,7 +2,7 @@
 
 use super::{Numeric, transcendental};
 use crate::error::{Error, Result};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 impl Numeric {
     /// Returns the square root.
@@ -10,7 +10,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201F` for a negative number.
-    pub fn sqrt(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn sqrt(&self, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if self.sign() < 0 {
             return Err(Error::new("2201F", "cannot take square root of a negative number"));
         }
@@ -25,7 +25,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `22003` if it is out of range.
-    pub(crate) fn sqrt_to(&self, scale: i32, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub(crate) fn sqrt_to(&self, scale: i32, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         match self.to_digits() {
             Some(digits) => Numeric::from_digits(digits.sqrt(scale, pace)?),
             None => Ok(self.clone()),
@@ -37,7 +37,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `22003` if the result is too large.
-    pub fn exp(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn exp(&self, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         match self.to_digits() {
             Some(digits) => Numeric::from_digits(transcendental::exp(&digits, pace)?),
             None if self.sign() < 0 => Ok(Numeric::ZERO),
@@ -50,7 +50,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201E` unless the number is positive.
-    pub fn ln(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn ln(&self, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         match self.to_digits() {
             Some(digits) => Numeric::from_digits(transcendental::ln(&digits, pace)?),
             None if self.sign() < 0 => {
@@ -65,7 +65,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201E` unless the number is positive.
-    pub fn log10(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn log10(&self, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         self.log(&Numeric::from(10), pace)
     }
 
@@ -74,7 +74,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201E` unless both numbers are positive, `22012` for the base 1.
-    pub fn log(&self, base: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn log(&self, base: &Numeric, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if self.is_nan() || base.is_nan() {
             return Ok(Numeric::NAN);
         }
@@ -106,7 +106,7 @@ impl Numeric {
     ///
     /// `2201F` for zero to a negative power and for a negative number to a non-integer power;
     /// `22003` if the result is too large.
-    pub fn pow(&self, exponent: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
+    pub fn pow(&self, exponent: &Numeric, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if self.is_nan() || exponent.is_nan() {
             let one = exponent.is_zero() || *self == Numeric::ONE;
             return Ok(if one { Numeric::ONE } else { Numeric::NAN });
@@ -146,7 +146,7 @@ impl Numeric {
             return Numeric::ZERO;
         }
         let odd = exponent
-            .checked_rem(&Numeric::from(2), &mut Pace::never())
+            .checked_rem(&Numeric::from(2), &mut InterruptPacer::without_interrupt())
             .is_ok_and(|rest| !rest.is_zero());
         if self.sign() < 0 && odd { Numeric::NEGATIVE_INFINITY } else { Numeric::INFINITY }
     }

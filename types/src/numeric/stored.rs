@@ -1,7 +1,7 @@
 //! Stored form of numbers in rows: a byte for form and scale, then a mantissa in the minimum
 //! number of bytes, or base-10,000 digits. Byte by byte: `docs/formats/packed-row.md`.
 
-use super::{Numeric, Parts};
+use super::{Numeric, NumericForm};
 
 /// Maximum scale that the first byte of a small numeric can hold.
 const MAX_SMALL_SCALE: u8 = 0x7F;
@@ -15,14 +15,14 @@ impl Numeric {
     /// Appends the stored form.
     pub(crate) fn write_stored(&self, out: &mut Vec<u8>) {
         match self.parts() {
-            Parts::Small { mantissa, scale } => {
+            NumericForm::Small { mantissa, scale } => {
                 debug_assert!(scale <= u32::from(MAX_SMALL_SCALE), "small scale");
                 out.push(scale as u8);
                 let used = (64 - (mantissa ^ (mantissa >> 63)).leading_zeros()) / 8 + 1;
                 let used = if mantissa == 0 { 0 } else { used as usize };
                 out.extend_from_slice(&mantissa.to_le_bytes()[..used]);
             }
-            Parts::Big { negative, weight, scale, digits } => {
+            NumericForm::Big { negative, weight, scale, digits } => {
                 out.push(if negative { BIG_NEGATIVE } else { BIG });
                 out.extend_from_slice(&weight.to_le_bytes());
                 out.extend_from_slice(&(scale as u16).to_le_bytes());
@@ -30,9 +30,9 @@ impl Numeric {
                     out.extend_from_slice(&digit.to_le_bytes());
                 }
             }
-            Parts::NaN => out.push(NAN),
-            Parts::Infinity => out.push(INFINITY),
-            Parts::NegativeInfinity => out.push(NEGATIVE_INFINITY),
+            NumericForm::NaN => out.push(NAN),
+            NumericForm::Infinity => out.push(INFINITY),
+            NumericForm::NegativeInfinity => out.push(NEGATIVE_INFINITY),
         }
     }
 

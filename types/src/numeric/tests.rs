@@ -5,14 +5,14 @@ use std::hash::{BuildHasher, RandomState};
 use proptest::prelude::*;
 
 use super::*;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 fn number(text: &str) -> Numeric {
     Numeric::parse(text).unwrap()
 }
 
 fn calculate(operation: &str, a: &Numeric, b: &str) -> Result<Numeric> {
-    let pace = &mut Pace::never();
+    let pace = &mut InterruptPacer::without_interrupt();
     let other = || number(b);
     let places = || b.parse().unwrap();
     match operation {
@@ -105,9 +105,9 @@ proptest! {
             let calculate = |a: &Numeric, b: &Numeric| match operation {
                 "+" => a.checked_add(b),
                 "-" => a.checked_sub(b),
-                "*" => a.checked_mul(b, &mut Pace::never()),
-                "/" => a.checked_div(b, &mut Pace::never()),
-                _ => a.checked_rem(b, &mut Pace::never()),
+                "*" => a.checked_mul(b, &mut InterruptPacer::without_interrupt()),
+                "/" => a.checked_div(b, &mut InterruptPacer::without_interrupt()),
+                _ => a.checked_rem(b, &mut InterruptPacer::without_interrupt()),
             };
             let small = calculate(&a, &b).map(|value| value.to_string());
             let big = calculate(&big_a, &big_b).map(|value| value.to_string());
@@ -122,8 +122,8 @@ proptest! {
     fn the_square_of_a_root_is_near(digits in prop::collection::vec(0u8..10, 1..400)) {
         let digits: String = digits.iter().map(u8::to_string).collect();
         let value = number(&digits);
-        let (root, one) = (value.sqrt(&mut Pace::never()).unwrap().trunc(0), number("1"));
-        let square = |root: &Numeric| root.checked_mul(root, &mut Pace::never()).unwrap();
+        let (root, one) = (value.sqrt(&mut InterruptPacer::without_interrupt()).unwrap().trunc(0), number("1"));
+        let square = |root: &Numeric| root.checked_mul(root, &mut InterruptPacer::without_interrupt()).unwrap();
         // Rounded to an integer, if the scale is 0.
         let (below, above) = (root.checked_sub(&one).unwrap(), root.checked_add(&one).unwrap());
         prop_assert!(root < one || square(&below) <= value, "{digits}");

@@ -15,7 +15,7 @@ use super::overflow;
 use super::{MAX_DISPLAY_SCALE, MIN_SIGNIFICANT_DIGITS};
 use crate::error::Error;
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Number of digits before or after the point above which a result is an overflow or zero.
 const MAX_RESULT_SCALE: f64 = 2000.0;
@@ -28,18 +28,18 @@ fn result_scale(decimal_weight: i32, input_scale: u32) -> i32 {
 }
 
 /// Returns the square root with PostgreSQL's scale. The value must not be negative.
-pub(super) fn sqrt(value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
+pub(super) fn sqrt(value: &Digits, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     let weight = value.weight * DECIMALS / 2 + 1;
     value.sqrt(result_scale(weight, value.scale), pace)
 }
 
 /// Returns e to the power.
-pub(super) fn exp(value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
+pub(super) fn exp(value: &Digits, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     let estimate = (value.to_f64() * LOG10_E).clamp(-MAX_RESULT_SCALE, MAX_RESULT_SCALE);
     exp_at(value, result_scale(estimate as i32, value.scale), pace)
 }
 
-fn exp_at(value: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
+fn exp_at(value: &Digits, scale: i32, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     let mut estimate = value.to_f64();
     if estimate.abs() >= MAX_RESULT_SCALE * 3.0 {
         if estimate > 0.0 {
@@ -119,12 +119,12 @@ fn check_logarithm(value: &Digits) -> Result<()> {
 }
 
 /// Returns the natural logarithm.
-pub(super) fn ln(value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
+pub(super) fn ln(value: &Digits, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     check_logarithm(value)?;
     ln_at(value, result_scale(ln_weight(value), value.scale), pace)
 }
 
-fn ln_at(value: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
+fn ln_at(value: &Digits, scale: i32, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     let (low, high) = near_one();
     let mut x = value.clone();
     let mut roots = 0u32;
@@ -157,7 +157,7 @@ fn ln_at(value: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
 }
 
 /// Returns the logarithm to a base.
-pub(super) fn log(base: &Digits, value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
+pub(super) fn log(base: &Digits, value: &Digits, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     check_logarithm(base)?;
     check_logarithm(value)?;
     let base_weight = ln_weight(base);
@@ -174,7 +174,11 @@ pub(super) fn log(base: &Digits, value: &Digits, pace: &mut Pace<'_>) -> Result<
 
 /// Returns `base` to the power `exponent`. The caller has rejected 0 to a negative power and
 /// negative numbers to non-integer powers.
-pub(super) fn power(base: &Digits, exponent: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
+pub(super) fn power(
+    base: &Digits,
+    exponent: &Digits,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Digits> {
     if exponent.is_integral() {
         let whole = Digits { scale: 0, ..exponent.clone() };
         if let Some(Ok(n)) = whole.mantissa().map(i32::try_from) {
@@ -223,7 +227,7 @@ fn power_estimate(base: &Digits, exponent: i32) -> f64 {
     f64::from(exponent) * (f.log10() + f64::from(p))
 }
 
-fn power_whole(base: &Digits, exponent: i32, pace: &mut Pace<'_>) -> Result<Digits> {
+fn power_whole(base: &Digits, exponent: i32, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
     let scale = (base.scale as i32).clamp(MIN_SIGNIFICANT_DIGITS, MAX_DISPLAY_SCALE);
     let estimate = power_estimate(base, exponent);
     if estimate > f64::from((MAX_WEIGHT + 1) * DECIMALS) {

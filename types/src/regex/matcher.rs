@@ -12,30 +12,30 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use super::bits::Bits;
-use super::set::{Class, Set};
-use super::tree::{Count, Kind, Part, Place, Preference};
+use super::set::{CharSet, Class};
+use super::tree::{Count, PositionConstraint, Preference, RegexNode, RegexNodeKind};
 use crate::interrupt::Interrupt;
 
 /// Maximum number of steps of a search. A step takes some nanoseconds.
 const STEPS_MAX: usize = 50_000_000;
 
 /// The class of word characters, cached because it is expensive to compile.
-static WORD: LazyLock<Set> = LazyLock::new(|| {
-    let mut word = Set::default();
+static WORD: LazyLock<CharSet> = LazyLock::new(|| {
+    let mut word = CharSet::default();
     word.add_class(Class::Word, false, false);
     word.finish()
 });
 
 /// Reason for ending a search early.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum SearchAbort {
     /// It has taken too many steps.
     TooComplex,
     /// The statement was cancelled.
     Cancelled,
 }
 
-type Result<T> = std::result::Result<T, Stopped>;
+type Result<T> = std::result::Result<T, SearchAbort>;
 
 /// The positions of groups; the match itself is first.
 pub(super) type Places = Vec<Option<(usize, usize)>>;
@@ -63,7 +63,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Returns the match that begins at a position.
-    pub(super) fn match_at(&mut self, part: &Part, begin: usize) -> Result<Option<Places>> {
+    pub(super) fn match_at(&mut self, part: &RegexNode, begin: usize) -> Result<Option<Places>> {
         let ends = self.ends_from(part, begin)?;
         let shortest = part.preference == Some(Preference::Shortest);
         let mut next = match shortest {
@@ -87,7 +87,7 @@ impl<'a> Matcher<'a> {
 
     /// Returns the smallest end of the matches that begin at a position or later, under the
     /// assumption that back-references match any text.
-    pub(super) fn first_end(&mut self, part: &Part, from: usize) -> Result<Option<usize>> {
+    pub(super) fn first_end(&mut self, part: &RegexNode, from: usize) -> Result<Option<usize>> {
         let mut first: Option<usize> = None;
         for begin in from..=self.text.len() {
             if first.is_some_and(|end| begin > end) {
@@ -103,12 +103,12 @@ impl<'a> Matcher<'a> {
     fn step(&mut self, steps: usize) -> Result<()> {
         self.steps += steps;
         if self.interrupt.is_set() {
-            return Err(Stopped::Cancelled);
+            return Err(SearchAbort::Cancelled);
         }
-        if self.steps > STEPS_MAX { Err(Stopped::TooComplex) } else { Ok(()) }
+        if self.steps > STEPS_MAX { Err(SearchAbort::TooComplex) } else { Ok(()) }
     }
 
-    fn ends_from(&mut self, part: &Part, begin: usize) -> Result<Rc<Bits>> {
+    fn ends_from(&mut self, part: &RegexNode, begin: usize) -> Result<Rc<Bits>> {
         let key = (std::ptr::from_ref(part) as usize, begin);
         if let Some(known) = self.known.get(&key) {
             return Ok(Rc::clone(known));
@@ -122,31 +122,31 @@ impl<'a> Matcher<'a> {
     }
 
     /// Returns the end positions of a part for some start positions.
-    fn ends(&mut self, part: &Part, starts: &Bits) -> Result<Bits> {
+    fn ends(&mut self, part: &RegexNode, starts: &Bits) -> Result<Bits> {
         self.step(starts.cost() + 1)?;
         if starts.is_empty() {
             return Ok(starts.clone());
         }
         match &part.kind {
-            Kind::Run(parts) => {
+            RegexNodeKind::Run(parts) => {
                 let mut ends = starts.clone();
                 for part in parts {
                     ends = self.ends(part, &ends)?;
                 }
                 Ok(ends)
             }
-            Kind::Pair(first, second) => {
+            RegexNodeKind::Pair(first, second) => {
                 let between = self.ends(first, starts)?;
                 self.ends(second, &between)
             }
-            Kind::Either(parts) => {
+            RegexNodeKind::Either(parts) => {
                 let mut ends = Bits::new(self.text.len());
                 for part in parts {
                     ends.absorb(&self.ends(part, starts)?);
                 }
                 Ok(ends)
             }
-            Kind::Set(set) => {
+            RegexNodeKind::Set(set) => {
                 let mut ends = Bits::new(self.text.len());
                 let mut count = 0;
                 for at in starts.iter() {
@@ -158,11 +158,13 @@ impl<'a> Matcher<'a> {
                 self.step(count)?;
                 Ok(ends)
             }
-            Kind::Place(place) => Ok(self.kept(starts, |this, at| this.is_at(*place, at))),
-            Kind::Look { ahead, negated, part } => self.look(part, *ahead, *negated, starts),
-            Kind::Repeat { part, count } => self.repeated(part, *count, starts),
+            RegexNodeKind::Place(place) => Ok(self.kept(starts, |this, at| this.is_at(*place, at))),
+            RegexNodeKind::Look { ahead, negated, part } => {
+                self.look(part, *ahead, *negated, starts)
+            }
+            RegexNodeKind::Repeat { part, count } => self.repeated(part, *count, starts),
             // The text of a back-reference is not known before groups are: any end is possible.
-            Kind::Reference { .. } => {
+            RegexNodeKind::Reference { .. } => {
                 let mut ends = Bits::new(self.text.len());
                 let first = starts.first_from(0).unwrap_or(0);
                 (first..=self.text.len()).for_each(|at| ends.set(at));
@@ -177,7 +179,7 @@ impl<'a> Matcher<'a> {
         kept
     }
 
-    fn repeated(&mut self, part: &Part, count: Count, starts: &Bits) -> Result<Bits> {
+    fn repeated(&mut self, part: &RegexNode, count: Count, starts: &Bits) -> Result<Bits> {
         let mut now = starts.clone();
         for _ in 0..count.min {
             let next = self.ends(part, &now)?;
@@ -196,7 +198,13 @@ impl<'a> Matcher<'a> {
         Ok(all)
     }
 
-    fn look(&mut self, part: &Part, ahead: bool, negated: bool, starts: &Bits) -> Result<Bits> {
+    fn look(
+        &mut self,
+        part: &RegexNode,
+        ahead: bool,
+        negated: bool,
+        starts: &Bits,
+    ) -> Result<Bits> {
         if !ahead {
             let mut everywhere = Bits::new(self.text.len());
             (0..=self.text.len()).for_each(|at| everywhere.set(at));
@@ -212,33 +220,33 @@ impl<'a> Matcher<'a> {
         Ok(kept)
     }
 
-    fn is_at(&self, place: Place, at: usize) -> bool {
+    fn is_at(&self, place: PositionConstraint, at: usize) -> bool {
         let before = at.checked_sub(1).map(|at| self.text[at]);
         let after = self.text.get(at).copied();
         let is_word = |c: Option<char>| c.is_some_and(|c| WORD.contains(c));
         let begins = || !is_word(before) && is_word(after);
         let ends = || is_word(before) && !is_word(after);
         match place {
-            Place::Begin => before.is_none(),
-            Place::End => after.is_none(),
-            Place::LineBegin => before.is_none_or(|c| c == '\n'),
-            Place::LineEnd => after.is_none_or(|c| c == '\n'),
-            Place::WordBegin => begins(),
-            Place::WordEnd => ends(),
-            Place::WordEdge => begins() || ends(),
-            Place::NotWordEdge => !(begins() || ends()),
+            PositionConstraint::Begin => before.is_none(),
+            PositionConstraint::End => after.is_none(),
+            PositionConstraint::LineBegin => before.is_none_or(|c| c == '\n'),
+            PositionConstraint::LineEnd => after.is_none_or(|c| c == '\n'),
+            PositionConstraint::WordBegin => begins(),
+            PositionConstraint::WordEnd => ends(),
+            PositionConstraint::WordEdge => begins() || ends(),
+            PositionConstraint::NotWordEdge => !(begins() || ends()),
         }
     }
 
     /// Assigns the groups of a part that matches from `begin` to `end`; returns false if
     /// back-references do not match.
-    fn dissect(&mut self, part: &Part, begin: usize, end: usize) -> Result<bool> {
+    fn dissect(&mut self, part: &RegexNode, begin: usize, end: usize) -> Result<bool> {
         self.step(1)?;
         let found = match &part.kind {
-            Kind::Reference { group, count } => self.refers(*group, *count, begin, end)?,
+            RegexNodeKind::Reference { group, count } => self.refers(*group, *count, begin, end)?,
             _ if !(part.captures || part.refers) => true,
-            Kind::Pair(first, second) => self.dissect_pair(first, second, begin, end)?,
-            Kind::Either(parts) => {
+            RegexNodeKind::Pair(first, second) => self.dissect_pair(first, second, begin, end)?,
+            RegexNodeKind::Either(parts) => {
                 let mut found = false;
                 for part in parts {
                     let before = self.groups.clone();
@@ -250,7 +258,7 @@ impl<'a> Matcher<'a> {
                 }
                 found
             }
-            Kind::Repeat { part: inner, count } => {
+            RegexNodeKind::Repeat { part: inner, count } => {
                 let shortest = inner.preference == Some(Preference::Shortest);
                 self.dissect_repeat(inner, *count, shortest, (begin, end))?
             }
@@ -264,8 +272,8 @@ impl<'a> Matcher<'a> {
 
     fn dissect_pair(
         &mut self,
-        first: &Part,
-        second: &Part,
+        first: &RegexNode,
+        second: &RegexNode,
         begin: usize,
         end: usize,
     ) -> Result<bool> {
@@ -294,7 +302,7 @@ impl<'a> Matcher<'a> {
     /// Finds the iterations of a repetition: PostgreSQL's `citerdissect` and `creviterdissect`.
     fn dissect_repeat(
         &mut self,
-        part: &Part,
+        part: &RegexNode,
         count: Count,
         shortest: bool,
         (begin, end): (usize, usize),
@@ -306,7 +314,7 @@ impl<'a> Matcher<'a> {
         let before = self.groups.clone();
         let least = count.min.max(1);
         let most = (end - begin).min(count.max.unwrap_or(usize::MAX)).max(least);
-        let mut pieces = Pieces { ends: vec![begin], least, end, shortest };
+        let mut pieces = RepetitionMatches { ends: vec![begin], least, end, shortest };
         let mut bound = if shortest { begin } else { end };
         while !pieces.ends.is_empty() {
             self.step(1)?;
@@ -358,7 +366,7 @@ impl<'a> Matcher<'a> {
         Ok(nothing)
     }
 
-    fn dissect_pieces(&mut self, part: &Part, ends: &[usize]) -> Result<bool> {
+    fn dissect_pieces(&mut self, part: &RegexNode, ends: &[usize]) -> Result<bool> {
         for piece in ends.windows(2) {
             clear(part, &mut self.groups);
             if !self.dissect(part, piece[0], piece[1])? {
@@ -390,7 +398,7 @@ impl<'a> Matcher<'a> {
 }
 
 /// The iterations of a repetition during backtracking.
-struct Pieces {
+struct RepetitionMatches {
     /// The start of the repetition, and the end of each iteration.
     ends: Vec<usize>,
     /// Minimum number of iterations.
@@ -399,7 +407,7 @@ struct Pieces {
     shortest: bool,
 }
 
-impl Pieces {
+impl RepetitionMatches {
     /// Backtracks to the last iteration that can be shorter (or longer, for the shortest match),
     /// removes it and returns its new bound; `None` if there is none.
     fn back(&mut self) -> Option<usize> {
@@ -422,17 +430,19 @@ impl Pieces {
 }
 
 /// Clears the groups of a part.
-fn clear(part: &Part, groups: &mut Places) {
+fn clear(part: &RegexNode, groups: &mut Places) {
     if let Some(group) = part.group {
         groups[group] = None;
     }
     match &part.kind {
-        Kind::Run(parts) | Kind::Either(parts) => parts.iter().for_each(|p| clear(p, groups)),
-        Kind::Pair(first, second) => {
+        RegexNodeKind::Run(parts) | RegexNodeKind::Either(parts) => {
+            parts.iter().for_each(|p| clear(p, groups))
+        }
+        RegexNodeKind::Pair(first, second) => {
             clear(first, groups);
             clear(second, groups);
         }
-        Kind::Repeat { part, .. } => clear(part, groups),
+        RegexNodeKind::Repeat { part, .. } => clear(part, groups),
         _ => {}
     }
 }

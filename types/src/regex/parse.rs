@@ -1,7 +1,10 @@
 //! Parser of PostgreSQL's advanced regular expressions, with its errors.
 
-use super::set::{Class, Set};
-use super::tree::{Count, Kind, Part, Piece, Place, Preference, Quantifier, branch};
+use super::set::{CharSet, Class};
+use super::tree::{
+    Count, PositionConstraint, Preference, QuantifiedAtom, Quantifier, RegexNode, RegexNodeKind,
+    branch,
+};
 use super::{Options, Syntax};
 
 /// Maximum repetition count of a bound.
@@ -26,14 +29,14 @@ pub(super) const TOO_COMPLEX: &str = "regular expression is too complex";
 type Result<T> = std::result::Result<T, &'static str>;
 
 /// A parsed pattern.
-pub(super) struct Parsed {
-    pub(super) part: Part,
+pub(super) struct ParsedPattern {
+    pub(super) part: RegexNode,
     pub(super) groups: usize,
     pub(super) options: Options,
 }
 
 /// Parses a pattern.
-pub(super) fn parse(pattern: &str, options: Options) -> Result<Parsed> {
+pub(super) fn parse(pattern: &str, options: Options) -> Result<ParsedPattern> {
     let mut parser = Parser {
         pattern: pattern.chars().collect(),
         at: 0,
@@ -45,16 +48,16 @@ pub(super) fn parse(pattern: &str, options: Options) -> Result<Parsed> {
     parser.prefixes()?;
     let part = match parser.options.syntax {
         Syntax::Literal => {
-            let set = |c: &char| Kind::Set(Set::one(*c, parser.options.ignore_case));
-            let atoms = parser.pattern[parser.at..].iter().map(|c| Part::plain(set(c)));
-            branch(atoms.map(|atom| Piece { atom, quantifier: None }).collect())
+            let set = |c: &char| RegexNodeKind::Set(CharSet::one(*c, parser.options.ignore_case));
+            let atoms = parser.pattern[parser.at..].iter().map(|c| RegexNode::plain(set(c)));
+            branch(atoms.map(|atom| QuantifiedAtom { atom, quantifier: None }).collect())
         }
         _ => parser.alternatives()?,
     };
     if parser.at < parser.pattern.len() && parser.options.syntax != Syntax::Literal {
         return Err(OPEN_PAREN);
     }
-    Ok(Parsed { part, groups: parser.closed.len() - 1, options: parser.options })
+    Ok(ParsedPattern { part, groups: parser.closed.len() - 1, options: parser.options })
 }
 
 struct Parser {
@@ -72,7 +75,7 @@ struct Parser {
 enum Escape {
     Character(char),
     Class(Class, bool),
-    Place(Place),
+    Place(PositionConstraint),
     Reference(usize),
 }
 
@@ -154,7 +157,7 @@ impl Parser {
         }
     }
 
-    fn alternatives(&mut self) -> Result<Part> {
+    fn alternatives(&mut self) -> Result<RegexNode> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(TOO_COMPLEX);
@@ -164,10 +167,10 @@ impl Parser {
             branches.push(self.branch()?);
         }
         self.depth -= 1;
-        Ok(Part::either(branches))
+        Ok(RegexNode::alternatives(branches))
     }
 
-    fn branch(&mut self) -> Result<Part> {
+    fn branch(&mut self) -> Result<RegexNode> {
         let mut pieces = Vec::new();
         loop {
             self.skip();
@@ -180,34 +183,50 @@ impl Parser {
             let (atom, is_constraint) = self.atom()?;
             self.skip();
             let quantifier = if is_constraint { None } else { self.quantifier()? };
-            pieces.push(Piece { atom, quantifier });
+            pieces.push(QuantifiedAtom { atom, quantifier });
         }
         Ok(branch(pieces))
     }
 
     /// Parses an atom or a constraint, and returns whether it is a constraint.
-    fn atom(&mut self) -> Result<(Part, bool)> {
+    fn atom(&mut self) -> Result<(RegexNode, bool)> {
         let lines = self.options.line_anchors;
         let Some(c) = self.peek() else { return Err(NO_OPERAND) };
-        let place = |place| Ok((Part::plain(Kind::Place(place)), true));
+        let place = |place| Ok((RegexNode::plain(RegexNodeKind::Place(place)), true));
         self.at += 1;
         match c {
-            '^' => return place(if lines { Place::LineBegin } else { Place::Begin }),
-            '$' => return place(if lines { Place::LineEnd } else { Place::End }),
+            '^' => {
+                return place(if lines {
+                    PositionConstraint::LineBegin
+                } else {
+                    PositionConstraint::Begin
+                });
+            }
+            '$' => {
+                return place(if lines {
+                    PositionConstraint::LineEnd
+                } else {
+                    PositionConstraint::End
+                });
+            }
             '*' | '+' | '?' => return Err(NO_OPERAND),
             '{' if self.bound_follows() => return Err(NO_OPERAND),
             '(' => return self.parenthesized(),
             '[' if self.follows("[:<:]]") || self.follows("[:>:]]") => {
                 let begin = self.nth(2) == Some('<');
                 self.at += 6;
-                return place(if begin { Place::WordBegin } else { Place::WordEnd });
+                return place(if begin {
+                    PositionConstraint::WordBegin
+                } else {
+                    PositionConstraint::WordEnd
+                });
             }
             _ => {}
         }
         let ignore_case = self.options.ignore_case;
         let set = match c {
             '[' => self.bracket()?,
-            '.' => Set::any(self.options.stop_at_lines),
+            '.' => CharSet::any(self.options.stop_at_lines),
             '\\' => match self.escape()? {
                 Escape::Place(found) => return place(found),
                 Escape::Reference(group) => {
@@ -215,26 +234,26 @@ impl Parser {
                         return Err(BAD_REFERENCE);
                     }
                     let count = Count { min: 1, max: Some(1) };
-                    let part = Part::plain(Kind::Reference { group, count });
-                    return Ok((Part { refers: true, ..part }, false));
+                    let part = RegexNode::plain(RegexNodeKind::Reference { group, count });
+                    return Ok((RegexNode { refers: true, ..part }, false));
                 }
-                Escape::Character(c) => Set::one(c, ignore_case),
+                Escape::Character(c) => CharSet::one(c, ignore_case),
                 Escape::Class(class, outside) => {
-                    let mut set = Set::default();
+                    let mut set = CharSet::default();
                     set.add_class(class, outside, ignore_case);
                     set.finish()
                 }
             },
-            c => Set::one(c, ignore_case),
+            c => CharSet::one(c, ignore_case),
         };
-        Ok((Part::plain(Kind::Set(set)), false))
+        Ok((RegexNode::plain(RegexNodeKind::Set(set)), false))
     }
 
     fn bound_follows(&self) -> bool {
         self.peek().is_some_and(|c| c.is_ascii_digit())
     }
 
-    fn parenthesized(&mut self) -> Result<(Part, bool)> {
+    fn parenthesized(&mut self) -> Result<(RegexNode, bool)> {
         if !(self.is_advanced() && self.take('?')) {
             let group = self.closed.len();
             let captures = self.in_look == 0;
@@ -261,10 +280,10 @@ impl Parser {
         self.in_look += 1;
         let part = Box::new(self.inner()?);
         self.in_look -= 1;
-        Ok((Part::plain(Kind::Look { ahead, negated, part }), true))
+        Ok((RegexNode::plain(RegexNodeKind::Look { ahead, negated, part }), true))
     }
 
-    fn inner(&mut self) -> Result<Part> {
+    fn inner(&mut self) -> Result<RegexNode> {
         let part = self.alternatives()?;
         if self.take(')') { Ok(part) } else { Err(OPEN_PAREN) }
     }
@@ -334,12 +353,12 @@ impl Parser {
             return Ok(Escape::Character(c));
         }
         let place = match c {
-            'A' => Some(Place::Begin),
-            'Z' => Some(Place::End),
-            'm' => Some(Place::WordBegin),
-            'M' => Some(Place::WordEnd),
-            'y' => Some(Place::WordEdge),
-            'Y' => Some(Place::NotWordEdge),
+            'A' => Some(PositionConstraint::Begin),
+            'Z' => Some(PositionConstraint::End),
+            'm' => Some(PositionConstraint::WordBegin),
+            'M' => Some(PositionConstraint::WordEnd),
+            'y' => Some(PositionConstraint::WordEdge),
+            'Y' => Some(PositionConstraint::NotWordEdge),
             _ => None,
         };
         if let Some(place) = place {
@@ -412,8 +431,8 @@ impl Parser {
         char::from_u32(code).ok_or(BAD_ESCAPE)
     }
 
-    fn bracket(&mut self) -> Result<Set> {
-        let mut set = Set::default();
+    fn bracket(&mut self) -> Result<CharSet> {
+        let mut set = CharSet::default();
         let negated = self.take('^');
         let mut first = true;
         loop {
@@ -435,12 +454,12 @@ impl Parser {
     }
 
     /// Parses a character, a range or a class in brackets.
-    fn bracket_part(&mut self, set: &mut Set) -> Result<()> {
+    fn bracket_part(&mut self, set: &mut CharSet) -> Result<()> {
         let ignore_case = self.options.ignore_case;
         if self.follows("[:") {
             self.at += 2;
             let name = self.until(':')?;
-            let class = Class::named(&name).ok_or(BAD_CLASS)?;
+            let class = Class::class_by_name(&name).ok_or(BAD_CLASS)?;
             set.add_class(class, false, ignore_case);
             return Ok(());
         }

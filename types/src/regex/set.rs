@@ -23,7 +23,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    pub(super) fn named(name: &str) -> Option<Class> {
+    pub(super) fn class_by_name(name: &str) -> Option<Class> {
         Some(match name {
             "alnum" => Class::Alnum,
             "alpha" => Class::Alpha,
@@ -70,7 +70,7 @@ impl Class {
 
 /// A set of characters.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Set {
+pub(super) struct CharSet {
     /// Inclusive ranges.
     ranges: Vec<(char, char)>,
     /// Classes, or their complements.
@@ -81,17 +81,17 @@ pub(super) struct Set {
     compiled: Option<regex::Regex>,
 }
 
-impl Set {
+impl CharSet {
     /// Creates the set of one character.
-    pub(super) fn one(c: char, ignore_case: bool) -> Set {
-        let mut set = Set::default();
+    pub(super) fn one(c: char, ignore_case: bool) -> CharSet {
+        let mut set = CharSet::default();
         set.add_range(c, c, ignore_case);
         set
     }
 
     /// Creates the set of all characters, optionally without the newline.
-    pub(super) fn any(not_newline: bool) -> Set {
-        Set { negated: true, not_newline, ..Set::default() }
+    pub(super) fn any(not_newline: bool) -> CharSet {
+        CharSet { negated: true, not_newline, ..CharSet::default() }
     }
 
     pub(super) fn add_range(&mut self, first: char, last: char, ignore_case: bool) {
@@ -121,8 +121,8 @@ impl Set {
         self.not_newline = not_newline;
     }
 
-    /// Compiles the set for [`Set::contains`].
-    pub(super) fn finish(mut self) -> Set {
+    /// Compiles the set for [`CharSet::contains`].
+    pub(super) fn finish(mut self) -> CharSet {
         if !self.classes.is_empty() {
             self.compiled = regex::Regex::new(&format!("^{}$", self.pattern())).ok();
         }
@@ -159,8 +159,8 @@ impl Set {
     }
 
     /// Returns whether the sets are disjoint; `false` if that is not easily determined.
-    pub(super) fn is_disjoint(&self, other: &Set) -> bool {
-        let plain = |set: &Set| !set.negated && set.classes.is_empty();
+    pub(super) fn is_disjoint(&self, other: &CharSet) -> bool {
+        let plain = |set: &CharSet| !set.negated && set.classes.is_empty();
         if plain(self) && plain(other) {
             return !self
                 .ranges
@@ -191,8 +191,8 @@ mod tests {
         ];
         for name in names {
             for outside in [false, true] {
-                let mut set = Set::default();
-                set.add_class(Class::named(name).unwrap(), outside, false);
+                let mut set = CharSet::default();
+                set.add_class(Class::class_by_name(name).unwrap(), outside, false);
                 assert!(set.finish().compiled.is_some(), "{name}");
             }
         }

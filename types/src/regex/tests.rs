@@ -57,7 +57,7 @@ fn stepped_searches_find_what_the_crate_does() {
     for pattern in PATTERNS {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");
         let Some(plain) = &pattern.plain else { continue };
-        let stepped = Stepped::new(plain.as_str()).expect("it is small");
+        let stepped = SteppedRegex::new(plain.as_str()).expect("it is small");
         for one in TEXTS {
             for other in TEXTS {
                 compare(plain, &stepped, &format!("{one}{other}"));
@@ -66,27 +66,32 @@ fn stepped_searches_find_what_the_crate_does() {
     }
 }
 
-fn compare(plain: &regex::Regex, stepped: &Stepped, text: &str) {
+fn compare(plain: &regex::Regex, stepped: &SteppedRegex, text: &str) {
     let mut states = stepped.states();
     for (from, _) in text.char_indices() {
         let expected = plain.find_at(text, from).map(|found| found.range());
         let what = format!("{} in {text:?} from {from}", plain.as_str());
-        match stepped.find(text, from, &mut states, &mut Pace::never()).expect("no flag") {
-            Found::Match(found) => assert_eq!(Some(found), expected, "{what}"),
-            Found::Nothing => assert_eq!(None, expected, "{what}"),
-            Found::Unknown => assert!(plain.as_str().contains(['b', 'B']) && !text.is_ascii()),
+        match stepped
+            .find(text, from, &mut states, &mut InterruptPacer::without_interrupt())
+            .expect("no flag")
+        {
+            SearchResult::Match(found) => assert_eq!(Some(found), expected, "{what}"),
+            SearchResult::Nothing => assert_eq!(None, expected, "{what}"),
+            SearchResult::Unknown => {
+                assert!(plain.as_str().contains(['b', 'B']) && !text.is_ascii())
+            }
         }
     }
-    match stepped.is_match(text, &mut Pace::never()).expect("no flag") {
-        Found::Match(()) => assert!(plain.is_match(text), "{} in {text:?}", plain.as_str()),
-        Found::Nothing => assert!(!plain.is_match(text), "{} in {text:?}", plain.as_str()),
-        Found::Unknown => {}
+    match stepped.is_match(text, &mut InterruptPacer::without_interrupt()).expect("no flag") {
+        SearchResult::Match(()) => assert!(plain.is_match(text), "{} in {text:?}", plain.as_str()),
+        SearchResult::Nothing => assert!(!plain.is_match(text), "{} in {text:?}", plain.as_str()),
+        SearchResult::Unknown => {}
     }
 }
 
 #[test]
 fn a_long_text_has_the_matches_of_its_beginning() {
-    let behind = "-".repeat(PIECE + 17);
+    let behind = "-".repeat(CHUNK_BYTES + 17);
     for pattern in PATTERNS {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");
         if pattern.plain.is_none() {
@@ -102,7 +107,7 @@ fn a_long_text_has_the_matches_of_its_beginning() {
 
 #[test]
 fn searches_in_long_texts_are_stopped() {
-    let text = "a".repeat(3 * PIECE);
+    let text = "a".repeat(3 * CHUNK_BYTES);
     let set = Interrupt::new(Arc::new(AtomicBool::new(true)));
     assert!(set.is_set());
     for pattern in ["a*b", "(a*)b", "(a*)", "b|c", "(a)\\1b"] {

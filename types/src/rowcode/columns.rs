@@ -5,7 +5,7 @@
 //! [`ColumnReader`] decodes many values of one slot into a vector.
 
 use super::packed::{self, FamilyPlan, Slot};
-use super::{Place, RowLayout, corrupt, value};
+use super::{ColumnPlace, RowLayout, corrupt, value};
 use crate::datatype::DataType;
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
@@ -84,7 +84,7 @@ impl ColumnReader {
         let mut plans: Vec<(usize, FamilyPlan)> = Vec::new();
         let mut readers = Vec::with_capacity(columns.len());
         for &column in columns {
-            let Place::Packed { family, slot } = layout.columns[column].place else {
+            let ColumnPlace::Packed { family, slot } = layout.columns[column].place else {
                 readers.push(None);
                 continue;
             };

@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             let name = self.text()?;
             let oid = self.take(4)?.first_chunk().copied().unwrap_or_default();
-            let data_type = DataType::of_registered(u32::from_le_bytes(oid))
+            let data_type = DataType::from_registered_oid(u32::from_le_bytes(oid))
                 .ok_or_else(|| corrupt("a field is of a type that is not known"))?;
             fields.push((name, data_type));
             values.push(self.element(data_type)?);

@@ -14,13 +14,13 @@ use smallvec::SmallVec;
 use super::residue;
 use super::residue::Residues;
 use super::value;
-use super::{Place, RowLayout, corrupt};
+use super::{ColumnPlace, RowLayout, corrupt};
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 use crate::varint;
 use crate::vector::ValueSink;
 
@@ -62,7 +62,7 @@ impl FamilyPlan {
         const NONE: usize = usize::MAX;
         let mut columns: SmallVec<[usize; 32]> = SmallVec::new();
         for (column, entry) in layout.columns.iter().enumerate() {
-            if let Place::Packed { family: of, slot } = entry.place
+            if let ColumnPlace::Packed { family: of, slot } = entry.place
                 && of == family
             {
                 if slot >= columns.len() {
@@ -110,7 +110,7 @@ pub(super) fn write(
     plan: &FamilyPlan,
     family: usize,
     values: &[Datum],
-    (out, pace): (&mut Vec<u8>, &mut Pace<'_>),
+    (out, pace): (&mut Vec<u8>, &mut InterruptPacer<'_>),
 ) -> Result<()> {
     let start = out.len();
     let mut has_nulls = false;
@@ -155,7 +155,7 @@ fn write_values(
     values: &[Datum],
     (has_nulls, wide): (bool, bool),
     out: &mut Vec<u8>,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<usize> {
     if has_nulls {
         let bitmap = out.len();
@@ -197,7 +197,7 @@ fn write_variable(
     values: &[Datum],
     wide: bool,
     out: &mut Vec<u8>,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<usize> {
     let end_bytes = if wide { 4 } else { 2 };
     let mut end_at = out.len();

@@ -32,7 +32,7 @@ const MAX_ENTRY: usize = 255;
 
 /// Returns whether values of a type may have residues.
 pub(super) fn possible(data_type: DataType) -> bool {
-    keycode::forgets(data_type)
+    keycode::loses_form(data_type)
 }
 
 /// Appends the residue of key column `position`, if its value has one.

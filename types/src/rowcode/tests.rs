@@ -32,7 +32,7 @@ const KINDS: &[DataType] = &[
     DataType::Varbit,
 ];
 
-fn column(data_type: DataType, place: Place) -> LayoutColumn {
+fn column(data_type: DataType, place: ColumnPlace) -> LayoutColumn {
     LayoutColumn { data_type, place, missing: Datum::Null }
 }
 
@@ -45,11 +45,11 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
     let mut slots = [0; 2];
     let columns = kinds.iter().enumerate().map(|(i, &kind)| {
         if i < key_count {
-            return column(kind, Place::Key(i));
+            return column(kind, ColumnPlace::Key(i));
         }
         let family = i % 2;
         slots[family] += 1;
-        column(kind, Place::Packed { family, slot: slots[family] - 1 })
+        column(kind, ColumnPlace::Packed { family, slot: slots[family] - 1 })
     });
     RowLayout {
         columns: columns.collect(),
@@ -139,7 +139,7 @@ fn columns_added_later_have_their_default() {
     let packed = [Some(&packed[0][..]), Some(&packed[1][..])];
     layout.columns.push(LayoutColumn {
         data_type: DataType::Int8,
-        place: Place::Packed { family: 0, slot: 1 },
+        place: ColumnPlace::Packed { family: 0, slot: 1 },
         missing: Datum::Int8(42),
     });
     layout.schema_version += 1;
@@ -174,9 +174,9 @@ fn a_salted_key_begins_with_its_bucket() {
 fn wide_rows_use_four_byte_ends() {
     let layout = RowLayout {
         columns: vec![
-            column(DataType::Int4, Place::Key(0)),
-            column(DataType::Text, Place::Packed { family: 0, slot: 1 }),
-            column(DataType::Text, Place::Packed { family: 0, slot: 0 }),
+            column(DataType::Int4, ColumnPlace::Key(0)),
+            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
+            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 0 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
@@ -194,9 +194,9 @@ fn wide_rows_use_four_byte_ends() {
 fn wide_values_of_values_use_four_byte_ends() {
     let layout = RowLayout {
         columns: vec![
-            column(DataType::Int4, Place::Key(0)),
-            column(DataType::Array(&DataType::Text), Place::Packed { family: 0, slot: 0 }),
-            column(DataType::Text, Place::Packed { family: 0, slot: 1 }),
+            column(DataType::Int4, ColumnPlace::Key(0)),
+            column(DataType::Array(&DataType::Text), ColumnPlace::Packed { family: 0, slot: 0 }),
+            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
@@ -218,10 +218,10 @@ fn wide_values_of_values_use_four_byte_ends() {
 fn example_of_the_format_document() {
     let layout = RowLayout {
         columns: vec![
-            column(DataType::Numeric, Place::Key(0)),
-            column(DataType::Int4, Place::Packed { family: 0, slot: 0 }),
-            column(DataType::Text, Place::Packed { family: 0, slot: 1 }),
-            column(DataType::Bool, Place::Packed { family: 0, slot: 2 }),
+            column(DataType::Numeric, ColumnPlace::Key(0)),
+            column(DataType::Int4, ColumnPlace::Packed { family: 0, slot: 0 }),
+            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
+            column(DataType::Bool, ColumnPlace::Packed { family: 0, slot: 2 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
@@ -243,7 +243,7 @@ fn example_of_the_format_document() {
 #[test]
 fn intervals_keep_their_parts() {
     let layout = RowLayout {
-        columns: vec![column(DataType::Interval, Place::Key(0))],
+        columns: vec![column(DataType::Interval, ColumnPlace::Key(0))],
         key: vec![key_column(0)],
         family_count: 1,
         expiring: Vec::new(),
@@ -262,6 +262,6 @@ fn intervals_keep_their_parts() {
 #[test]
 fn a_slot_without_a_column_is_an_error() {
     let mut layout = layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1);
-    layout.columns[2].place = Place::Packed { family: 0, slot: 5 };
+    layout.columns[2].place = ColumnPlace::Packed { family: 0, slot: 5 };
     assert_eq!(layout.pack(0, &vec![Datum::Null; 3]).unwrap_err().sqlstate, "XX001");
 }

@@ -1,6 +1,6 @@
 //! Items of access control lists: `aclitem`.
 
-use super::System;
+use super::CatalogHandle;
 use crate::datatype::RegKind;
 
 /// The privileges of a role, and their grantor. Privileges are bits, in the order of
@@ -63,7 +63,7 @@ impl AclItem {
     }
 
     /// Returns the text form.
-    pub(crate) fn text(self, system: &System) -> String {
+    pub(crate) fn text(self, system: &CatalogHandle) -> String {
         let name = |oid: u32| {
             let known = system.0.as_deref().and_then(|one| one.reg_name(RegKind::Role, oid));
             known.unwrap_or_else(|| oid.to_string())

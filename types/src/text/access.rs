@@ -7,7 +7,7 @@ use super::{TextStyle, trimmed_start};
 use crate::datatype::RegKind;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-use crate::system::{AclItem, System};
+use crate::system::{AclItem, CatalogHandle};
 
 /// OID of the default grantor.
 const BOOTSTRAP_ROLE: u32 = 10;
@@ -39,7 +39,7 @@ fn take_name(text: &str) -> (String, &str) {
 }
 
 /// Returns the OID of a role.
-fn role(name: &str, system: &System) -> Result<u32> {
+fn role(name: &str, system: &CatalogHandle) -> Result<u32> {
     let quoted = format!("\"{}\"", name.replace('"', "\"\""));
     system.source()?.reg_oid(RegKind::Role, &quoted)
 }
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str, style: &TextStyle) -> Result<Datum> {
 /// # Errors
 ///
 /// 0A000 if there is no catalog.
-pub(crate) fn acl_item(text: &str, system: &System) -> Result<AclItem> {
+pub(crate) fn acl_item(text: &str, system: &CatalogHandle) -> Result<AclItem> {
     read(text, &|name| role(name, system).or_else(|error| name.parse().map_err(|_| error)))
 }
 

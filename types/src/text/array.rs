@@ -5,14 +5,14 @@ use super::{TextStyle, parse as parse_value, write_at};
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Appends an array.
 pub(super) fn write(
     array: &Array,
     element: DataType,
     style: &TextStyle,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if array.dimensions.is_empty() {
@@ -53,7 +53,7 @@ struct Writer<'a, 'p> {
     elements: std::slice::Iter<'a, Datum>,
     element: DataType,
     style: &'a TextStyle,
-    pace: &'a mut Pace<'p>,
+    pace: &'a mut InterruptPacer<'p>,
     out: &'a mut Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ impl Writer<'_, '_> {
         let start = self.out.len();
         write_at(value, self.element, self.style, self.pace, self.out)?;
         let written = &self.out[start..];
-        self.pace.spend(written.len())?;
+        self.pace.count_steps(written.len())?;
         let delimiter = self.element.delimiter() as u8;
         let special = |byte: &u8| {
             *byte == delimiter || matches!(byte, b'"' | b'\\' | b'{' | b'}' | b' ' | b'\t'..=b'\r')
@@ -114,7 +114,7 @@ const ELEMENT: usize = 16;
 
 /// Parses an array.
 pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<Array> {
-    let pace = Pace::new(&style.interrupt);
+    let pace = InterruptPacer::new(&style.interrupt);
     let delimiter = element.delimiter();
     let (elements, lengths) = (Vec::new(), Vec::new());
     let mut reader = Reader { text, rest: text, delimiter, elements, lengths, pace };
@@ -147,7 +147,7 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
     // The syntax of the whole text is checked before elements are parsed.
     let mut elements = reader.pace.list(reader.elements.len())?;
     for text in reader.elements {
-        reader.pace.spend(ELEMENT)?;
+        reader.pace.count_steps(ELEMENT)?;
         elements.push(match text {
             Some(text) => parse_value(&text, element, style)?,
             None => Datum::Null,
@@ -169,7 +169,7 @@ struct Reader<'a> {
     elements: Vec<Option<String>>,
     /// Length of each dimension, from its first array.
     lengths: Vec<usize>,
-    pace: Pace<'a>,
+    pace: InterruptPacer<'a>,
 }
 
 impl Reader<'_> {

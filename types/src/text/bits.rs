@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::datum::{Bits, Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
-pub(super) fn write(bits: &Bits, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write(bits: &Bits, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8>) -> Result<()> {
     for bit in bits.iter() {
         pace.step(out, 1)?;
         out.push(if bit { b'1' } else { b'0' });
@@ -15,7 +15,7 @@ pub(super) fn write(bits: &Bits, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Resu
 }
 
 /// Parses binary digits, after an optional `b`, or hexadecimal ones after an `x`.
-pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Datum> {
+pub(super) fn parse(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Datum> {
     let bits = match text.as_bytes().first() {
         Some(b'x' | b'X') => hexadecimal(&text[1..], pace)?,
         Some(b'b' | b'B') => binary(&text[1..], pace)?,
@@ -29,10 +29,10 @@ fn bad_digit(digit: char, what: &str) -> Error {
     Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
 }
 
-fn binary(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
+fn binary(digits: &str, pace: &mut InterruptPacer<'_>) -> Result<Bits> {
     let mut bits = pace.list(digits.len())?;
     for digit in digits.chars() {
-        pace.spend(2)?;
+        pace.count_steps(2)?;
         bits.push(match digit {
             '0' => false,
             '1' => true,
@@ -42,10 +42,10 @@ fn binary(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
     Ok(Bits::from_bits(bits))
 }
 
-fn hexadecimal(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
+fn hexadecimal(digits: &str, pace: &mut InterruptPacer<'_>) -> Result<Bits> {
     let mut bits = pace.list(4 * digits.len())?;
     for digit in digits.chars() {
-        pace.spend(8)?;
+        pace.count_steps(8)?;
         let value = digit.to_digit(16).ok_or_else(|| bad_digit(digit, "hexadecimal"))?;
         bits.extend([8, 4, 2, 1].map(|mask| value & mask != 0));
     }

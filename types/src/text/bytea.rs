@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
-use crate::pieces::{Pace, pieces};
+use crate::interruptible::{InterruptPacer, chunks};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -16,14 +16,14 @@ pub(super) fn hex(byte: u8) -> [u8; 2] {
 pub(super) fn write(
     bytes: &[u8],
     escape: bool,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if !escape {
         pace.reserve(out, 2 + bytes.len() * 2)?;
         out.extend_from_slice(b"\\x");
     }
-    for piece in pieces(bytes) {
+    for piece in chunks(bytes) {
         pace.reserve(out, piece.len() * if escape { 4 } else { 2 })?;
         for &byte in piece {
             match byte {
@@ -37,20 +37,20 @@ pub(super) fn write(
                 }
             }
         }
-        pace.spend(piece.len())?;
+        pace.count_steps(piece.len())?;
     }
     Ok(())
 }
 
 /// Parses hex (`\x…`) or escape format.
-pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+pub(super) fn parse(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {
         Some(digits) => parse_hex(digits, pace),
         None => parse_escape(text.as_bytes(), pace),
     }
 }
 
-fn parse_hex(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+fn parse_hex(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let mut bytes: Vec<u8> = pace.buffer(text.len() / 2)?;
     let mut chars = text.chars();
     let digit = |c: char| {
@@ -60,7 +60,7 @@ fn parse_hex(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
         })
     };
     while let Some(c) = chars.next() {
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         if matches!(c, ' ' | '\n' | '\t' | '\r') {
             continue;
         }
@@ -74,11 +74,11 @@ fn parse_hex(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse_escape(text: &[u8], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+fn parse_escape(text: &[u8], pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let mut bytes: Vec<u8> = pace.buffer(text.len())?;
     let mut rest = text;
     loop {
-        pace.spend(1)?;
+        pace.count_steps(1)?;
         rest = match rest {
             [] => return Ok(bytes),
             [b'\\', b'\\', tail @ ..] => {

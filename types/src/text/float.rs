@@ -123,41 +123,41 @@ fn lay_out_plain(first: &[u8], fraction: &[u8], exponent: i32, out: &mut Vec<u8>
 }
 
 /// Result of parsing a float.
-enum Read {
+enum FloatParse {
     Value(f64, f32),
     OutOfRange,
     Bad,
 }
 
-fn read(text: &str) -> Read {
+fn read(text: &str) -> FloatParse {
     let trimmed = super::trimmed(text);
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     if let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
-        let Some(value) = hexadecimal(digits) else { return Read::Bad };
+        let Some(value) = hexadecimal(digits) else { return FloatParse::Bad };
         let value = if trimmed.starts_with('-') { -value } else { value };
         return if value.is_infinite() {
-            Read::OutOfRange
+            FloatParse::OutOfRange
         } else {
-            Read::Value(value, value as f32)
+            FloatParse::Value(value, value as f32)
         };
     }
     let special = ["inf", "infinity", "nan"].iter().any(|word| unsigned.eq_ignore_ascii_case(word));
     let shaped = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     if !special && !shaped {
-        return Read::Bad;
+        return FloatParse::Bad;
     }
     let (Ok(double), Ok(single)) = (trimmed.parse::<f64>(), trimmed.parse::<f32>()) else {
-        return Read::Bad;
+        return FloatParse::Bad;
     };
     if special {
-        return Read::Value(double, single);
+        return FloatParse::Value(double, single);
     }
     let mantissa = unsigned.split(['e', 'E']).next().unwrap_or_default();
     let is_zero = !mantissa.bytes().any(|c| (b'1'..=b'9').contains(&c));
     if double.is_infinite() || (double == 0.0 && !is_zero) {
-        return Read::OutOfRange;
+        return FloatParse::OutOfRange;
     }
-    Read::Value(double, single)
+    FloatParse::Value(double, single)
 }
 
 /// Parses `1a.8p3`, as C's `strtod` does after `0x`.
@@ -227,22 +227,22 @@ pub(super) fn number_length(text: &str) -> usize {
 /// Parses a `double precision`.
 pub(super) fn parse_f64(text: &str) -> Result<f64> {
     match read(text) {
-        Read::Value(value, _) => Ok(value),
-        Read::OutOfRange => Err(out_of_range(super::trimmed(text), "double precision")),
-        Read::Bad => Err(Error::bad_text("double precision", text)),
+        FloatParse::Value(value, _) => Ok(value),
+        FloatParse::OutOfRange => Err(out_of_range(super::trimmed(text), "double precision")),
+        FloatParse::Bad => Err(Error::bad_text("double precision", text)),
     }
 }
 
 /// Parses a `real`.
 pub(super) fn parse_f32(text: &str) -> Result<f32> {
     match read(text) {
-        Read::Value(double, single)
+        FloatParse::Value(double, single)
             if (single.is_infinite() && double.is_finite()) || (single == 0.0 && double != 0.0) =>
         {
             Err(out_of_range(super::trimmed(text), "real"))
         }
-        Read::Value(_, single) => Ok(single),
-        Read::OutOfRange => Err(out_of_range(super::trimmed(text), "real")),
-        Read::Bad => Err(Error::bad_text("real", text)),
+        FloatParse::Value(_, single) => Ok(single),
+        FloatParse::OutOfRange => Err(out_of_range(super::trimmed(text), "real")),
+        FloatParse::Bad => Err(Error::bad_text("real", text)),
     }
 }

@@ -14,7 +14,7 @@ use crate::datatype::{DataType, GeometryKind};
 use crate::datum::{Datum, Geometry, Nested, Point};
 use crate::error::{Error, Result, sqlstate};
 use crate::geometry::{is_zero, line_through, ordered_corners, same_point};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// Approximate length of the text of a point.
 const POINT_BYTES: usize = 16;
@@ -23,7 +23,7 @@ const POINT_BYTES: usize = 16;
 pub(super) fn write(
     value: &Geometry,
     float_digits: i8,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let number = |number: f64, out: &mut Vec<u8>| float::put_f64(number, float_digits, out);
@@ -71,7 +71,11 @@ pub(super) fn write(
 }
 
 /// Parses a value.
-pub(super) fn parse(text: &str, kind: GeometryKind, pace: &mut Pace<'_>) -> Result<Datum> {
+pub(super) fn parse(
+    text: &str,
+    kind: GeometryKind,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Datum> {
     let mut reader = Reader { text, rest: text, kind, pace };
     let geometry = match kind {
         GeometryKind::Point => Geometry::Point(reader.pair()?),
@@ -102,7 +106,7 @@ struct Reader<'a, 'p> {
     text: &'a str,
     rest: &'a str,
     kind: GeometryKind,
-    pace: &'a mut Pace<'p>,
+    pace: &'a mut InterruptPacer<'p>,
 }
 
 impl Reader<'_, '_> {

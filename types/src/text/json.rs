@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use crate::datum::stored_json::{self, Token};
 use crate::datum::{Json, MAX_JSON_DEPTH, Text};
-use crate::error::{Error, Result, Subject, sqlstate};
+use crate::error::{Error, ErrorFields, Result, sqlstate};
+use crate::interruptible::{InterruptPacer, chunks};
 use crate::numeric::Numeric;
-use crate::pieces::{Pace, pieces};
 
 /// Parses a `jsonb`.
-pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Json> {
+pub(super) fn parse(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Json> {
     let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
     reader.document()
 }
 
 /// Checks that a text is JSON.
-pub(super) fn check(text: &str, pace: &mut Pace<'_>) -> Result<()> {
+pub(super) fn check(text: &str, pace: &mut InterruptPacer<'_>) -> Result<()> {
     let mut reader = Reader { text, at: 0, depth: 0, unescape: false, pace };
     reader.document().map(drop)
 }
@@ -26,7 +26,7 @@ struct Reader<'a, 'p, 'i> {
     depth: usize,
     /// String values are needed, and their escapes must be valid.
     unescape: bool,
-    pace: &'p mut Pace<'i>,
+    pace: &'p mut InterruptPacer<'i>,
 }
 
 /// Maximum bytes of a line in CONTEXT.
@@ -66,7 +66,7 @@ impl<'a> Reader<'a, '_, '_> {
         let excerpt = &self.text[start..end];
         let context = format!("JSON data, line {line}: {prefix}{excerpt}{suffix}");
         let context = Some(context);
-        error.subject = Some(Box::new(Subject { context, ..Subject::default() }));
+        error.subject = Some(Box::new(ErrorFields { context, ..ErrorFields::default() }));
         error
     }
 
@@ -94,7 +94,7 @@ impl<'a> Reader<'a, '_, '_> {
     fn peek(&mut self) -> Result<Option<&'a str>> {
         let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
         self.at = self.text.len() - self.rest().trim_start_matches(blank).len();
-        self.pace.spend(TOKEN)?;
+        self.pace.count_steps(TOKEN)?;
         let rest = self.rest();
         let length = match rest.bytes().next() {
             None => return Ok(None),
@@ -208,7 +208,7 @@ impl<'a> Reader<'a, '_, '_> {
         let bytes = self.rest().as_bytes();
         let mut at = 1;
         while let Some(&byte) = bytes.get(at) {
-            self.pace.spend(1)?;
+            self.pace.count_steps(1)?;
             match byte {
                 b'"' => return Ok(at + 1),
                 b'\\' => at += 2,
@@ -354,7 +354,7 @@ fn number_length(rest: &str) -> std::result::Result<usize, usize> {
 const TOKEN: usize = 16;
 
 /// Appends a value in PostgreSQL's `jsonb` format.
-pub(super) fn write(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write(json: &Json, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8>) -> Result<()> {
     pace.step(out, TOKEN)?;
     match json {
         Json::Null => out.extend_from_slice(b"null"),
@@ -387,7 +387,7 @@ pub(super) fn write(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Resu
 /// Appends the next stored value in PostgreSQL's `jsonb` format.
 pub(super) fn write_stored(
     stored: &mut stored_json::Reader<'_>,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     pace.step(out, TOKEN)?;
@@ -420,9 +420,13 @@ pub(super) fn write_stored(
 }
 
 /// Appends a string literal.
-pub(super) fn write_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write_string(
+    text: &str,
+    pace: &mut InterruptPacer<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.push(b'"');
-    for piece in pieces(text) {
+    for piece in chunks(text) {
         pace.reserve(out, piece.len() + 2)?;
         let mut rest = piece.as_bytes();
         let is_special = |byte: &u8| matches!(byte, 0..0x20 | b'"' | b'\\');
@@ -440,14 +444,14 @@ pub(super) fn write_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -
             rest = &rest[at + 1..];
         }
         out.extend_from_slice(rest);
-        pace.spend(piece.len())?;
+        pace.count_steps(piece.len())?;
     }
     out.push(b'"');
     Ok(())
 }
 
 /// The top-level parts of a `json`, as written.
-pub enum Parts<'a> {
+pub enum JsonParts<'a> {
     /// The pairs, in the order of the text.
     Object(Vec<(Arc<str>, &'a str)>),
     /// The elements.
@@ -465,17 +469,17 @@ pub enum Parts<'a> {
 /// # Errors
 ///
 /// Those of invalid escapes in strings, which the input function does not check.
-pub fn parts<'a>(text: &'a str, pace: &mut Pace<'_>) -> Result<Parts<'a>> {
+pub fn parts<'a>(text: &'a str, pace: &mut InterruptPacer<'_>) -> Result<JsonParts<'a>> {
     let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
     let token = reader.expect()?;
     match token.as_bytes()[0] {
-        b'"' => reader.string(token).map(Parts::String),
-        b'n' => Ok(Parts::Null),
+        b'"' => reader.string(token).map(JsonParts::String),
+        b'n' => Ok(JsonParts::Null),
         opening @ (b'{' | b'[') => {
             reader.at += 1;
             reader.members(opening == b'{')
         }
-        _ => Ok(Parts::Other),
+        _ => Ok(JsonParts::Other),
     }
 }
 
@@ -484,7 +488,7 @@ pub fn parts<'a>(text: &'a str, pace: &mut Pace<'_>) -> Result<Parts<'a>> {
 /// # Errors
 ///
 /// 22P02 for unpaired surrogates, 22P05 for `\u0000`.
-pub fn check_escapes(text: &str, pace: &mut Pace<'_>) -> Result<()> {
+pub fn check_escapes(text: &str, pace: &mut InterruptPacer<'_>) -> Result<()> {
     if !text.contains("\\u") {
         return Ok(());
     }
@@ -494,7 +498,7 @@ pub fn check_escapes(text: &str, pace: &mut Pace<'_>) -> Result<()> {
 
 impl<'a> Reader<'a, '_, '_> {
     /// Parses the members of a valid object or array after its opening bracket.
-    fn members(&mut self, object: bool) -> Result<Parts<'a>> {
+    fn members(&mut self, object: bool) -> Result<JsonParts<'a>> {
         let (mut pairs, mut elements) = (Vec::new(), Vec::new());
         while let Some((key, value)) = self.member(object)? {
             match key {
@@ -502,7 +506,7 @@ impl<'a> Reader<'a, '_, '_> {
                 None => self.pace.push(&mut elements, value)?,
             }
         }
-        Ok(if object { Parts::Object(pairs) } else { Parts::Array(elements) })
+        Ok(if object { JsonParts::Object(pairs) } else { JsonParts::Array(elements) })
     }
 
     /// Parses the next member: its key, if it has one, and its value; `None` at the end.
@@ -558,7 +562,7 @@ pub fn json_kind(text: &str) -> JsonKind {
 pub fn next_member<'a>(
     text: &'a str,
     place: &mut usize,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
 ) -> Result<Option<(Option<Text>, &'a str)>> {
     let object = json_kind(text) == JsonKind::Object;
     let mut reader = Reader { text, at: *place, depth: 0, unescape: true, pace };

@@ -15,12 +15,12 @@ use crate::error::{Error, Result};
 use crate::numeric::Numeric;
 use crate::regex::{Options, Pattern};
 
-use self::scan::{Placed, Scanner, Token, at, syntax};
+use self::scan::{LocatedToken, Scanner, Token, at, syntax};
 pub(super) use self::write::write;
 
 struct Parser<'a> {
     text: &'a str,
-    tokens: Vec<Placed>,
+    tokens: Vec<LocatedToken>,
     at: usize,
     depth: usize,
     /// Error of the scanner that ended the tokens early.

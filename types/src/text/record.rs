@@ -5,13 +5,13 @@ use crate::datatype::SqlType;
 use crate::datatype::composite::{Attribute, CompositeType};
 use crate::datum::{Datum, Record};
 use crate::error::{Error, Result, sqlstate};
+use crate::interruptible::InterruptPacer;
 use crate::modifier;
-use crate::pieces::Pace;
 
 pub(super) fn write(
     record: &Record,
     style: &TextStyle,
-    pace: &mut Pace<'_>,
+    pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     out.push(b'(');
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str, of: &'static CompositeType, style: &TextStyle) -
             values.push(Datum::Null);
             continue;
         }
-        let (value, behind) = field(text, rest, &mut Pace::new(&style.interrupt))?;
+        let (value, behind) = field(text, rest, &mut InterruptPacer::new(&style.interrupt))?;
         rest = behind;
         values.push(attribute_value(&value, attribute, style)?);
     }
@@ -79,7 +79,11 @@ fn attribute_value(text: &str, attribute: &Attribute, style: &TextStyle) -> Resu
 }
 
 /// Parses the text of a field, quoted or not; also returns the remaining text.
-fn field<'a>(text: &str, rest: &'a str, pace: &mut Pace<'_>) -> Result<(String, &'a str)> {
+fn field<'a>(
+    text: &str,
+    rest: &'a str,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<(String, &'a str)> {
     let mut value = String::new();
     let mut is_quoted = false;
     let mut characters = rest.chars();

@@ -1,25 +1,25 @@
-//! Text format of [word types](crate::datatype::WordKind): `tid`, `xid`, `macaddr`, `pg_lsn` and
-//! others.
+//! Text format of [word types](crate::datatype::FixedWidthKind): `tid`, `xid`, `macaddr`, `pg_lsn`
+//! and others.
 
 use super::{money, write_i64};
-use crate::datatype::{DataType, WordKind};
+use crate::datatype::{DataType, FixedWidthKind};
 use crate::error::{Error, Result, sqlstate};
 
 /// Appends a value.
-pub(super) fn write(held: i64, kind: WordKind, out: &mut Vec<u8>) {
+pub(super) fn write(held: i64, kind: FixedWidthKind, out: &mut Vec<u8>) {
     let number = kind.to_unsigned(held);
     match kind {
-        WordKind::Tid => {
+        FixedWidthKind::Tid => {
             out.extend_from_slice(format!("({},{})", number >> 16, number & 0xffff).as_bytes());
         }
-        WordKind::Xid | WordKind::Cid => write_i64(held, out),
-        WordKind::Xid8 => out.extend_from_slice(number.to_string().as_bytes()),
-        WordKind::PgLsn => {
+        FixedWidthKind::Xid | FixedWidthKind::Cid => write_i64(held, out),
+        FixedWidthKind::Xid8 => out.extend_from_slice(number.to_string().as_bytes()),
+        FixedWidthKind::PgLsn => {
             out.extend_from_slice(format!("{:X}/{:X}", number >> 32, number as u32).as_bytes());
         }
-        WordKind::MacAddr => write_bytes(&number.to_be_bytes()[2..], out),
-        WordKind::MacAddr8 => write_bytes(&number.to_be_bytes(), out),
-        WordKind::Money => money::write(held, out),
+        FixedWidthKind::MacAddr => write_bytes(&number.to_be_bytes()[2..], out),
+        FixedWidthKind::MacAddr8 => write_bytes(&number.to_be_bytes(), out),
+        FixedWidthKind::Money => money::write(held, out),
     }
 }
 
@@ -33,25 +33,27 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Parses a value.
-pub(super) fn parse(text: &str, kind: WordKind) -> Result<i64> {
+pub(super) fn parse(text: &str, kind: FixedWidthKind) -> Result<i64> {
     let bad = || Error::bad_text(DataType::Word(kind).sql_name(), text);
     let number = match kind {
-        WordKind::Tid => parse_tid(text).ok_or_else(bad)?,
-        WordKind::Xid | WordKind::Cid => u64::from(scan_unsigned(text, None).number as u32),
-        WordKind::Xid8 => scan_unsigned(text, None).number,
-        WordKind::PgLsn => parse_lsn(text).ok_or_else(bad)?,
-        WordKind::MacAddr => parse_macaddr(text).ok_or_else(bad)?.ok_or_else(|| {
+        FixedWidthKind::Tid => parse_tid(text).ok_or_else(bad)?,
+        FixedWidthKind::Xid | FixedWidthKind::Cid => {
+            u64::from(scan_unsigned(text, None).number as u32)
+        }
+        FixedWidthKind::Xid8 => scan_unsigned(text, None).number,
+        FixedWidthKind::PgLsn => parse_lsn(text).ok_or_else(bad)?,
+        FixedWidthKind::MacAddr => parse_macaddr(text).ok_or_else(bad)?.ok_or_else(|| {
             let message = format!("invalid octet value in \"macaddr\" value: \"{text}\"");
             Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
         })?,
-        WordKind::MacAddr8 => parse_macaddr8(text).ok_or_else(bad)?,
-        WordKind::Money => return money::parse(text),
+        FixedWidthKind::MacAddr8 => parse_macaddr8(text).ok_or_else(bad)?,
+        FixedWidthKind::Money => return money::parse(text),
     };
     Ok(kind.of_unsigned(number))
 }
 
 /// A number at the start of a text.
-struct Scanned<'a> {
+struct ScannedNumber<'a> {
     /// 0 if there is no number, the maximum on overflow.
     number: u64,
     is_too_large: bool,
@@ -61,7 +63,7 @@ struct Scanned<'a> {
 
 /// Parses a number as C's `strtoull` does: in any base if `base` is `None`; a minus subtracts it
 /// from 2^64.
-fn scan_unsigned(text: &str, base: Option<u32>) -> Scanned<'_> {
+fn scan_unsigned(text: &str, base: Option<u32>) -> ScannedNumber<'_> {
     let start = super::trimmed_start(text);
     let (negative, digits) = match start.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -78,14 +80,14 @@ fn scan_unsigned(text: &str, base: Option<u32>) -> Scanned<'_> {
     let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
     let (number, rest) = digits.split_at(end);
     if number.is_empty() {
-        return Scanned { number: 0, is_too_large: false, rest: text };
+        return ScannedNumber { number: 0, is_too_large: false, rest: text };
     }
     let read = u64::from_str_radix(number, base).ok();
     let number = match read {
         Some(number) if negative => number.wrapping_neg(),
         number => number.unwrap_or(u64::MAX),
     };
-    Scanned { number, is_too_large: read.is_none(), rest }
+    ScannedNumber { number, is_too_large: read.is_none(), rest }
 }
 
 /// Parses `(block,offset)`; text before and after it is ignored.

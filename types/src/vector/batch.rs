@@ -6,7 +6,7 @@ use super::Vector;
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 
 /// A batch of rows, column by column. Columns are shared, so that a projection copies nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,7 +40,7 @@ impl Batch {
     /// # Errors
     ///
     /// `57014` if the interrupt flag is set.
-    pub fn row_at(&self, index: usize, pace: &mut Pace<'_>) -> Result<Vec<Datum>> {
+    pub fn row_at(&self, index: usize, pace: &mut InterruptPacer<'_>) -> Result<Vec<Datum>> {
         self.columns.iter().map(|column| column.datum_at(index, pace)).collect()
     }
 

@@ -15,18 +15,22 @@ use types::{Datum, Vector};
 use crate::error::Result;
 use crate::exec::memory;
 use crate::exec::project::columns_of;
-use crate::exec::window::frames::{Frames, Pieces};
-use crate::exec::window::run::Run;
+use crate::exec::window::frames::{FrameRanges, Frames};
+use crate::exec::window::run::PartitionRun;
 
 /// Maximum number of rows of a frame that is aggregated from its rows.
 const SHORT_FRAME_ROWS: usize = 32;
 
 /// Returns the value of an aggregate for each row.
-pub(super) fn compute(aggregate: &Aggregate, frames: &Frames<'_>, run: &Run) -> Result<Vector> {
-    let rows = Rows::new(aggregate, run)?;
+pub(super) fn compute(
+    aggregate: &Aggregate,
+    frames: &Frames<'_>,
+    run: &PartitionRun,
+) -> Result<Vector> {
+    let rows = AggregateInput::new(aggregate, run)?;
     let mut values = Vector::new(aggregate.data_type, run.batch.row_count);
     for partition in &run.partitions {
-        let mut over = OverFrames::new(&rows, partition.clone());
+        let mut over = FrameAggregate::new(&rows, partition.clone());
         for row in partition.clone() {
             run.context.check()?;
             over.turn(frames.pieces(partition, row), run)?;
@@ -37,7 +41,7 @@ pub(super) fn compute(aggregate: &Aggregate, frames: &Frames<'_>, run: &Run) -> 
 }
 
 /// Input of the aggregate.
-struct Rows<'a> {
+struct AggregateInput<'a> {
     aggregate: &'a Aggregate,
     context: &'a EvalContext,
     arguments: Vec<std::sync::Arc<Vector>>,
@@ -45,8 +49,8 @@ struct Rows<'a> {
     passes: Option<Vec<bool>>,
 }
 
-impl<'a> Rows<'a> {
-    fn new(aggregate: &'a Aggregate, run: &'a Run) -> Result<Rows<'a>> {
+impl<'a> AggregateInput<'a> {
+    fn new(aggregate: &'a Aggregate, run: &'a PartitionRun) -> Result<AggregateInput<'a>> {
         let arguments = columns_of(&aggregate.arguments, &run.batch, &run.context.eval)?;
         let passes = match &aggregate.filter {
             None => None,
@@ -58,7 +62,7 @@ impl<'a> Rows<'a> {
                 Some(passes)
             }
         };
-        Ok(Rows { aggregate, context: &run.context.eval, arguments, passes })
+        Ok(AggregateInput { aggregate, context: &run.context.eval, arguments, passes })
     }
 
     /// Adds rows to the group that `group` returns.
@@ -88,24 +92,31 @@ impl<'a> Rows<'a> {
 }
 
 /// Aggregate over the frames of a partition, row by row.
-struct OverFrames<'a> {
-    rows: &'a Rows<'a>,
+struct FrameAggregate<'a> {
+    rows: &'a AggregateInput<'a>,
     partition: Range<usize>,
     /// Frame of the present value; `None` at first.
-    pieces: Option<Pieces>,
+    pieces: Option<FrameRanges>,
     /// Range that was aggregated incrementally, and its state.
     grown: Option<(Range<usize>, Box<dyn Accumulator>)>,
-    tree: Option<Tree>,
+    tree: Option<AggregateTree>,
     value: Datum,
 }
 
-impl<'a> OverFrames<'a> {
-    fn new(rows: &'a Rows<'a>, partition: Range<usize>) -> OverFrames<'a> {
-        OverFrames { rows, partition, pieces: None, grown: None, tree: None, value: Datum::Null }
+impl<'a> FrameAggregate<'a> {
+    fn new(rows: &'a AggregateInput<'a>, partition: Range<usize>) -> FrameAggregate<'a> {
+        FrameAggregate {
+            rows,
+            partition,
+            pieces: None,
+            grown: None,
+            tree: None,
+            value: Datum::Null,
+        }
     }
 
     /// Computes the value over a frame.
-    fn turn(&mut self, pieces: Pieces, run: &Run) -> Result<()> {
+    fn turn(&mut self, pieces: FrameRanges, run: &PartitionRun) -> Result<()> {
         if self.pieces.as_ref() == Some(&pieces) {
             return Ok(());
         }
@@ -144,10 +155,10 @@ impl<'a> OverFrames<'a> {
         Ok(accumulator.finish(0)?)
     }
 
-    fn sum_of_tree(&mut self, pieces: &Pieces, run: &Run) -> Result<Datum> {
+    fn sum_of_tree(&mut self, pieces: &FrameRanges, run: &PartitionRun) -> Result<Datum> {
         let tree = match self.tree.take() {
             Some(tree) => tree,
-            None => Tree::new(self.rows, self.partition.clone(), run)?,
+            None => AggregateTree::new(self.rows, self.partition.clone(), run)?,
         };
         let mut sum = self.rows.accumulator();
         for piece in pieces {
@@ -160,14 +171,18 @@ impl<'a> OverFrames<'a> {
 
 /// Aggregate states of a binary tree over a partition: node 1 has all rows, nodes 2n and 2n + 1
 /// each half of those of node n; the last half of the nodes are leaves with one row each.
-struct Tree {
+struct AggregateTree {
     states: Box<dyn Accumulator>,
     first: usize,
     leaf_count: usize,
 }
 
-impl Tree {
-    fn new(rows: &Rows<'_>, partition: Range<usize>, run: &Run) -> Result<Tree> {
+impl AggregateTree {
+    fn new(
+        rows: &AggregateInput<'_>,
+        partition: Range<usize>,
+        run: &PartitionRun,
+    ) -> Result<AggregateTree> {
         let leaf_count = partition.len().next_power_of_two();
         let first = partition.start;
         let mut states = rows.aggregate.accumulator(rows.context);
@@ -180,7 +195,7 @@ impl Tree {
             }
         }
         memory::check(run.byte_count() + states.byte_count(), run.context.work_mem())?;
-        Ok(Tree { states, first, leaf_count })
+        Ok(AggregateTree { states, first, leaf_count })
     }
 
     /// Merges the states of a range into group 0 of `sum`.

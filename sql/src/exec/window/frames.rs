@@ -15,22 +15,22 @@ use types::{DataType, Datum, Vector};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::project::column_of;
-use crate::exec::window::run::Run;
-use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, Reach};
+use crate::exec::window::run::PartitionRun;
+use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, RangeFrameBound};
 
 /// Frame after exclusion: up to three ranges, none empty.
-pub(super) type Pieces = SmallVec<[Range<usize>; 3]>;
+pub(super) type FrameRanges = SmallVec<[Range<usize>; 3]>;
 
 /// Frames of a function.
 pub(super) struct Frames<'a> {
-    run: &'a Run,
+    run: &'a PartitionRun,
     frame: &'a Frame,
-    start: Bound,
-    end: Bound,
+    start: EvaluatedBound,
+    end: EvaluatedBound,
 }
 
 /// Evaluated frame bound.
-enum Bound {
+enum EvaluatedBound {
     UnboundedPreceding,
     CurrentRow,
     UnboundedFollowing,
@@ -40,11 +40,11 @@ enum Bound {
         following: bool,
     },
     /// RANGE with an offset.
-    Value(Values),
+    Value(RangeOffsets),
 }
 
 /// Values of RANGE with an offset: sort keys, and for each row the limit of its frame.
-struct Values {
+struct RangeOffsets {
     keys: Arc<Vector>,
     limits: Arc<Vector>,
     data_type: DataType,
@@ -52,31 +52,31 @@ struct Values {
 
 /// Side of the frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum FrameSide {
     Start,
     End,
 }
 
 impl<'a> Frames<'a> {
     /// Evaluates the bounds.
-    pub(super) fn new(frame: &'a Frame, run: &'a Run) -> Result<Frames<'a>> {
-        let start = bound(&frame.start, Side::Start, run)?;
-        let end = bound(&frame.end, Side::End, run)?;
+    pub(super) fn new(frame: &'a Frame, run: &'a PartitionRun) -> Result<Frames<'a>> {
+        let start = bound(&frame.start, FrameSide::Start, run)?;
+        let end = bound(&frame.end, FrameSide::End, run)?;
         Ok(Frames { run, frame, start, end })
     }
 
     /// Returns the frame of a row before exclusion.
     pub(super) fn of(&self, partition: &Range<usize>, row: usize) -> Range<usize> {
-        let start = self.position(&self.start, Side::Start, partition, row);
-        let end = self.position(&self.end, Side::End, partition, row);
+        let start = self.position(&self.start, FrameSide::Start, partition, row);
+        let end = self.position(&self.end, FrameSide::End, partition, row);
         start..end.max(start)
     }
 
     /// Returns the frame of a row after exclusion.
-    pub(super) fn pieces(&self, partition: &Range<usize>, row: usize) -> Pieces {
+    pub(super) fn pieces(&self, partition: &Range<usize>, row: usize) -> FrameRanges {
         let frame = self.of(partition, row);
         let peers = self.run.peers(row);
-        let mut pieces = Pieces::new();
+        let mut pieces = FrameRanges::new();
         let mut add = |piece: Range<usize>| {
             let piece = piece.start.max(frame.start)..piece.end.min(frame.end);
             if !piece.is_empty() {
@@ -102,34 +102,42 @@ impl<'a> Frames<'a> {
         pieces
     }
 
-    fn position(&self, bound: &Bound, side: Side, partition: &Range<usize>, row: usize) -> usize {
+    fn position(
+        &self,
+        bound: &EvaluatedBound,
+        side: FrameSide,
+        partition: &Range<usize>,
+        row: usize,
+    ) -> usize {
         let by_rows = self.frame.units == FrameUnits::Rows;
         match (bound, side) {
-            (Bound::UnboundedPreceding, _) => partition.start,
-            (Bound::UnboundedFollowing, _) => partition.end,
-            (Bound::CurrentRow, Side::Start) if by_rows => row,
-            (Bound::CurrentRow, Side::End) if by_rows => row + 1,
-            (Bound::CurrentRow, Side::Start) => self.run.peers(row).start,
-            (Bound::CurrentRow, Side::End) => self.run.peers(row).end,
-            (Bound::Count { count, following }, side) if by_rows => {
-                let base = if side == Side::Start { row } else { row + 1 };
+            (EvaluatedBound::UnboundedPreceding, _) => partition.start,
+            (EvaluatedBound::UnboundedFollowing, _) => partition.end,
+            (EvaluatedBound::CurrentRow, FrameSide::Start) if by_rows => row,
+            (EvaluatedBound::CurrentRow, FrameSide::End) if by_rows => row + 1,
+            (EvaluatedBound::CurrentRow, FrameSide::Start) => self.run.peers(row).start,
+            (EvaluatedBound::CurrentRow, FrameSide::End) => self.run.peers(row).end,
+            (EvaluatedBound::Count { count, following }, side) if by_rows => {
+                let base = if side == FrameSide::Start { row } else { row + 1 };
                 let moved = match following {
                     true => base.saturating_add(*count).min(partition.end),
                     false => base.saturating_sub(*count),
                 };
                 moved.max(partition.start)
             }
-            (Bound::Count { count, following }, side) => {
+            (EvaluatedBound::Count { count, following }, side) => {
                 self.group_position((*count, *following), side, partition, row)
             }
-            (Bound::Value(values), side) => self.value_position(values, side, partition, row),
+            (EvaluatedBound::Value(values), side) => {
+                self.value_position(values, side, partition, row)
+            }
         }
     }
 
     fn group_position(
         &self,
         (count, following): (usize, bool),
-        side: Side,
+        side: FrameSide,
         partition: &Range<usize>,
         row: usize,
     ) -> usize {
@@ -139,8 +147,8 @@ impl<'a> Frames<'a> {
         let moved = if following { group.checked_add(count) } else { group.checked_sub(count) };
         match (moved, following) {
             (Some(group), _) if (first..=last).contains(&group) => match side {
-                Side::Start => self.run.group(group).start,
-                Side::End => self.run.group(group).end,
+                FrameSide::Start => self.run.group(group).start,
+                FrameSide::End => self.run.group(group).end,
             },
             (_, true) => partition.end,
             (_, false) => partition.start,
@@ -150,14 +158,14 @@ impl<'a> Frames<'a> {
     /// Returns the position of a RANGE bound. Rows with NULL keys only have each other in range.
     fn value_position(
         &self,
-        values: &Values,
-        side: Side,
+        values: &RangeOffsets,
+        side: FrameSide,
         partition: &Range<usize>,
         row: usize,
     ) -> usize {
         if values.keys.is_null(row) {
             let peers = self.run.peers(row);
-            return if side == Side::Start { peers.start } else { peers.end };
+            return if side == FrameSide::Start { peers.start } else { peers.end };
         }
         let Some(key) = self.run.order_by.first() else { return partition.start };
         let nulls_first = |at: usize| values.keys.is_null(at) && key.nulls_first;
@@ -167,16 +175,16 @@ impl<'a> Frames<'a> {
         if is_nan(&values.limits, row) && !is_nan(&values.keys, row) {
             let is_odd = |at: usize| is_nan(&values.keys, at);
             return match (side, key.descending) {
-                (Side::Start, false) => from,
-                (Side::Start, true) => first_after(from..to, is_odd),
-                (Side::End, false) => first_after(from..to, |at| !is_odd(at)),
-                (Side::End, true) => to,
+                (FrameSide::Start, false) => from,
+                (FrameSide::Start, true) => first_after(from..to, is_odd),
+                (FrameSide::End, false) => first_after(from..to, |at| !is_odd(at)),
+                (FrameSide::End, true) => to,
             };
         }
         first_after(from..to, |at| {
             let order = values.keys.compare_typed(at, &values.limits, row, values.data_type);
             let order = if key.descending { order.reverse() } else { order };
-            order == Ordering::Less || (side == Side::End && order == Ordering::Equal)
+            order == Ordering::Less || (side == FrameSide::End && order == Ordering::Equal)
         })
     }
 }
@@ -205,18 +213,18 @@ fn first_after(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-fn bound(bound: &FrameBound, side: Side, run: &Run) -> Result<Bound> {
+fn bound(bound: &FrameBound, side: FrameSide, run: &PartitionRun) -> Result<EvaluatedBound> {
     Ok(match bound {
-        FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
-        FrameBound::CurrentRow => Bound::CurrentRow,
-        FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
+        FrameBound::UnboundedPreceding => EvaluatedBound::UnboundedPreceding,
+        FrameBound::CurrentRow => EvaluatedBound::CurrentRow,
+        FrameBound::UnboundedFollowing => EvaluatedBound::UnboundedFollowing,
         FrameBound::Offset { offset, following, reach: None } => {
             let count = row_offset(&offset_of(offset, run)?, side)?;
-            Bound::Count { count, following: *following }
+            EvaluatedBound::Count { count, following: *following }
         }
-        FrameBound::Offset { offset, reach: Some(Reach { key, limit }), .. } => {
+        FrameBound::Offset { offset, reach: Some(RangeFrameBound { key, limit }), .. } => {
             check_offset(&offset_of(offset, run)?, side)?;
-            Bound::Value(Values {
+            EvaluatedBound::Value(RangeOffsets {
                 keys: column_of(key, &run.batch, &run.context.eval)?,
                 limits: column_of(limit, &run.batch, &run.context.eval)?,
                 data_type: key.data_type(),
@@ -225,23 +233,23 @@ fn bound(bound: &FrameBound, side: Side, run: &Run) -> Result<Bound> {
     })
 }
 
-fn side_name(side: Side) -> &'static str {
-    if side == Side::Start { "starting" } else { "ending" }
+fn side_name(side: FrameSide) -> &'static str {
+    if side == FrameSide::Start { "starting" } else { "ending" }
 }
 
-fn null_offset(side: Side) -> Error {
+fn null_offset(side: FrameSide) -> Error {
     let message = format!("frame {} offset must not be null", side_name(side));
     Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message)
 }
 
 /// Returns the value of an offset, which is the same for all rows; that of a subquery is a column
 /// of each row.
-fn offset_of(offset: &Expr, run: &Run) -> Result<Datum> {
+fn offset_of(offset: &Expr, run: &PartitionRun) -> Result<Datum> {
     let row: Vec<Datum> = run.batch.columns.iter().map(|column| column.datum(0)).collect();
     Ok(offset.eval_row(&row, &run.context.eval)?)
 }
 
-fn row_offset(offset: &Datum, side: Side) -> Result<usize> {
+fn row_offset(offset: &Datum, side: FrameSide) -> Result<usize> {
     let count = offset.as_i64().ok_or_else(|| null_offset(side))?;
     usize::try_from(count).map_err(|_| {
         let message = format!("frame {} offset must not be negative", side_name(side));
@@ -249,7 +257,7 @@ fn row_offset(offset: &Datum, side: Side) -> Result<usize> {
     })
 }
 
-fn check_offset(offset: &Datum, side: Side) -> Result<()> {
+fn check_offset(offset: &Datum, side: FrameSide) -> Result<()> {
     let valid = match offset {
         Datum::Null => return Err(null_offset(side)),
         Datum::Float4(value) => *value >= 0.0,

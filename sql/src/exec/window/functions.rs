@@ -10,12 +10,12 @@ use types::{Datum, Vector};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::project::columns_of;
 use crate::exec::window::aggregate;
-use crate::exec::window::frames::{Frames, Pieces};
-use crate::exec::window::run::Run;
+use crate::exec::window::frames::{FrameRanges, Frames};
+use crate::exec::window::run::PartitionRun;
 use crate::logical::{WindowFunction, WindowKind};
 
 /// Returns the value of a function for each row.
-pub(super) fn compute(function: &WindowFunction, run: &Run) -> Result<Vector> {
+pub(super) fn compute(function: &WindowFunction, run: &PartitionRun) -> Result<Vector> {
     if let WindowKind::Aggregate(of) = &function.kind {
         return aggregate::compute(of, &Frames::new(&function.frame, run)?, run);
     }
@@ -26,8 +26,8 @@ pub(super) fn compute(function: &WindowFunction, run: &Run) -> Result<Vector> {
         let partition = partition.clone();
         match &function.kind {
             WindowKind::Ntile => ntile(&arguments[0], partition, &mut values)?,
-            WindowKind::Lag => neighbour(&arguments, partition, Ahead::No, &mut values),
-            WindowKind::Lead => neighbour(&arguments, partition, Ahead::Yes, &mut values),
+            WindowKind::Lag => neighbour(&arguments, partition, NeighbourSide::No, &mut values),
+            WindowKind::Lead => neighbour(&arguments, partition, NeighbourSide::Yes, &mut values),
             WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
                 let frames = Frames::new(&function.frame, run)?;
                 of_frame(&function.kind, &arguments, (&frames, partition), &mut values)?;
@@ -43,7 +43,7 @@ pub(super) fn compute(function: &WindowFunction, run: &Run) -> Result<Vector> {
 }
 
 /// Returns the value of a ranking function, which only depends on the row's position.
-fn rank(kind: &WindowKind, run: &Run, partition: &Range<usize>, row: usize) -> Datum {
+fn rank(kind: &WindowKind, run: &PartitionRun, partition: &Range<usize>, row: usize) -> Datum {
     let peers = run.peers(row);
     let rank = peers.start - partition.start + 1;
     match kind {
@@ -83,7 +83,7 @@ fn ntile(buckets: &Vector, partition: Range<usize>, values: &mut Vector) -> Resu
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ahead {
+enum NeighbourSide {
     Yes,
     No,
 }
@@ -92,7 +92,7 @@ enum Ahead {
 fn neighbour(
     arguments: &[Arc<Vector>],
     partition: Range<usize>,
-    ahead: Ahead,
+    ahead: NeighbourSide,
     values: &mut Vector,
 ) {
     for row in partition.clone() {
@@ -104,7 +104,7 @@ fn neighbour(
             values.push_null();
             continue;
         };
-        let offset = if ahead == Ahead::Yes { offset } else { -offset };
+        let offset = if ahead == NeighbourSide::Yes { offset } else { -offset };
         let at = (row as i64).checked_add(offset).and_then(|at| usize::try_from(at).ok());
         match (at.filter(|at| partition.contains(at)), arguments.get(2)) {
             (Some(at), _) => values.push(&arguments[0].datum(at)),
@@ -140,7 +140,7 @@ fn of_frame(
     Ok(())
 }
 
-fn nth(pieces: &Pieces, number: i64) -> Result<Option<usize>> {
+fn nth(pieces: &FrameRanges, number: i64) -> Result<Option<usize>> {
     let Some(mut skip) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1))
     else {
         let message = "argument of nth_value must be greater than zero";

@@ -1,8 +1,8 @@
 //! WindowAgg: window functions over rows that are sorted by partition and order.
 //!
-//! Rows are buffered until at least a batch of whole partitions is available ([`Run`]). Each
-//! function is then computed over the run ([`functions`], [`aggregate`]), with the frame of each
-//! row ([`frames`]).
+//! Rows are buffered until at least a batch of whole partitions is available ([`PartitionRun`]).
+//! Each function is then computed over the run ([`functions`], [`aggregate`]), with the frame of
+//! each row ([`frames`]).
 //!
 //! ```text
 //!   input rows --+--> BatchBuffer: in memory, then on disk ------+--> rows with results
@@ -31,9 +31,9 @@ use types::{Batch, DataType, Vector};
 
 use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
-use crate::exec::pairs::Collected;
+use crate::exec::join_core::ColumnRows;
 use crate::exec::project::columns_of;
-use crate::exec::window::run::Run;
+use crate::exec::window::run::PartitionRun;
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::{SortKey, WindowFunction};
 use crate::plan::WindowAggNode;
@@ -49,9 +49,9 @@ pub(super) struct WindowAgg {
     /// Rows taken out of `rows` that were not returned yet.
     front: Option<Batch>,
     /// Columns that the computation reads, of the rows without results.
-    inputs: Collected,
+    inputs: ColumnRows,
     /// Partition keys of the same rows.
-    keys: Collected,
+    keys: ColumnRows,
     /// First row of each partition among them.
     starts: Vec<usize>,
     results: Option<RunResults>,
@@ -105,13 +105,13 @@ impl Computation {
         Batch { columns: columns.collect(), row_count: batch.row_count }
     }
 
-    fn no_inputs(&self) -> Collected {
-        Collected::new(&self.types)
+    fn no_inputs(&self) -> ColumnRows {
+        ColumnRows::new(&self.types)
     }
 
-    fn no_keys(&self) -> Collected {
+    fn no_keys(&self) -> ColumnRows {
         let types: Vec<DataType> = self.partition_by.iter().map(Expr::data_type).collect();
-        Collected::new(&types)
+        ColumnRows::new(&types)
     }
 }
 
@@ -196,7 +196,7 @@ impl WindowAgg {
 
     fn compute(&self, inputs: Batch, starts: Vec<usize>) -> Result<RunResults> {
         let row_count = inputs.row_count;
-        let run = Run::new(inputs, starts, &self.computation.order_by, &self.context)?;
+        let run = PartitionRun::new(inputs, starts, &self.computation.order_by, &self.context)?;
         let mut columns: Vec<Vector> = Vec::with_capacity(self.computation.functions.len());
         for function in &self.computation.functions {
             columns.push(functions::compute(function, &run)?);

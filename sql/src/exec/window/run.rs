@@ -11,7 +11,7 @@ use crate::exec::project::columns_of;
 use crate::logical::SortKey;
 
 /// Rows of whole partitions; see the module.
-pub(super) struct Run {
+pub(super) struct PartitionRun {
     /// Rows.
     pub(super) batch: Batch,
     /// Row ranges of the partitions.
@@ -29,14 +29,14 @@ pub(super) struct Run {
     pub(super) context: Arc<Context>,
 }
 
-impl Run {
+impl PartitionRun {
     /// Returns the run of a batch whose partitions start at `starts`.
     pub(super) fn new(
         batch: Batch,
         starts: Vec<usize>,
         order_by: &[SortKey],
         context: &Arc<Context>,
-    ) -> Result<Run> {
+    ) -> Result<PartitionRun> {
         let expressions: Vec<_> = order_by.iter().map(|key| key.expression.clone()).collect();
         let keys = columns_of(&expressions, &batch, &context.eval)?;
         let ends = starts.iter().skip(1).copied().chain([batch.row_count]);
@@ -61,7 +61,7 @@ impl Run {
         }
         group_starts.push(batch.row_count);
         let (order_by, context) = (order_by.to_vec(), Arc::clone(context));
-        Ok(Run { batch, partitions, keys, order_by, group_of, group_starts, context })
+        Ok(PartitionRun { batch, partitions, keys, order_by, group_of, group_starts, context })
     }
 
     /// Returns the number of a row's peer group.

@@ -5,7 +5,7 @@
 //! rows. The next relation is the one that adds the lowest cost.
 
 use crate::planner::cost;
-use crate::planner::join_order::{EXHAUSTIVE, JoinGraph, JoinTree, Link, Set};
+use crate::planner::join_order::{Connection, EXHAUSTIVE, JoinGraph, JoinTree, RelationSet};
 
 /// Join order for the first rows.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(in crate::planner) struct StreamedOrder {
 pub(in crate::planner) type OuterCost<'a> = &'a dyn Fn(usize, f64) -> Option<f64>;
 
 /// Next relation to join.
-struct Step {
+struct NextJoin {
     relation: usize,
     lookup: bool,
     cost: f64,
@@ -42,7 +42,7 @@ impl JoinGraph {
         if count > EXHAUSTIVE {
             return None;
         }
-        let total = self.rows(&Set::of(count, 0..count));
+        let total = self.rows(&RelationSet::of(count, 0..count));
         let outers = (0..count).filter_map(|outer| {
             let rows = self.relations[outer].rows;
             let needed = (goal * rows / total).clamp(1.0, rows);
@@ -55,7 +55,7 @@ impl JoinGraph {
     /// Joins all other relations to `needed` rows of one, which have the cost `cost`.
     fn streamed_from(&self, outer: usize, mut needed: f64, mut cost: f64) -> StreamedOrder {
         let count = self.relations.len();
-        let mut set = Set::of(count, [outer]);
+        let mut set = RelationSet::of(count, [outer]);
         let (mut tree, mut rows) = (JoinTree::Relation(outer), self.relations[outer].rows);
         for _ in 1..count {
             let others = (0..count).filter(|&relation| !set.has(relation));
@@ -64,7 +64,7 @@ impl JoinGraph {
                 b.cmp(a).then(a_step.cost.total_cmp(&b_step.cost))
             });
             let Some((_, step)) = least else { break };
-            set = set.with(&Set::of(count, [step.relation]));
+            set = set.with(&RelationSet::of(count, [step.relation]));
             needed *= step.rows / rows;
             cost += step.cost + cost::OUTPUT * needed;
             rows = step.rows;
@@ -79,19 +79,22 @@ impl JoinGraph {
     }
 
     /// Returns the join of a relation with `needed` rows of a set, and their connection.
-    fn step(&self, set: &Set, relation: usize, needed: f64) -> (Link, Step) {
-        let own = Set::of(self.relations.len(), [relation]);
+    fn step(&self, set: &RelationSet, relation: usize, needed: f64) -> (Connection, NextJoin) {
+        let own = RelationSet::of(self.relations.len(), [relation]);
         let link = self.link(set, &own);
         let inner = &self.relations[relation];
         let pairs = match link {
-            Link::Equality => cost::hash_join(needed, inner.rows, 0.0),
-            Link::Pairs | Link::None => cost::loop_join(needed, inner.rows, 0.0),
+            Connection::Equality => cost::hash_join(needed, inner.rows, 0.0),
+            Connection::Pairs | Connection::None => cost::loop_join(needed, inner.rows, 0.0),
         };
         let whole = inner.cost + pairs;
         let lookup = self.lookup_cost(set, relation).map(|one| cost::lookup_join(needed, one, 0.0));
         let cost = lookup.map_or(whole, |lookup| lookup.min(whole));
         let rows = self.rows(&set.with(&own));
-        (link, Step { relation, lookup: lookup.is_some_and(|lookup| lookup < whole), cost, rows })
+        (
+            link,
+            NextJoin { relation, lookup: lookup.is_some_and(|lookup| lookup < whole), cost, rows },
+        )
     }
 }
 

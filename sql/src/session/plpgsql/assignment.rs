@@ -11,13 +11,17 @@ use crate::ast::TargetStep;
 use crate::binder::{BodyTarget, bind_conversion};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
-use crate::plpgsql::tree::{Fragment, IntoClause, Target};
-use crate::session::plpgsql::Run;
+use crate::plpgsql::body_tree::{AssignmentTarget, IntoClause, SqlFragment};
+use crate::session::plpgsql::BodyExecution;
 use crate::session::plpgsql::evaluation::no_transaction;
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     /// Assigns the value of an expression.
-    pub(super) fn assign_fragment(&mut self, target: &Target, value: &Fragment) -> Result<()> {
+    pub(super) fn assign_fragment(
+        &mut self,
+        target: &AssignmentTarget,
+        value: &SqlFragment,
+    ) -> Result<()> {
         let shape = &self.shapes[target.variable];
         let (is_row, is_record, sql_type) = (shape.is_row(), shape.is_record(), shape.sql_type);
         match target.path.as_slice() {
@@ -26,12 +30,13 @@ impl Run<'_> {
                 self.assign(target, value, from)
             }
             [] => {
-                let value = self.replacing(value, BodyTarget::Type(sql_type), target.variable)?;
+                let value =
+                    self.value_in_place(value, BodyTarget::Type(sql_type), target.variable)?;
                 self.store(target.variable, value)
             }
             path => {
                 let part = BodyTarget::Part(target.variable, path);
-                let whole = self.replacing(value, part, target.variable)?;
+                let whole = self.value_in_place(value, part, target.variable)?;
                 match (is_record, path.first()) {
                     (true, Some(TargetStep::Field(name))) => {
                         self.store_field(target.variable, &name.value, whole)
@@ -94,7 +99,12 @@ impl Run<'_> {
     }
 
     /// Assigns a value of type `from`.
-    pub(super) fn assign(&mut self, target: &Target, value: Datum, from: SqlType) -> Result<()> {
+    pub(super) fn assign(
+        &mut self,
+        target: &AssignmentTarget,
+        value: Datum,
+        from: SqlType,
+    ) -> Result<()> {
         let variable = target.variable;
         if let [TargetStep::Field(name)] = target.path.as_slice() {
             return self.assign_field(variable, &name.value, value, from);
@@ -272,9 +282,9 @@ impl Run<'_> {
         let conversion = match known {
             Some(known) => known,
             None => {
-                let bound = self
-                    .session
-                    .with_planning(|planning| bind_conversion(from, to, planning.world()))?;
+                let bound = self.session.with_planning(|planning| {
+                    bind_conversion(from, to, planning.binding_environment())
+                })?;
                 let bound = bound.map(Arc::new);
                 compiled.conversions.lock().insert((from, to), bound.clone());
                 bound
@@ -285,7 +295,7 @@ impl Run<'_> {
             let message = format!("cannot cast type {from} to {to}");
             return Err(Error::new(types::error::sqlstate::CANNOT_COERCE, message));
         };
-        let eval = &self.world()?.eval;
+        let eval = &self.expression_context()?.eval;
         let eval = EvalContext { parameters: vec![value], ..eval.clone() };
         Ok(conversion.eval_row(&[], &eval)?)
     }
@@ -295,7 +305,7 @@ impl Run<'_> {
         let open = self.session.open.as_ref().ok_or_else(no_transaction)?;
         let _ = open;
         let mut text = Vec::new();
-        types::text::write(value, of.base, &self.world()?.eval.style, &mut text)?;
+        types::text::write(value, of.base, &self.expression_context()?.eval.style, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }

@@ -11,34 +11,34 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{Ident, TableName};
-use crate::binder::VariableShape;
+use crate::binder::VariableSignature;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
-use crate::plpgsql::tree::{Body, Conflict, VariableType};
+use crate::plpgsql::body_tree::{Body, VariableConflict, VariableType};
 use crate::session::Session;
-use crate::session::plpgsql::evaluation::Site;
+use crate::session::plpgsql::evaluation::FragmentPlan;
 use crate::session::plpgsql::results::ResultShape;
 
 /// Conversion expressions by source and target type; `None` where there is no cast.
 type Conversions = AHashMap<(SqlType, SqlType), Option<Arc<Expr>>>;
 
 /// A compiled body.
-pub(super) struct Compiled {
+pub(super) struct CompiledBody {
     /// Parse tree.
     pub(super) body: Body,
     /// Function name in the CONTEXT of errors.
     pub(super) label: String,
     /// Initial types of the variables.
-    pub(super) shapes: Arc<Vec<VariableShape>>,
+    pub(super) shapes: Arc<Vec<VariableSignature>>,
     /// Catalog that its types were resolved in.
     pub(super) catalog: Weak<Catalog>,
     /// Result type.
     pub(super) result: ResultShape,
     /// Resolution of names that are both a variable and a column.
-    pub(super) conflict: Conflict,
+    pub(super) conflict: VariableConflict,
     /// Plan of each SQL fragment, by its number.
-    pub(super) sites: Vec<Mutex<Option<Arc<Site>>>>,
+    pub(super) sites: Vec<Mutex<Option<Arc<FragmentPlan>>>>,
     /// Conversions between types for assignments.
     pub(super) conversions: Mutex<Conversions>,
 }
@@ -50,18 +50,18 @@ impl Session {
         body: Body,
         label: &str,
         parameters: &[SqlType],
-    ) -> Result<Compiled> {
+    ) -> Result<CompiledBody> {
         let catalog = self.catalog();
         let path = Arc::clone(self.constants.search_path());
         let shapes = shapes_of((&body, label), parameters, &catalog, &path)?;
         let conflict = body.conflict.unwrap_or_else(|| {
             match self.settings.show("plpgsql.variable_conflict").map_or("", |(_, value)| value) {
-                "use_variable" => Conflict::Variable,
-                "use_column" => Conflict::Column,
-                _ => Conflict::Error,
+                "use_variable" => VariableConflict::Variable,
+                "use_column" => VariableConflict::Column,
+                _ => VariableConflict::Error,
             }
         });
-        Ok(Compiled {
+        Ok(CompiledBody {
             sites: (0..body.fragment_count).map(|_| Mutex::default()).collect(),
             body,
             label: label.to_owned(),
@@ -84,8 +84,8 @@ pub(super) fn shapes_of(
     parameters: &[SqlType],
     catalog: &Catalog,
     path: &SearchPath,
-) -> Result<Vec<VariableShape>> {
-    let mut shapes: Vec<VariableShape> = Vec::with_capacity(body.variables.len());
+) -> Result<Vec<VariableSignature>> {
+    let mut shapes: Vec<VariableSignature> = Vec::with_capacity(body.variables.len());
     for variable in &body.variables {
         let near = |error: Error| {
             let line = variable.line;
@@ -110,7 +110,7 @@ pub(super) fn shapes_of(
             }
         };
         check_variable(&variable.name, sql_type)?;
-        shapes.push(VariableShape { name: variable.name.clone(), sql_type, fields: None });
+        shapes.push(VariableSignature { name: variable.name.clone(), sql_type, fields: None });
     }
     Ok(shapes)
 }

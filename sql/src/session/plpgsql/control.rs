@@ -1,17 +1,19 @@
 //! PL/pgSQL control structures: blocks, exception handlers, conditions and control flow.
 //!
-//! Each statement returns a [`Flow`], by which EXIT, CONTINUE and RETURN leave the enclosing
+//! Each statement returns a [`ControlFlow`], by which EXIT, CONTINUE and RETURN leave the enclosing
 //! statements.
 
 use types::Datum;
 
 use crate::error::{Error, Result, sqlstate};
-use crate::plpgsql::tree::{Action, Block, Condition, Fragment, Handlers, Step, VariableType};
-use crate::session::plpgsql::{At, Run};
+use crate::plpgsql::body_tree::{
+    Block, Condition, Handlers, PlpgsqlStatement, SqlFragment, StatementAction, VariableType,
+};
+use crate::session::plpgsql::{BodyExecution, BodyPosition};
 
 /// Control flow after a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(super) enum ControlFlow {
     /// Continue with the next statement.
     Next,
     /// EXIT of the loop or block with this label, or of the innermost loop.
@@ -27,16 +29,16 @@ pub(super) const ASSERT_FAILURE: &str = "P0004";
 /// `case_not_found`
 const CASE_NOT_FOUND: &str = "20000";
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     /// Executes statements in order.
-    pub(super) fn steps(&mut self, steps: &[Step]) -> Result<Flow> {
+    pub(super) fn steps(&mut self, steps: &[PlpgsqlStatement]) -> Result<ControlFlow> {
         for step in steps {
             let flow = self.step(step)?;
-            if flow != Flow::Next {
+            if flow != ControlFlow::Next {
                 return Ok(flow);
             }
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
     /// Fails if the calling statement is cancelled.
@@ -45,13 +47,13 @@ impl Run<'_> {
     }
 
     /// Executes a statement.
-    pub(super) fn step(&mut self, step: &Step) -> Result<Flow> {
+    pub(super) fn step(&mut self, step: &PlpgsqlStatement) -> Result<ControlFlow> {
         self.enter(step);
         self.check_stop()?;
         match &step.action {
-            Action::Block(block) => return self.block(block, step),
-            Action::Assign { target, value } => self.assign_fragment(target, value)?,
-            Action::If { branches, otherwise } => {
+            StatementAction::Block(block) => return self.block(block, step),
+            StatementAction::Assign { target, value } => self.assign_fragment(target, value)?,
+            StatementAction::If { branches, otherwise } => {
                 for (condition, body) in branches {
                     self.enter(step);
                     if self.is_true(condition)? {
@@ -60,50 +62,55 @@ impl Run<'_> {
                 }
                 return self.steps(otherwise);
             }
-            Action::Case { operand, branches, otherwise } => {
+            StatementAction::Case { operand, branches, otherwise } => {
                 return self.case(operand.as_ref(), branches, otherwise.as_deref());
             }
-            Action::Loop(of) => return self.run_loop(of, step),
-            Action::Leave { continues, label, condition } => {
+            StatementAction::Loop(of) => return self.run_loop(of, step),
+            StatementAction::Leave { continues, label, condition } => {
                 if let Some(condition) = condition
                     && !self.is_true(condition)?
                 {
-                    return Ok(Flow::Next);
+                    return Ok(ControlFlow::Next);
                 }
                 return Ok(match continues {
-                    true => Flow::Continue(label.clone()),
-                    false => Flow::Exit(label.clone()),
+                    true => ControlFlow::Continue(label.clone()),
+                    false => ControlFlow::Exit(label.clone()),
                 });
             }
-            Action::Return(value) => {
+            StatementAction::Return(value) => {
                 self.set_returned(value.as_ref())?;
-                return Ok(Flow::Return);
+                return Ok(ControlFlow::Return);
             }
-            Action::ReturnNext(value) => self.return_next(value.as_ref())?,
-            Action::ReturnQuery(query) => self.return_query(query)?,
-            Action::Raise(raise) => self.raise(raise)?,
-            Action::Assert(condition, message) => self.assert(condition, message.as_ref())?,
-            Action::Sql(fragment, into) => self.sql(fragment, into.as_ref())?,
-            Action::Perform(fragment) => self.perform(fragment)?,
-            Action::Call(fragment, targets) => self.call_procedure(fragment, targets)?,
-            Action::Execute(dynamic, into) => self.execute_text(dynamic, into.as_ref())?,
-            Action::Diagnostics { stacked, items } => self.diagnostics(*stacked, items)?,
-            Action::Open(open) => self.open_cursor(open)?,
-            Action::Fetch { cursor, direction, into } => {
+            StatementAction::ReturnNext(value) => self.return_next(value.as_ref())?,
+            StatementAction::ReturnQuery(query) => self.return_query(query)?,
+            StatementAction::Raise(raise) => self.raise(raise)?,
+            StatementAction::Assert(condition, message) => {
+                self.assert(condition, message.as_ref())?
+            }
+            StatementAction::Sql(fragment, into) => self.sql(fragment, into.as_ref())?,
+            StatementAction::Perform(fragment) => self.perform(fragment)?,
+            StatementAction::Call(fragment, targets) => self.call_procedure(fragment, targets)?,
+            StatementAction::Execute(dynamic, into) => self.execute_text(dynamic, into.as_ref())?,
+            StatementAction::Diagnostics { stacked, items } => self.diagnostics(*stacked, items)?,
+            StatementAction::Open(open) => self.open_cursor(open)?,
+            StatementAction::Fetch { cursor, direction, into } => {
                 self.fetch(*cursor, direction, into.as_ref())?;
             }
-            Action::Close(cursor) => self.close_cursor(*cursor)?,
-            Action::End { commits, chain } => self.end_transaction(*commits, *chain)?,
-            Action::Nothing => {}
+            StatementAction::Close(cursor) => self.close_cursor(*cursor)?,
+            StatementAction::End { commits, chain } => self.end_transaction(*commits, *chain)?,
+            StatementAction::Nothing => {}
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
-    fn block(&mut self, block: &Block, step: &Step) -> Result<Flow> {
+    fn block(&mut self, block: &Block, step: &PlpgsqlStatement) -> Result<ControlFlow> {
         for &variable in &block.declared {
             let what = "during statement block local variable initialization";
-            self.at =
-                At { line: self.compiled.body.variables[variable].line, what, is_during: true };
+            self.at = BodyPosition {
+                line: self.compiled.body.variables[variable].line,
+                what,
+                is_during: true,
+            };
             self.initialise(variable)?;
         }
         self.enter(step);
@@ -112,7 +119,9 @@ impl Run<'_> {
             Some(handlers) => self.guarded(block, handlers)?,
         };
         match flow {
-            Flow::Exit(Some(label)) if block.label.as_ref() == Some(&label) => Ok(Flow::Next),
+            ControlFlow::Exit(Some(label)) if block.label.as_ref() == Some(&label) => {
+                Ok(ControlFlow::Next)
+            }
             flow => Ok(flow),
         }
     }
@@ -139,14 +148,15 @@ impl Run<'_> {
                 Ok(())
             }
             Some(value) => {
-                let target = crate::plpgsql::tree::Target { variable, path: Vec::new() };
+                let target =
+                    crate::plpgsql::body_tree::AssignmentTarget { variable, path: Vec::new() };
                 self.assign_fragment(&target, value)
             }
         }
     }
 
     /// Executes a block with EXCEPTION.
-    fn guarded(&mut self, block: &Block, handlers: &Handlers) -> Result<Flow> {
+    fn guarded(&mut self, block: &Block, handlers: &Handlers) -> Result<ControlFlow> {
         let undo = self.session.begin_subtransaction()?;
         let body = self.steps(&block.body);
         let error = match body {
@@ -158,7 +168,7 @@ impl Run<'_> {
         };
         self.session.undo_subtransaction(&undo)?;
         self.world = None;
-        let handles = |(conditions, _): &&(Vec<Condition>, Vec<Step>)| {
+        let handles = |(conditions, _): &&(Vec<Condition>, Vec<PlpgsqlStatement>)| {
             conditions.iter().any(|condition| is_handled(condition, &error.sqlstate))
         };
         let Some((_, body)) = handlers.branches.iter().find(handles) else { return Err(error) };
@@ -177,10 +187,10 @@ impl Run<'_> {
 
     fn case(
         &mut self,
-        operand: Option<&(usize, Fragment)>,
-        branches: &[(Fragment, Vec<Step>)],
-        otherwise: Option<&[Step]>,
-    ) -> Result<Flow> {
+        operand: Option<&(usize, SqlFragment)>,
+        branches: &[(SqlFragment, Vec<PlpgsqlStatement>)],
+        otherwise: Option<&[PlpgsqlStatement]>,
+    ) -> Result<ControlFlow> {
         if let Some((variable, value)) = operand {
             let (value, sql_type) = self.value(value, crate::binder::BodyTarget::Any)?;
             self.set_type(*variable, sql_type);

@@ -8,23 +8,24 @@ use crate::ast::{Cursor, FetchDirection, Ident, Statement};
 use crate::binder::VariableScope;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser::{self, ParsedStatement};
-use crate::plpgsql::tree::{
-    CountedDirection, Direction, Fragment, IntoClause, Loop, Open, OpenQuery, Query, Target,
+use crate::plpgsql::body_tree::{
+    AssignmentTarget, BodyQuery, CountedDirection, Direction, IntoClause, Loop, OpenQuery,
+    OpenStatement, SqlFragment,
 };
-use crate::session::plpgsql::Run;
-use crate::session::plpgsql::control::Flow;
-use crate::session::plpgsql::loops::Round;
+use crate::session::plpgsql::BodyExecution;
+use crate::session::plpgsql::control::ControlFlow;
+use crate::session::plpgsql::loops::IterationOutcome;
 
-impl Run<'_> {
-    pub(super) fn open_cursor(&mut self, open: &Open) -> Result<()> {
+impl BodyExecution<'_> {
+    pub(super) fn open_cursor(&mut self, open: &OpenStatement) -> Result<()> {
         match &open.query {
             OpenQuery::Bound(arguments) => self.open_bound(open.cursor, arguments).map(drop),
-            OpenQuery::Query(Query::Fixed(fragment)) => {
+            OpenQuery::Query(BodyQuery::Fixed(fragment)) => {
                 let name = self.new_cursor_name(open.cursor)?;
                 let opened = self.open_fragment(&name, fragment, open.scroll);
                 opened.map_err(|error| self.of_fragment(error, fragment))
             }
-            OpenQuery::Query(Query::Dynamic(dynamic)) => {
+            OpenQuery::Query(BodyQuery::Dynamic(dynamic)) => {
                 let name = self.new_cursor_name(open.cursor)?;
                 let (text, parameters) = self.dynamic(dynamic)?;
                 let mut statements = parser::parse_statements(&text)?;
@@ -52,13 +53,13 @@ impl Run<'_> {
     }
 
     /// Opens a bound cursor; returns its name.
-    fn open_bound(&mut self, cursor: usize, arguments: &[(usize, Fragment)]) -> Result<String> {
+    fn open_bound(&mut self, cursor: usize, arguments: &[(usize, SqlFragment)]) -> Result<String> {
         let compiled = Arc::clone(&self.compiled);
         let Some(bound) = &compiled.body.variables[cursor].cursor else {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "a cursor is not bound"));
         };
         for (at, value) in arguments {
-            let target = Target { variable: bound.arguments[*at], path: Vec::new() };
+            let target = AssignmentTarget { variable: bound.arguments[*at], path: Vec::new() };
             self.assign_fragment(&target, value)?;
         }
         let name = self.new_cursor_name(cursor)?;
@@ -70,7 +71,7 @@ impl Run<'_> {
     fn open_fragment(
         &mut self,
         name: &str,
-        fragment: &Fragment,
+        fragment: &SqlFragment,
         scroll: Option<bool>,
     ) -> Result<()> {
         let cursor = cursor_of(name, &fragment.statement, scroll)?;
@@ -184,8 +185,8 @@ impl Run<'_> {
         of: &Loop,
         row: usize,
         cursor: usize,
-        arguments: &[(usize, Fragment)],
-    ) -> Result<Flow> {
+        arguments: &[(usize, SqlFragment)],
+    ) -> Result<ControlFlow> {
         if self.compiled.body.ends_transactions {
             let hint = "Loop over the query itself.";
             let what = "a loop over a cursor in a body with COMMIT or ROLLBACK";
@@ -201,7 +202,7 @@ impl Run<'_> {
         flow
     }
 
-    fn over_cursor(&mut self, of: &Loop, name: &str, row: usize) -> Result<Flow> {
+    fn over_cursor(&mut self, of: &Loop, name: &str, row: usize) -> Result<ControlFlow> {
         let columns = self.session.cursors.columns(name)?;
         let mut found = false;
         loop {
@@ -210,7 +211,7 @@ impl Run<'_> {
             let Some(batch) = batches.pop_front()? else { break };
             found = true;
             self.assign_whole_row(row, &columns, Some(batch.row(0)))?;
-            if let Round::End(flow) = self.round(of)? {
+            if let IterationOutcome::End(flow) = self.round(of)? {
                 self.set_found(true);
                 return Ok(flow);
             }
@@ -219,7 +220,7 @@ impl Run<'_> {
             self.assign_whole_row(row, &columns, None)?;
         }
         self.set_found(found);
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 }
 

@@ -13,7 +13,7 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::ast::Statement;
 use crate::binder::{
-    BodyTarget, BodyValue, VariableScope, VariableShape, VariableUse, bind_body_value,
+    BodyTarget, BodyValue, VariableScope, VariableSignature, VariableUse, bind_body_value,
     bind_in_body, field_value,
 };
 use crate::catalog::Catalog;
@@ -21,26 +21,26 @@ use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::logical::{CurrentRow, OutputColumn};
-use crate::plpgsql::tree::{Fragment, FragmentKind};
-use crate::rows::{Rows, Running, Tag};
+use crate::plpgsql::body_tree::{FragmentKind, SqlFragment};
+use crate::rows::{CommandTag, ResultRows, RunningPlan};
 use crate::session::Session;
-use crate::session::plpgsql::{Run, World};
-use crate::session::prepared::{Planned, PlannedStatement};
-use crate::session::worker::Snapshots;
+use crate::session::plpgsql::{BodyExecution, ExpressionContext};
+use crate::session::prepared::{CachedStatementPlan, PlannedStatement};
+use crate::session::statement_executor::SnapshotPolicy;
 
 /// Cached plan of an SQL fragment, with the inputs that it depends on.
-pub(super) struct Site {
+pub(super) struct FragmentPlan {
     catalog: Weak<Catalog>,
     path: Arc<SearchPath>,
     /// Target type of the value.
     target: Option<SqlType>,
     /// Shapes of the record variables that it uses.
-    records: Vec<(usize, VariableShape)>,
+    records: Vec<(usize, VariableSignature)>,
     uses: Vec<VariableUse>,
-    plan: SitePlan,
+    plan: FragmentPlanKind,
 }
 
-enum SitePlan {
+enum FragmentPlanKind {
     /// Expression without a query.
     Value { expr: Expr, sql_type: SqlType, parameter_count: usize, calls: bool },
     /// Statement, and the type of its value if it is an expression.
@@ -48,9 +48,9 @@ enum SitePlan {
 }
 
 /// Result of a statement in a body.
-pub(super) struct Outcome {
+pub(super) struct StatementOutcome {
     /// Result rows, if the statement returns any.
-    pub(super) rows: Option<Rows>,
+    pub(super) rows: Option<ResultRows>,
     /// Number of changed rows.
     pub(super) row_count: u64,
     /// True for a data-changing statement.
@@ -59,10 +59,10 @@ pub(super) struct Outcome {
     pub(super) is_dynamic: bool,
 }
 
-impl Outcome {
+impl StatementOutcome {
     /// Returns the result of a statement without rows.
-    pub(super) fn done() -> Outcome {
-        Outcome { rows: None, row_count: 0, changes: false, is_dynamic: false }
+    pub(super) fn done() -> StatementOutcome {
+        StatementOutcome { rows: None, row_count: 0, changes: false, is_dynamic: false }
     }
 
     /// Returns the columns of the rows.
@@ -87,8 +87,13 @@ impl Outcome {
     }
 }
 
-impl Site {
-    fn is_current(&self, run: &Run<'_>, catalog: &Arc<Catalog>, target: Option<SqlType>) -> bool {
+impl FragmentPlan {
+    fn is_current(
+        &self,
+        run: &BodyExecution<'_>,
+        catalog: &Arc<Catalog>,
+        target: Option<SqlType>,
+    ) -> bool {
         let path = run.session.constants.search_path();
         std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
             && self.target == target
@@ -97,25 +102,29 @@ impl Site {
     }
 }
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     /// Returns the evaluation context of expressions.
-    pub(super) fn world(&mut self) -> Result<&mut World> {
+    pub(super) fn expression_context(&mut self) -> Result<&mut ExpressionContext> {
         if self.world.is_none() {
             let catalog = self.session.catalog();
             let open = self.session.open.as_ref().ok_or_else(no_transaction)?;
             let eval = self.session.eval_context(open, Vec::new());
-            self.world = Some(World { catalog, eval });
+            self.world = Some(ExpressionContext { catalog, eval });
         }
         self.world.as_mut().ok_or_else(no_transaction)
     }
 
     /// Returns the plan of a fragment, from the cache if it is valid.
-    fn site(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Arc<Site>> {
+    fn site(
+        &mut self,
+        fragment: &SqlFragment,
+        target: BodyTarget<'_>,
+    ) -> Result<Arc<FragmentPlan>> {
         let wanted = match target {
             BodyTarget::Type(to) => Some(to),
             BodyTarget::Any | BodyTarget::Part(..) => None,
         };
-        let catalog = Arc::clone(&self.world()?.catalog);
+        let catalog = Arc::clone(&self.expression_context()?.catalog);
         let compiled = Arc::clone(&self.compiled);
         let slot = &compiled.sites[fragment.number];
         if let Some(site) = &*slot.lock()
@@ -131,11 +140,11 @@ impl Run<'_> {
 
     fn new_site(
         &self,
-        fragment: &Fragment,
+        fragment: &SqlFragment,
         target: BodyTarget<'_>,
         wanted: Option<SqlType>,
         catalog: &Arc<Catalog>,
-    ) -> Result<Site> {
+    ) -> Result<FragmentPlan> {
         let scope = VariableScope {
             names: &self.compiled.body.names,
             place: fragment.place,
@@ -145,26 +154,31 @@ impl Run<'_> {
         let statement = &fragment.statement.statement;
         let (uses, plan) = self.session.with_planning(|planning| {
             if fragment.kind == FragmentKind::Statement {
-                let bound = bind_in_body(statement, &scope, planning.world(), &[])?;
+                let bound = bind_in_body(statement, &scope, planning.binding_environment(), &[])?;
                 let planned = planning.plan_bound(bound)?;
                 let uses = planned.variables.clone();
-                return Ok((uses, SitePlan::Statement(Box::new(planned), DataType::Void.into())));
+                return Ok((
+                    uses,
+                    FragmentPlanKind::Statement(Box::new(planned), DataType::Void.into()),
+                ));
             }
             let shown = (statement, fragment.text.as_str());
-            let value = bind_body_value(shown, target, &scope, planning.world())?;
+            let value = bind_body_value(shown, target, &scope, planning.binding_environment())?;
             let BodyValue { bound, sql_type, simple } = value;
             if simple.is_some() {
                 bound.constants.check_generic()?;
             }
             let uses = bound.variables.clone();
             let plan = match simple {
-                Some(expr) => SitePlan::Value {
+                Some(expr) => FragmentPlanKind::Value {
                     calls: expr.calls_routines(),
                     expr,
                     sql_type,
                     parameter_count: bound.parameter_count,
                 },
-                None => SitePlan::Statement(Box::new(planning.plan_bound(bound)?), sql_type),
+                None => {
+                    FragmentPlanKind::Statement(Box::new(planning.plan_bound(bound)?), sql_type)
+                }
             };
             Ok((uses, plan))
         })?;
@@ -173,14 +187,14 @@ impl Run<'_> {
             BodyTarget::Any | BodyTarget::Type(_) => None,
         };
         let dynamic = uses.iter().map(|one| one.variable).chain(of_target);
-        let mut records: Vec<(usize, VariableShape)> = Vec::new();
+        let mut records: Vec<(usize, VariableSignature)> = Vec::new();
         for variable in dynamic {
             let is_known = records.iter().any(|(known, _)| *known == variable);
             if !is_known && self.is_dynamic(variable) {
                 records.push((variable, self.shapes[variable].clone()));
             }
         }
-        Ok(Site {
+        Ok(FragmentPlan {
             catalog: Arc::downgrade(catalog),
             path: Arc::clone(self.session.constants.search_path()),
             target: wanted,
@@ -198,7 +212,7 @@ impl Run<'_> {
     }
 
     /// Adds the position within a fragment to an error, or the fragment to its CONTEXT.
-    pub(super) fn of_fragment(&self, error: Error, fragment: &Fragment) -> Error {
+    pub(super) fn of_fragment(&self, error: Error, fragment: &SqlFragment) -> Error {
         if let Some(position) = error.position {
             let position = position.saturating_add_signed(fragment.shift);
             let internal = Some(Box::new((position, fragment.text.clone())));
@@ -228,21 +242,22 @@ impl Run<'_> {
     /// Returns the value of an expression, and its type.
     pub(super) fn value(
         &mut self,
-        fragment: &Fragment,
+        fragment: &SqlFragment,
         target: BodyTarget<'_>,
     ) -> Result<(Datum, SqlType)> {
         let site = self.site(fragment, target)?;
         match &site.plan {
-            SitePlan::Value { expr, sql_type, parameter_count, calls } => {
+            FragmentPlanKind::Value { expr, sql_type, parameter_count, calls } => {
                 if *calls {
                     // The expression may call functions: it must see the changes of statements
                     // before it.
                     self.session.begin_statement();
                     self.world = None;
                 }
-                let mut parameters = std::mem::take(&mut self.world()?.eval.parameters);
+                let mut parameters =
+                    std::mem::take(&mut self.expression_context()?.eval.parameters);
                 self.parameters(&site.uses, *parameter_count, &mut parameters);
-                let world = self.world()?;
+                let world = self.expression_context()?;
                 world.eval.parameters = parameters;
                 let value = expr.eval_row(&[], &world.eval);
                 let value = value?;
@@ -251,7 +266,7 @@ impl Run<'_> {
                 }
                 Ok((value, *sql_type))
             }
-            SitePlan::Statement(_, sql_type) => {
+            FragmentPlanKind::Statement(_, sql_type) => {
                 let value = self.queried(fragment, target);
                 let value = value.map_err(|error| self.of_fragment(error, fragment))?;
                 Ok((value, *sql_type))
@@ -261,30 +276,30 @@ impl Run<'_> {
 
     /// Returns the new value of a variable. An array is changed in place if the expression
     /// updates it.
-    pub(super) fn replacing(
+    pub(super) fn value_in_place(
         &mut self,
-        fragment: &Fragment,
+        fragment: &SqlFragment,
         target: BodyTarget<'_>,
         variable: usize,
     ) -> Result<Datum> {
         let site = self.site(fragment, target)?;
-        let SitePlan::Value { expr, parameter_count, calls: false, .. } = &site.plan else {
+        let FragmentPlanKind::Value { expr, parameter_count, calls: false, .. } = &site.plan else {
             return Ok(self.value(fragment, target)?.0);
         };
         let is_changed = |parameter: &usize| {
             let mut uses = site.uses.iter();
             uses.any(|one| *one == VariableUse { parameter: *parameter, variable, field: None })
         };
-        let Some(parameter) = expr.changed_parameter().filter(is_changed) else {
+        let Some(parameter) = expr.in_place_parameter().filter(is_changed) else {
             return Ok(self.value(fragment, target)?.0);
         };
-        let mut parameters = std::mem::take(&mut self.world()?.eval.parameters);
+        let mut parameters = std::mem::take(&mut self.expression_context()?.eval.parameters);
         self.parameters(&site.uses, *parameter_count, &mut parameters);
         // The only reference: the array is modified without a copy.
         self.values[variable] = Datum::Null;
-        let eval = &mut self.world()?.eval;
+        let eval = &mut self.expression_context()?.eval;
         eval.parameters = parameters;
-        let value = expr.eval_changing(eval);
+        let value = expr.eval_in_place(eval);
         let before = std::mem::replace(&mut eval.parameters[parameter], Datum::Null);
         if value.is_err() {
             self.values[variable] = before;
@@ -293,7 +308,7 @@ impl Run<'_> {
     }
 
     /// Returns the value of an expression that is executed as a query.
-    fn queried(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Datum> {
+    fn queried(&mut self, fragment: &SqlFragment, target: BodyTarget<'_>) -> Result<Datum> {
         let mut outcome = self.start(fragment, target)?;
         let row = outcome.next_row()?;
         self.row_count = u64::from(row.is_some());
@@ -306,12 +321,12 @@ impl Run<'_> {
     }
 
     /// Returns the value of an expression, converted to a type.
-    pub(super) fn value_as(&mut self, fragment: &Fragment, to: DataType) -> Result<Datum> {
+    pub(super) fn value_as(&mut self, fragment: &SqlFragment, to: DataType) -> Result<Datum> {
         Ok(self.value(fragment, BodyTarget::Type(to.into()))?.0)
     }
 
     /// Returns whether a condition is true.
-    pub(super) fn is_true(&mut self, fragment: &Fragment) -> Result<bool> {
+    pub(super) fn is_true(&mut self, fragment: &SqlFragment) -> Result<bool> {
         Ok(self.value_as(fragment, DataType::Bool)? == Datum::Bool(true))
     }
 
@@ -335,11 +350,15 @@ impl Run<'_> {
     }
 
     /// Starts a query, or executes a data-changing statement.
-    pub(super) fn start(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Outcome> {
+    pub(super) fn start(
+        &mut self,
+        fragment: &SqlFragment,
+        target: BodyTarget<'_>,
+    ) -> Result<StatementOutcome> {
         loop {
             self.renew();
             let site = self.site(fragment, target)?;
-            let SitePlan::Statement(statement, _) = &site.plan else {
+            let FragmentPlanKind::Statement(statement, _) = &site.plan else {
                 let (value, sql_type) = self.value(fragment, target)?;
                 return Ok(self.one_row(value, sql_type));
             };
@@ -356,7 +375,7 @@ impl Run<'_> {
             statement.planned.constants.check(&parameters)?;
             if let Some(row) = &statement.planned.current_row {
                 let row = self.current_row(row, fragment);
-                self.session.place_row(&row, &mut parameters)?;
+                self.session.bind_row_key(&row, &mut parameters)?;
             }
             let outcome = self.session.run_embedded(statement, parameters, tag)?;
             self.renew();
@@ -365,24 +384,29 @@ impl Run<'_> {
     }
 
     /// Executes CALL of a PL/pgSQL procedure in the session itself; `None` if the session cannot.
-    pub(super) fn called_itself(&mut self, fragment: &Fragment) -> Result<Option<Outcome>> {
+    pub(super) fn call_in_session(
+        &mut self,
+        fragment: &SqlFragment,
+    ) -> Result<Option<StatementOutcome>> {
         self.renew();
         let site = self.site(fragment, BodyTarget::Any)?;
-        let SitePlan::Statement(statement, _) = &site.plan else { return Ok(None) };
+        let FragmentPlanKind::Statement(statement, _) = &site.plan else { return Ok(None) };
         let planned = &statement.planned;
         let mut parameters = Vec::new();
         self.parameters(&site.uses, planned.parameter_count, &mut parameters);
-        let Some(rows) = self.session.call_itself(planned, parameters)? else { return Ok(None) };
+        let Some(rows) = self.session.call_in_session(planned, parameters)? else {
+            return Ok(None);
+        };
         let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
         let types: Vec<DataType> = columns.iter().map(|column| column.sql_type.base).collect();
         let batch = Batch::from_rows(&types, &rows);
         let stop = Arc::clone(&self.session.stop);
-        let rows = Rows::ready(columns, [batch], Tag::Returned("CALL"), stop);
-        Ok(Some(Outcome { rows: Some(rows), ..Outcome::done() }))
+        let rows = ResultRows::ready(columns, [batch], CommandTag::Returned("CALL"), stop);
+        Ok(Some(StatementOutcome { rows: Some(rows), ..StatementOutcome::done() }))
     }
 
     /// Resolves WHERE CURRENT OF a cursor variable to the cursor's name.
-    fn current_row(&self, row: &CurrentRow, fragment: &Fragment) -> CurrentRow {
+    fn current_row(&self, row: &CurrentRow, fragment: &SqlFragment) -> CurrentRow {
         let names = [row.cursor.as_str()];
         let found = self.compiled.body.names.find(fragment.place, &names, |_| false);
         match found.map(|found| &self.values[found.variable]) {
@@ -391,25 +415,25 @@ impl Run<'_> {
         }
     }
 
-    fn one_row(&self, value: Datum, sql_type: SqlType) -> Outcome {
+    fn one_row(&self, value: Datum, sql_type: SqlType) -> StatementOutcome {
         let column = OutputColumn { name: "?column?".to_owned(), sql_type, origin: None };
         let stop = Arc::clone(&self.session.stop);
-        let rows = Rows::point(Arc::from([column]), Some(vec![value]), stop);
-        Outcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }
+        let rows = ResultRows::point(Arc::from([column]), Some(vec![value]), stop);
+        StatementOutcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }
     }
 }
 
 impl Session {
     /// Starts a statement of a body and acquires its locks; returns whether the catalog is
     /// unchanged.
-    pub(super) fn begin_embedded(&mut self, planned: &Planned) -> Result<bool> {
+    pub(super) fn begin_embedded(&mut self, planned: &CachedStatementPlan) -> Result<bool> {
         self.begin_request();
         let before = self.catalog();
         for table in &planned.writes {
             self.lock_for_write(*table)?;
         }
         if !planned.writes.is_empty() {
-            self.await_published();
+            self.wait_for_publication();
         }
         self.lock_tables_of(planned)?;
         Ok(Arc::ptr_eq(&before, &self.catalog()))
@@ -421,9 +445,9 @@ impl Session {
         statement: &PlannedStatement,
         mut parameters: Vec<Datum>,
         tag: &str,
-    ) -> Result<Outcome> {
+    ) -> Result<StatementOutcome> {
         let planned = &statement.planned;
-        if matches!(self.snapshots, Snapshots::Fixed(_)) && !planned.plan.is_query() {
+        if matches!(self.snapshots, SnapshotPolicy::Fixed(_)) && !planned.plan.is_query() {
             let message = format!("{tag} is not allowed in a non-volatile function");
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
@@ -439,14 +463,14 @@ impl Session {
             let mut context = self.context(open, parameters);
             let columns = columns.unwrap_or_else(|| Arc::from([]));
             let rows = match exec::point(&planned.plan, &mut context)? {
-                Some(row) => Rows::point(columns, row, stop),
+                Some(row) => ResultRows::point(columns, row, stop),
                 None => {
                     let operator = exec::open(&planned.plan, context)?;
-                    let running = Running { operator, transaction: Arc::clone(&transaction) };
-                    Rows::streaming(columns, running, Tag::Returned("SELECT"), stop)
+                    let running = RunningPlan { operator, transaction: Arc::clone(&transaction) };
+                    ResultRows::streaming(columns, running, CommandTag::Returned("SELECT"), stop)
                 }
             };
-            return Ok(Outcome {
+            return Ok(StatementOutcome {
                 rows: Some(rows),
                 row_count: 0,
                 changes: false,
@@ -459,9 +483,9 @@ impl Session {
         let context = self.context(open, parameters);
         let outcome = self.modify(planned, context)?;
         let rows = columns.map(|columns| {
-            Rows::buffered(columns, outcome.returning, Tag::Returned("SELECT"), stop)
+            ResultRows::buffered(columns, outcome.returning, CommandTag::Returned("SELECT"), stop)
         });
-        Ok(Outcome {
+        Ok(StatementOutcome {
             rows,
             row_count: outcome.row_count,
             changes: tag != "SELECT",

@@ -16,18 +16,18 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::Language;
 use crate::catalog::Catalog;
-use crate::catalog::function::{Function, Mode};
-use crate::ddl::{read_body, shown_function};
+use crate::catalog::function::{DeclaredMode, Function};
+use crate::ddl::{parse_body, shown_function};
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::cursors::Cursors;
 use crate::session::plan_cache::PlanCache;
-use crate::session::plpgsql::compiled::{Compiled, shapes_of};
+use crate::session::plpgsql::compiled::{CompiledBody, shapes_of};
 use crate::session::plpgsql::results::ResultShape;
-use crate::session::plpgsql::{LastCall, Run};
-use crate::session::prepared::{BoundParameters, Planned};
-use crate::session::routine::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
-use crate::session::worker::{Snapshots, Worker};
+use crate::session::plpgsql::{BodyExecution, LastCall};
+use crate::session::prepared::{BoundParameters, CachedStatementPlan};
+use crate::session::routine_calls::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
+use crate::session::statement_executor::{SnapshotPolicy, StatementExecutor};
 
 /// `function_executed_no_return_statement`
 const NO_RETURN: &str = "2F005";
@@ -36,24 +36,24 @@ const NO_RETURN: &str = "2F005";
 const BODIES_MAX: usize = 1_000;
 
 /// Cache key: function number, argument types, result type and result columns.
-type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
+type BodyKey = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
 
 /// Compiled bodies of a session, with their plans.
 #[derive(Default)]
-pub(in crate::session) struct BodyCache(Mutex<AHashMap<Key, CachedBody>>);
+pub(in crate::session) struct BodyCache(Mutex<AHashMap<BodyKey, CachedBody>>);
 
 /// Function and its compiled body.
-type CachedBody = (Arc<Function>, Arc<Compiled>);
+type CachedBody = (Arc<Function>, Arc<CompiledBody>);
 
 /// Body of the last call.
 pub(super) struct CalledBody {
-    key: Key,
+    key: BodyKey,
     body: CachedBody,
 }
 
 impl CalledBody {
     /// Returns the body if it is that of a call.
-    fn of(&self, function: &Arc<Function>, routine: &Routine) -> Option<&Arc<Compiled>> {
+    fn of(&self, function: &Arc<Function>, routine: &Routine) -> Option<&Arc<CompiledBody>> {
         let (number, parameters, result, fields) = &self.key;
         let is_it = Arc::ptr_eq(&self.body.0, function)
             && *number == routine.number
@@ -66,8 +66,8 @@ impl CalledBody {
 
 impl Session {
     /// Returns an inner session, which executes bodies within a statement.
-    pub(in crate::session) fn inner(worker: Worker) -> Session {
-        let around = &worker.around;
+    pub(in crate::session) fn inner(worker: StatementExecutor) -> Session {
+        let around = &worker.environment;
         let open = Arc::clone(&around.open_cursors);
         let cursors = Cursors::of_function(open);
         Session {
@@ -88,7 +88,7 @@ impl Session {
 
     /// Returns whether it is an inner session.
     pub(in crate::session) fn is_inner(&self) -> bool {
-        !matches!(self.snapshots, Snapshots::Session)
+        !matches!(self.snapshots, SnapshotPolicy::Session)
     }
 
     /// Executes a call and returns its rows: at most one if the function does not return a set.
@@ -100,7 +100,7 @@ impl Session {
     ) -> Result<Vec<Vec<Datum>>> {
         let compiled = self.compiled_function(function, routine)?;
         self.in_running_body(|session| {
-            let mut run = Run::new(session, Arc::clone(&compiled));
+            let mut run = BodyExecution::new(session, Arc::clone(&compiled));
             let outs = &compiled.result.outs;
             let arguments = match outs.is_empty() {
                 true => arguments,
@@ -121,9 +121,9 @@ impl Session {
         &mut self,
         function: &Arc<Function>,
         routine: &Routine,
-    ) -> Result<Arc<Compiled>> {
+    ) -> Result<Arc<CompiledBody>> {
         let catalog = self.catalog();
-        let is_of = |compiled: &&Arc<Compiled>| {
+        let is_of = |compiled: &&Arc<CompiledBody>| {
             std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(&catalog))
         };
         let last = self.last_call.body.as_ref().and_then(|last| last.of(function, routine));
@@ -141,10 +141,10 @@ impl Session {
     /// Returns the compiled body from the session's cache, or compiles it.
     fn cached_function(
         &self,
-        key: &Key,
+        key: &BodyKey,
         (function, routine): (&Arc<Function>, &Routine),
         catalog: &Arc<Catalog>,
-    ) -> Result<Arc<Compiled>> {
+    ) -> Result<Arc<CompiledBody>> {
         let path = Arc::clone(self.constants.search_path());
         let types = parameter_types(function, routine);
         let known = self.bodies.0.lock().get(key).cloned();
@@ -158,7 +158,7 @@ impl Session {
                 return Ok(compiled);
             }
         }
-        let body = read_body(function, &function.record.body, None)?;
+        let body = parse_body(function, &function.record.body, None)?;
         let label = shown_function(catalog, &path, function);
         let mut compiled = self.compiled_body(body, &label, &types)?;
         compiled.result = result_of(function, routine);
@@ -175,9 +175,9 @@ impl Session {
 impl Session {
     /// Executes CALL of a PL/pgSQL procedure in the session itself and returns its rows; `None`
     /// for any other procedure.
-    pub(in crate::session) fn call_itself(
+    pub(in crate::session) fn call_in_session(
         &mut self,
-        planned: &Planned,
+        planned: &CachedStatementPlan,
         parameters: Vec<Datum>,
     ) -> Result<Option<Vec<Vec<Datum>>>> {
         let Some((routine, arguments)) = planned.plan.called().filter(|_| !self.is_inner()) else {
@@ -215,8 +215,10 @@ impl Session {
 fn with_outs(function: &Function, arguments: Vec<Datum>) -> Vec<Datum> {
     let mut arguments = arguments.into_iter();
     let taken = function.record.declared().into_iter().map(|one| match one.mode {
-        Mode::Out | Mode::Table => Datum::Null,
-        Mode::In | Mode::InOut | Mode::Variadic => arguments.next().unwrap_or(Datum::Null),
+        DeclaredMode::Out | DeclaredMode::Table => Datum::Null,
+        DeclaredMode::In | DeclaredMode::InOut | DeclaredMode::Variadic => {
+            arguments.next().unwrap_or(Datum::Null)
+        }
     });
     taken.collect()
 }
@@ -230,12 +232,14 @@ fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
     };
     let declared = function.record.declared();
     let types = declared.iter().map(|one| match one.mode {
-        Mode::In | Mode::Variadic => taken.next().map(|(declared, base)| of(declared, base)),
-        Mode::InOut => {
+        DeclaredMode::In | DeclaredMode::Variadic => {
+            taken.next().map(|(declared, base)| of(declared, base))
+        }
+        DeclaredMode::InOut => {
             given.next();
             taken.next().map(|(declared, base)| of(declared, base))
         }
-        Mode::Out | Mode::Table => given.next().map(|(_, of)| of),
+        DeclaredMode::Out | DeclaredMode::Table => given.next().map(|(_, of)| of),
     });
     types.map(|of| of.unwrap_or(DataType::Text.into())).collect()
 }
@@ -260,7 +264,8 @@ fn result_of(function: &Function, routine: &Routine) -> ResultShape {
     let columns = columns_of(function, routine);
     let declared = function.record.declared();
     let outs = declared.iter().enumerate();
-    let outs = outs.filter(|(_, one)| !matches!(one.mode, Mode::In | Mode::Variadic));
+    let outs =
+        outs.filter(|(_, one)| !matches!(one.mode, DeclaredMode::In | DeclaredMode::Variadic));
     let outs: Vec<usize> = outs.map(|(at, _)| at).collect();
     let value = match (&routine.fields, columns.as_slice()) {
         (None, [(_, of)]) => Some(*of),
@@ -269,7 +274,7 @@ fn result_of(function: &Function, routine: &Routine) -> ResultShape {
     ResultShape { value, columns, outs }
 }
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     /// Returns the result rows of the body.
     fn result_rows(&mut self, is_set: bool) -> Result<Vec<Vec<Datum>>> {
         if is_set {
@@ -287,12 +292,12 @@ impl Run<'_> {
         match self.returned.take() {
             Some((value, of)) => {
                 let what = "while casting return value to function's return type";
-                self.at = super::At { line: 0, what, is_during: true };
+                self.at = super::BodyPosition { line: 0, what, is_during: true };
                 Ok(vec![self.row_of_value(value, of)?])
             }
             None => {
                 let message = "control reached end of function without RETURN";
-                self.at = super::At { line: 0, what: "", is_during: true };
+                self.at = super::BodyPosition { line: 0, what: "", is_during: true };
                 Err(Error::new(NO_RETURN, message))
             }
         }

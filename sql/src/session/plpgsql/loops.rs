@@ -5,58 +5,65 @@ use types::{DataType, Datum, SqlType};
 
 use crate::binder::BodyTarget;
 use crate::error::{Error, Result, sqlstate};
-use crate::plpgsql::tree::{Fragment, IntoClause, Loop, Over, Query, Step};
-use crate::rows::{Rows, Tag};
-use crate::session::plpgsql::Run;
-use crate::session::plpgsql::control::Flow;
-use crate::session::plpgsql::evaluation::Outcome;
+use crate::plpgsql::body_tree::{
+    BodyQuery, IntoClause, Loop, LoopIteration, PlpgsqlStatement, SqlFragment,
+};
+use crate::rows::{CommandTag, ResultRows};
+use crate::session::plpgsql::BodyExecution;
+use crate::session::plpgsql::control::ControlFlow;
+use crate::session::plpgsql::evaluation::StatementOutcome;
 
 /// Outcome of one iteration.
-pub(super) enum Round {
+pub(super) enum IterationOutcome {
     Next,
-    End(Flow),
+    End(ControlFlow),
 }
 
-impl Run<'_> {
-    pub(super) fn run_loop(&mut self, of: &Loop, step: &Step) -> Result<Flow> {
+impl BodyExecution<'_> {
+    pub(super) fn run_loop(&mut self, of: &Loop, step: &PlpgsqlStatement) -> Result<ControlFlow> {
         match &of.over {
-            Over::Forever => self.while_true(of, step, None),
-            Over::While(condition) => self.while_true(of, step, Some(condition)),
-            Over::Range { variable, low, high, step: by, reverse } => {
+            LoopIteration::Forever => self.while_true(of, step, None),
+            LoopIteration::While(condition) => self.while_true(of, step, Some(condition)),
+            LoopIteration::Range { variable, low, high, step: by, reverse } => {
                 let bounds = self.range(low, high, by.as_ref())?;
                 self.count(of, *variable, bounds, *reverse)
             }
-            Over::Rows(into, query) => self.for_rows(of, into, query),
-            Over::Cursor { row, cursor, arguments } => {
+            LoopIteration::Rows(into, query) => self.for_rows(of, into, query),
+            LoopIteration::Cursor { row, cursor, arguments } => {
                 self.for_cursor(of, *row, *cursor, arguments)
             }
-            Over::Elements { targets, slice, array } => {
+            LoopIteration::Elements { targets, slice, array } => {
                 self.for_elements(of, targets, *slice, array)
             }
         }
     }
 
     /// Executes the body of a loop once.
-    pub(super) fn round(&mut self, of: &Loop) -> Result<Round> {
+    pub(super) fn round(&mut self, of: &Loop) -> Result<IterationOutcome> {
         self.check_stop()?;
         let is_own = |label: &Option<String>| label.is_none() || *label == of.label;
         Ok(match self.steps(&of.body)? {
-            Flow::Next => Round::Next,
-            Flow::Continue(label) if is_own(&label) => Round::Next,
-            Flow::Exit(label) if is_own(&label) => Round::End(Flow::Next),
-            flow => Round::End(flow),
+            ControlFlow::Next => IterationOutcome::Next,
+            ControlFlow::Continue(label) if is_own(&label) => IterationOutcome::Next,
+            ControlFlow::Exit(label) if is_own(&label) => IterationOutcome::End(ControlFlow::Next),
+            flow => IterationOutcome::End(flow),
         })
     }
 
-    fn while_true(&mut self, of: &Loop, step: &Step, condition: Option<&Fragment>) -> Result<Flow> {
+    fn while_true(
+        &mut self,
+        of: &Loop,
+        step: &PlpgsqlStatement,
+        condition: Option<&SqlFragment>,
+    ) -> Result<ControlFlow> {
         loop {
             if let Some(condition) = condition {
                 self.enter(step);
                 if !self.is_true(condition)? {
-                    return Ok(Flow::Next);
+                    return Ok(ControlFlow::Next);
                 }
             }
-            if let Round::End(flow) = self.round(of)? {
+            if let IterationOutcome::End(flow) = self.round(of)? {
                 return Ok(flow);
             }
         }
@@ -64,11 +71,11 @@ impl Run<'_> {
 
     fn range(
         &mut self,
-        low: &Fragment,
-        high: &Fragment,
-        step: Option<&Fragment>,
+        low: &SqlFragment,
+        high: &SqlFragment,
+        step: Option<&SqlFragment>,
     ) -> Result<[i32; 3]> {
-        let mut bound = |fragment: &Fragment, what: &str| match self
+        let mut bound = |fragment: &SqlFragment, what: &str| match self
             .value_as(fragment, DataType::Int4)?
             .as_i64()
         {
@@ -93,12 +100,12 @@ impl Run<'_> {
         variable: usize,
         [first, last, step]: [i32; 3],
         reverse: bool,
-    ) -> Result<Flow> {
-        let (mut at, mut found, mut end) = (first, false, Flow::Next);
+    ) -> Result<ControlFlow> {
+        let (mut at, mut found, mut end) = (first, false, ControlFlow::Next);
         while if reverse { at >= last } else { at <= last } {
             found = true;
             self.values[variable] = Datum::Int4(at);
-            if let Round::End(flow) = self.round(of)? {
+            if let IterationOutcome::End(flow) = self.round(of)? {
                 end = flow;
                 break;
             }
@@ -110,7 +117,7 @@ impl Run<'_> {
         Ok(end)
     }
 
-    fn for_rows(&mut self, of: &Loop, into: &IntoClause, query: &Query) -> Result<Flow> {
+    fn for_rows(&mut self, of: &Loop, into: &IntoClause, query: &BodyQuery) -> Result<ControlFlow> {
         let mut outcome = self.open_query(query)?;
         if self.compiled.body.ends_transactions {
             self.retain(&mut outcome)?;
@@ -119,12 +126,13 @@ impl Run<'_> {
     }
 
     /// Materialises all rows: their transaction may end before the loop does.
-    fn retain(&mut self, outcome: &mut Outcome) -> Result<()> {
+    fn retain(&mut self, outcome: &mut StatementOutcome) -> Result<()> {
         let Some(mut rows) = outcome.rows.take() else { return Ok(()) };
         let batches = self.session.all_rows(&mut rows)?;
         let columns = std::sync::Arc::from(rows.columns());
         let stop = std::sync::Arc::clone(&self.session.stop);
-        outcome.rows = Some(Rows::buffered(columns, batches, Tag::Returned("SELECT"), stop));
+        outcome.rows =
+            Some(ResultRows::buffered(columns, batches, CommandTag::Returned("SELECT"), stop));
         Ok(())
     }
 
@@ -132,11 +140,11 @@ impl Run<'_> {
     fn over_rows(
         &mut self,
         of: &Loop,
-        mut outcome: Outcome,
-        assign: &mut RowTaker<'_>,
-    ) -> Result<Flow> {
+        mut outcome: StatementOutcome,
+        assign: &mut RowAssigner<'_>,
+    ) -> Result<ControlFlow> {
         let columns = outcome.columns();
-        let (mut found, mut end) = (false, Flow::Next);
+        let (mut found, mut end) = (false, ControlFlow::Next);
         let at = self.at;
         if let Some(rows) = &mut outcome.rows {
             'rows: while let Some(batch) = rows.next_batch(usize::MAX)? {
@@ -144,7 +152,7 @@ impl Run<'_> {
                 for number in 0..batch.row_count {
                     found = true;
                     assign(self, &columns, Some(batch.row(number)))?;
-                    if let Round::End(flow) = self.round(of)? {
+                    if let IterationOutcome::End(flow) = self.round(of)? {
                         end = flow;
                         break 'rows;
                     }
@@ -164,8 +172,8 @@ impl Run<'_> {
         of: &Loop,
         targets: &IntoClause,
         slice: u32,
-        array: &Fragment,
-    ) -> Result<Flow> {
+        array: &SqlFragment,
+    ) -> Result<ControlFlow> {
         let (value, sql_type) = self.value(array, BodyTarget::Any)?;
         if value.is_null() {
             let message = "FOREACH expression must not be null";
@@ -176,7 +184,7 @@ impl Run<'_> {
             let message = format!("FOREACH expression must yield an array, not type {shown}");
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         };
-        let Datum::Nested(Nested::Array(array)) = value else { return Ok(Flow::Next) };
+        let Datum::Nested(Nested::Array(array)) = value else { return Ok(ControlFlow::Next) };
         let slice = slice as usize;
         if slice > array.dimensions.len() && !array.dimensions.is_empty() {
             let dimensions = array.dimensions.len();
@@ -200,7 +208,7 @@ impl Run<'_> {
             array.dimensions.get(array.dimensions.len() - slice.min(array.dimensions.len())..);
         let inner = inner.unwrap_or_default().to_vec();
         let length = inner.iter().map(|one| one.length).product::<usize>().max(1);
-        let (mut found, mut end) = (false, Flow::Next);
+        let (mut found, mut end) = (false, ControlFlow::Next);
         for elements in array.elements.chunks(length) {
             found = true;
             let (value, of_value) = match slice {
@@ -214,7 +222,7 @@ impl Run<'_> {
                 }
             };
             self.assign_element(targets, value, of_value)?;
-            if let Round::End(flow) = self.round(of)? {
+            if let IterationOutcome::End(flow) = self.round(of)? {
                 end = flow;
                 break;
             }
@@ -242,5 +250,5 @@ impl Run<'_> {
 }
 
 /// Callback that assigns a row to the loop variables.
-type RowTaker<'t> =
-    dyn FnMut(&mut Run<'_>, &[crate::logical::OutputColumn], Option<Vec<Datum>>) -> Result<()> + 't;
+type RowAssigner<'t> = dyn FnMut(&mut BodyExecution<'_>, &[crate::logical::OutputColumn], Option<Vec<Datum>>) -> Result<()>
+    + 't;

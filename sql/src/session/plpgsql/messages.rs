@@ -4,17 +4,19 @@ use types::{DataType, Datum};
 
 use crate::binder::BodyTarget;
 use crate::error::{Error, Result, SourceLocation, sqlstate};
+use crate::plpgsql::body_tree::{
+    AssignmentTarget, Diagnostic, Raise, RaiseLevel, RaiseOption, SqlFragment,
+};
 use crate::plpgsql::condition::codes_of;
-use crate::plpgsql::tree::{Diagnostic, Fragment, Raise, RaiseLevel, RaiseOption, Target};
-use crate::session::plpgsql::Run;
+use crate::session::plpgsql::BodyExecution;
 use crate::session::plpgsql::control::ASSERT_FAILURE;
 
 /// `raise_exception`
 const RAISE_EXCEPTION: &str = "P0001";
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     pub(super) fn raise(&mut self, raise: &Raise) -> Result<()> {
-        if raise.is_bare() {
+        if raise.is_reraise() {
             let Some(error) = self.caught.last().cloned() else {
                 let message =
                     "RAISE without parameters cannot be used outside an exception handler";
@@ -73,7 +75,7 @@ impl Run<'_> {
         self.session.raise_notice(severity, error)
     }
 
-    fn option(&mut self, option: RaiseOption, value: &Fragment) -> Result<String> {
+    fn option(&mut self, option: RaiseOption, value: &SqlFragment) -> Result<String> {
         let (value, sql_type) = self.value(value, BodyTarget::Any)?;
         if value.is_null() {
             let message = "RAISE statement option cannot be null";
@@ -84,7 +86,7 @@ impl Run<'_> {
     }
 
     /// Formats a RAISE message: each percent sign is replaced by an argument.
-    fn formatted(&mut self, format: &str, arguments: &[Fragment]) -> Result<String> {
+    fn formatted(&mut self, format: &str, arguments: &[SqlFragment]) -> Result<String> {
         let mut arguments = arguments.iter();
         let mut text = String::new();
         let mut rest = format.chars().peekable();
@@ -112,8 +114,8 @@ impl Run<'_> {
 
     pub(super) fn assert(
         &mut self,
-        condition: &Fragment,
-        message: Option<&Fragment>,
+        condition: &SqlFragment,
+        message: Option<&SqlFragment>,
     ) -> Result<()> {
         let shown = self.session.settings.show("plpgsql.check_asserts");
         if shown.is_ok_and(|(_, value)| value == "off") || self.is_true(condition)? {
@@ -132,7 +134,7 @@ impl Run<'_> {
     pub(super) fn diagnostics(
         &mut self,
         stacked: bool,
-        items: &[(Target, Diagnostic)],
+        items: &[(AssignmentTarget, Diagnostic)],
     ) -> Result<()> {
         let error = self.caught.last().cloned();
         let Some(error) = error.or_else(|| (!stacked).then(Error::default)) else {

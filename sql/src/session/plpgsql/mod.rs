@@ -30,34 +30,34 @@ use types::expr::EvalContext;
 use types::{Datum, SqlType};
 
 use crate::ast;
-use crate::binder::VariableShape;
+use crate::binder::VariableSignature;
 use crate::catalog::Catalog;
 use crate::ddl::body_error;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::memory;
-use crate::plpgsql::tree::Step;
-use crate::plpgsql::{self, Returning};
-use crate::session::plpgsql::compiled::Compiled;
-use crate::session::plpgsql::control::Flow;
+use crate::plpgsql::body_tree::PlpgsqlStatement;
+use crate::plpgsql::{self, ReturnKind};
+use crate::session::plpgsql::compiled::CompiledBody;
+use crate::session::plpgsql::control::ControlFlow;
 use crate::session::{Notice, Session};
 
 /// Function name in the CONTEXT of errors in DO.
 const INLINE: &str = "inline_code_block";
 
 /// Execution state of a body.
-struct Run<'s> {
+struct BodyExecution<'s> {
     session: &'s mut Session,
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledBody>,
     /// Values of the variables.
     values: Vec<Datum>,
     /// Present types of the variables.
-    shapes: Arc<Vec<VariableShape>>,
+    shapes: Arc<Vec<VariableSignature>>,
     /// Evaluation context of expressions, while it is valid.
-    world: Option<World>,
+    world: Option<ExpressionContext>,
     /// Generation of the changed settings that `world` has.
     settings_seen: u64,
     /// Current statement.
-    at: At,
+    at: BodyPosition,
     /// True if the CONTEXT of the propagating error is complete.
     is_placed: bool,
     row_count: u64,
@@ -72,7 +72,7 @@ struct Run<'s> {
 }
 
 /// Evaluation context of expressions.
-struct World {
+struct ExpressionContext {
     catalog: Arc<Catalog>,
     eval: EvalContext,
 }
@@ -84,12 +84,12 @@ pub(super) struct LastCall {
     /// Compiled body.
     body: Option<function::CalledBody>,
     /// Evaluation context, and the generation of the changed settings that it has.
-    world: Option<(World, u64)>,
+    world: Option<(ExpressionContext, u64)>,
 }
 
 /// Current position in a body.
 #[derive(Clone, Copy)]
-struct At {
+struct BodyPosition {
     line: u32,
     what: &'static str,
     /// True if it is between statements.
@@ -113,12 +113,13 @@ impl Session {
                 return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
             }
         }
-        let read = plpgsql::parse_body(&block.body, INLINE, &[], (Returning::Nothing, false));
+        let read = plpgsql::parse_body(&block.body, INLINE, &[], (ReturnKind::Nothing, false));
         let body = read.map_err(|error| body_error(error, INLINE, &block.body, block.place))?;
         self.begin_request();
         let compiled = Arc::new(self.compiled_body(body, INLINE, &[])?);
         self.ends_transactions = true;
-        let result = self.in_running_body(|session| Run::new(session, compiled).run(Vec::new()));
+        let result =
+            self.in_running_body(|session| BodyExecution::new(session, compiled).run(Vec::new()));
         self.ends_transactions = false;
         result
     }
@@ -138,7 +139,7 @@ impl Session {
             return Ok(true);
         }
         let Some(sink) = self.notice_sink.clone() else { return Ok(false) };
-        for ticket in [self.ticket.take(), self.seen()].into_iter().flatten() {
+        for ticket in [self.ticket.take(), self.durability_of_reads()].into_iter().flatten() {
             ticket.wait()?;
         }
         let mut notices = self.notices.lock();
@@ -165,8 +166,8 @@ impl Session {
     }
 }
 
-impl<'s> Run<'s> {
-    fn new(session: &'s mut Session, compiled: Arc<Compiled>) -> Run<'s> {
+impl<'s> BodyExecution<'s> {
+    fn new(session: &'s mut Session, compiled: Arc<CompiledBody>) -> BodyExecution<'s> {
         let shapes = Arc::clone(&compiled.shapes);
         let settings_seen = match session.changed.count() {
             0 => session.changed.generation(),
@@ -176,14 +177,14 @@ impl<'s> Run<'s> {
             *settings == settings_seen && Arc::ptr_eq(&world.catalog, &session.catalog())
         });
         let world = world.map(|(world, _)| world);
-        Run {
+        BodyExecution {
             settings_seen,
             session,
             values: vec![Datum::Null; shapes.len()],
             shapes,
             compiled,
             world,
-            at: At { line: 0, what: "", is_during: true },
+            at: BodyPosition { line: 0, what: "", is_during: true },
             is_placed: false,
             row_count: 0,
             caught: Vec::new(),
@@ -207,7 +208,12 @@ impl<'s> Run<'s> {
         let compiled = Arc::clone(&self.compiled);
         let _turn = self.session.open.as_ref().map(|open| open.transaction.turn());
         match self.step(&compiled.body.block) {
-            Ok(Flow::Return | Flow::Next | Flow::Exit(_) | Flow::Continue(_)) => Ok(()),
+            Ok(
+                ControlFlow::Return
+                | ControlFlow::Next
+                | ControlFlow::Exit(_)
+                | ControlFlow::Continue(_),
+            ) => Ok(()),
             Err(error) => Err(self.placed(error)),
         }
     }
@@ -225,8 +231,8 @@ impl<'s> Run<'s> {
     }
 
     /// Sets the current statement.
-    fn enter(&mut self, step: &Step) {
-        self.at = At { line: step.line, what: step.name(), is_during: false };
+    fn enter(&mut self, step: &PlpgsqlStatement) {
+        self.at = BodyPosition { line: step.line, what: step.name(), is_during: false };
     }
 
     /// Adds the position in this body to the CONTEXT of an error.
@@ -244,7 +250,7 @@ impl<'s> Run<'s> {
 
     /// Returns the line of CONTEXT for the current statement.
     fn context_here(&self) -> String {
-        let At { line, what, is_during } = self.at;
+        let BodyPosition { line, what, is_during } = self.at;
         let label = &self.compiled.label;
         match (is_during, line) {
             (true, 0) if what.is_empty() => format!("PL/pgSQL function {label}"),

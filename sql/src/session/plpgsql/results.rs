@@ -5,7 +5,7 @@ use types::{DataType, Datum, SqlType};
 use crate::binder::BodyTarget;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::memory;
-use crate::session::plpgsql::Run;
+use crate::session::plpgsql::BodyExecution;
 use crate::session::plpgsql::assignment::row;
 use crate::session::plpgsql::statements::fields_of;
 
@@ -20,7 +20,7 @@ pub(super) struct ResultShape {
     pub(super) outs: Vec<usize>,
 }
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     /// Returns the target type of RETURN.
     pub(super) fn return_target(&self) -> BodyTarget<'static> {
         match self.compiled.result.value {

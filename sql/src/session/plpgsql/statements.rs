@@ -14,10 +14,10 @@ use crate::ast::Statement;
 use crate::binder::BodyTarget;
 use crate::error::{Error, Result, SourceLocation, sqlstate};
 use crate::parser::{self, ParsedStatement};
-use crate::plpgsql::tree::{CallTargets, Dynamic, Fragment, IntoClause, Query};
-use crate::session::plpgsql::Run;
-use crate::session::plpgsql::evaluation::{Outcome, is_planned, within};
-use crate::session::worker::Snapshots;
+use crate::plpgsql::body_tree::{BodyQuery, CallTargets, DynamicQuery, IntoClause, SqlFragment};
+use crate::session::plpgsql::BodyExecution;
+use crate::session::plpgsql::evaluation::{StatementOutcome, is_planned, within};
+use crate::session::statement_executor::SnapshotPolicy;
 use crate::session::{Execution, Session};
 
 /// `no_data_found`
@@ -25,21 +25,21 @@ const NO_DATA_FOUND: &str = "P0002";
 /// `too_many_rows`
 const TOO_MANY_ROWS: &str = "P0003";
 
-impl Run<'_> {
+impl BodyExecution<'_> {
     /// Executes an SQL statement of the body.
-    pub(super) fn sql(&mut self, fragment: &Fragment, into: Option<&IntoClause>) -> Result<()> {
+    pub(super) fn sql(&mut self, fragment: &SqlFragment, into: Option<&IntoClause>) -> Result<()> {
         let result = self.run_sql(fragment, into);
         result.map_err(|error| self.of_sql(error, fragment))
     }
 
-    fn of_sql(&self, error: Error, fragment: &Fragment) -> Error {
+    fn of_sql(&self, error: Error, fragment: &SqlFragment) -> Error {
         match is_own(&error) || is_named(&error, &fragment.text) {
             true => error,
             false => self.of_fragment(error, fragment),
         }
     }
 
-    fn run_sql(&mut self, fragment: &Fragment, into: Option<&IntoClause>) -> Result<()> {
+    fn run_sql(&mut self, fragment: &SqlFragment, into: Option<&IntoClause>) -> Result<()> {
         let statement = &fragment.statement.statement;
         let mut outcome = match is_planned(statement) {
             true => self.start(fragment, BodyTarget::Any)?,
@@ -61,7 +61,7 @@ impl Run<'_> {
     /// Reads the rows of a statement into its targets, and sets ROW_COUNT and FOUND.
     fn finish(
         &mut self,
-        outcome: &mut Outcome,
+        outcome: &mut StatementOutcome,
         into: Option<&IntoClause>,
         sets_found: bool,
     ) -> Result<()> {
@@ -78,7 +78,7 @@ impl Run<'_> {
     }
 
     /// Assigns the row of a statement; returns the number of rows.
-    fn take_into(&mut self, outcome: &mut Outcome, into: &IntoClause) -> Result<u64> {
+    fn take_into(&mut self, outcome: &mut StatementOutcome, into: &IntoClause) -> Result<u64> {
         if outcome.rows.is_none() {
             let message = "INTO used with a command that cannot return data";
             return Err(own(sqlstate::SYNTAX_ERROR, message));
@@ -103,8 +103,8 @@ impl Run<'_> {
         Ok(count)
     }
 
-    pub(super) fn perform(&mut self, fragment: &Fragment) -> Result<()> {
-        let run = |run: &mut Run<'_>| {
+    pub(super) fn perform(&mut self, fragment: &SqlFragment) -> Result<()> {
+        let run = |run: &mut BodyExecution<'_>| {
             let mut outcome = run.start(fragment, BodyTarget::Any)?;
             run.finish(&mut outcome, None, true)
         };
@@ -113,7 +113,7 @@ impl Run<'_> {
     }
 
     /// Executes a utility statement.
-    fn utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Outcome> {
+    fn utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<StatementOutcome> {
         self.session.check_in_body(&parsed.statement)?;
         self.session.send_notices()?;
         let noticed = self.session.notices.lock().len();
@@ -124,12 +124,15 @@ impl Run<'_> {
             notice.error.context.get_or_insert_with(|| context.clone());
         }
         Ok(match execution {
-            Execution::Rows(rows) => {
-                Outcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }
-            }
+            Execution::Rows(rows) => StatementOutcome {
+                rows: Some(rows),
+                row_count: 0,
+                changes: false,
+                is_dynamic: false,
+            },
             Execution::Done(completion) => {
                 let count = completion.tag.rsplit(' ').next().and_then(|word| word.parse().ok());
-                Outcome { row_count: count.unwrap_or(0), ..Outcome::done() }
+                StatementOutcome { row_count: count.unwrap_or(0), ..StatementOutcome::done() }
             }
             Execution::CopyIn(_) | Execution::CopyOut(..) => {
                 let message = "cannot COPY to/from client in PL/pgSQL";
@@ -141,12 +144,12 @@ impl Run<'_> {
     /// Executes EXECUTE.
     pub(super) fn execute_text(
         &mut self,
-        dynamic: &Dynamic,
+        dynamic: &DynamicQuery,
         into: Option<&IntoClause>,
     ) -> Result<()> {
         let (text, parameters) = self.dynamic(dynamic)?;
         let found = self.values[self.compiled.body.found].clone();
-        let run = |run: &mut Run<'_>| {
+        let run = |run: &mut BodyExecution<'_>| {
             let statements = parser::parse_statements(&text)?;
             let Some((last, others)) = statements.split_last() else { return Ok(()) };
             for statement in others {
@@ -164,7 +167,10 @@ impl Run<'_> {
     }
 
     /// Returns the text of EXECUTE, and the values of USING with their types.
-    pub(super) fn dynamic(&mut self, dynamic: &Dynamic) -> Result<(String, Vec<(Datum, SqlType)>)> {
+    pub(super) fn dynamic(
+        &mut self,
+        dynamic: &DynamicQuery,
+    ) -> Result<(String, Vec<(Datum, SqlType)>)> {
         let (text, sql_type) = self.value(&dynamic.text, BodyTarget::Any)?;
         if text.is_null() {
             let message = "query string argument of EXECUTE is null";
@@ -181,10 +187,10 @@ impl Run<'_> {
         &mut self,
         parsed: &ParsedStatement,
         parameters: &[(Datum, SqlType)],
-    ) -> Result<Outcome> {
+    ) -> Result<StatementOutcome> {
         let statement = &parsed.statement;
         if let Statement::CreateTableAs(create) = statement
-            && create.made == crate::ast::Made::Into
+            && create.made == crate::ast::CreateAsKind::Into
         {
             let message = "EXECUTE of SELECT ... INTO is not implemented";
             let hint = "You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS \
@@ -211,19 +217,19 @@ impl Run<'_> {
             let mut values: Vec<Datum> = values;
             planned.planned.constants.check(&values)?;
             values.resize(planned.planned.parameter_count.max(values.len()), Datum::Null);
-            self.session.place_current_row(&planned.planned, &mut values)?;
+            self.session.bind_current_row(&planned.planned, &mut values)?;
             return self.session.run_embedded(&planned, values, statement.tag());
         }
     }
 
     /// Starts a query that returns rows.
-    pub(super) fn open_query(&mut self, query: &Query) -> Result<Outcome> {
+    pub(super) fn open_query(&mut self, query: &BodyQuery) -> Result<StatementOutcome> {
         match query {
-            Query::Fixed(fragment) => {
+            BodyQuery::Fixed(fragment) => {
                 let outcome = self.open_fixed(fragment);
                 outcome.map_err(|error| self.of_sql(error, fragment))
             }
-            Query::Dynamic(dynamic) => {
+            BodyQuery::Dynamic(dynamic) => {
                 let (text, parameters) = self.dynamic(dynamic)?;
                 let outcome = self.open_text(&text, &parameters);
                 outcome.map_err(|error| of_text(error, &text))
@@ -231,7 +237,7 @@ impl Run<'_> {
         }
     }
 
-    fn open_fixed(&mut self, fragment: &Fragment) -> Result<Outcome> {
+    fn open_fixed(&mut self, fragment: &SqlFragment) -> Result<StatementOutcome> {
         let statement = &fragment.statement.statement;
         let outcome = match is_planned(statement) {
             true => self.start(fragment, BodyTarget::Any)?,
@@ -240,7 +246,11 @@ impl Run<'_> {
         with_rows(outcome, statement)
     }
 
-    fn open_text(&mut self, text: &str, parameters: &[(Datum, SqlType)]) -> Result<Outcome> {
+    fn open_text(
+        &mut self,
+        text: &str,
+        parameters: &[(Datum, SqlType)],
+    ) -> Result<StatementOutcome> {
         let mut statements = parser::parse_statements(text)?;
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
             let message = "cannot open multi-query plan as cursor";
@@ -253,7 +263,7 @@ impl Run<'_> {
     /// Executes CALL.
     pub(super) fn call_procedure(
         &mut self,
-        fragment: &Fragment,
+        fragment: &SqlFragment,
         targets: &CallTargets,
     ) -> Result<()> {
         let Statement::Call(call) = &fragment.statement.statement else {
@@ -265,12 +275,12 @@ impl Run<'_> {
 
     fn run_call_statement(
         &mut self,
-        fragment: &Fragment,
+        fragment: &SqlFragment,
         call: &crate::ast::FunctionCall,
         targets: &CallTargets,
     ) -> Result<()> {
         let given_back = self.session.given_back(call, targets.len());
-        let mut outcome = match self.called_itself(fragment)? {
+        let mut outcome = match self.call_in_session(fragment)? {
             Some(called) => called,
             None => self.start(fragment, BodyTarget::Any)?,
         };
@@ -295,7 +305,7 @@ impl Run<'_> {
     /// Executes COMMIT or ROLLBACK, and begins another transaction.
     pub(super) fn end_transaction(&mut self, commits: bool, chain: bool) -> Result<()> {
         const INVALID_TERMINATION: &str = "2D000";
-        let is_session = matches!(self.session.snapshots, Snapshots::Session);
+        let is_session = matches!(self.session.snapshots, SnapshotPolicy::Session);
         let Some(open) = self.session.open.as_ref().filter(|_| is_session) else {
             return Err(Error::new(INVALID_TERMINATION, "invalid transaction termination"));
         };
@@ -324,7 +334,7 @@ impl Run<'_> {
     // ---- results ----
 
     /// Stores the value of RETURN.
-    pub(super) fn set_returned(&mut self, value: Option<&Fragment>) -> Result<()> {
+    pub(super) fn set_returned(&mut self, value: Option<&SqlFragment>) -> Result<()> {
         if let Some(value) = value {
             let target = self.return_target();
             self.returned = Some(self.value(value, target)?);
@@ -332,7 +342,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn return_next(&mut self, value: Option<&Fragment>) -> Result<()> {
+    pub(super) fn return_next(&mut self, value: Option<&SqlFragment>) -> Result<()> {
         let row = match value {
             None => self.out_row()?,
             Some(value) => {
@@ -344,12 +354,12 @@ impl Run<'_> {
         self.add_row(row)
     }
 
-    pub(super) fn return_query(&mut self, query: &Query) -> Result<()> {
+    pub(super) fn return_query(&mut self, query: &BodyQuery) -> Result<()> {
         let mut outcome = self.open_query(query)?;
         let types: Vec<SqlType> = outcome.columns().iter().map(|one| one.sql_type).collect();
         self.check_result_columns(&types).map_err(|error| match query {
-            Query::Fixed(fragment) => self.of_fragment(error, fragment),
-            Query::Dynamic(_) => error,
+            BodyQuery::Fixed(fragment) => self.of_fragment(error, fragment),
+            BodyQuery::Dynamic(_) => error,
         })?;
         let mut count = 0;
         if let Some(rows) = &mut outcome.rows {
@@ -368,7 +378,7 @@ impl Run<'_> {
     }
 }
 
-fn with_rows(outcome: Outcome, statement: &Statement) -> Result<Outcome> {
+fn with_rows(outcome: StatementOutcome, statement: &Statement) -> Result<StatementOutcome> {
     if outcome.rows.is_some() {
         return Ok(outcome);
     }
@@ -469,7 +479,7 @@ impl Session {
 
     /// Returns the CALL arguments that receive OUT values, with the names of the parameters.
     fn given_back(&self, call: &crate::ast::FunctionCall, count: usize) -> Vec<(usize, String)> {
-        use crate::catalog::function::Mode;
+        use crate::catalog::function::DeclaredMode;
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
         let path = self.constants.search_path();
         let named = self.catalog().functions_named(schema, &call.name.name.value, path);
@@ -478,7 +488,8 @@ impl Session {
         let Some(found) = found else { return Vec::new() };
         let declared = found.record.declared();
         let outs = declared.iter().enumerate();
-        let outs = outs.filter(|(_, one)| matches!(one.mode, Mode::Out | Mode::InOut));
+        let outs =
+            outs.filter(|(_, one)| matches!(one.mode, DeclaredMode::Out | DeclaredMode::InOut));
         outs.map(|(at, one)| {
             let named = call.arguments.iter().position(|argument| {
                 argument.name.as_ref().is_some_and(|name| name.value == one.name)

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::plpgsql::evaluation::no_transaction;
-use crate::session::worker::{Snapshots, Worker};
+use crate::session::statement_executor::{SnapshotPolicy, StatementExecutor};
 
 /// Savepoint name, which no statement can specify.
 const NAME: &str = "\0";
@@ -17,7 +17,9 @@ pub(super) struct Subtransaction {
 impl Session {
     /// Starts a subtransaction.
     pub(super) fn begin_subtransaction(&mut self) -> Result<Subtransaction> {
-        let Session { worker: Worker { around, settings, open, .. }, .. } = self;
+        let Session {
+            worker: StatementExecutor { environment: around, settings, open, .. }, ..
+        } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
         open.savepoint(NAME, settings);
         Ok(Subtransaction { changed: around.changed.count() })
@@ -25,7 +27,7 @@ impl Session {
 
     /// Releases a subtransaction into the enclosing one.
     pub(super) fn release_subtransaction(&mut self) -> Result<()> {
-        let Session { worker: Worker { open, .. }, cursors, .. } = self;
+        let Session { worker: StatementExecutor { open, .. }, cursors, .. } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
         let before = open.modes;
         open.release(NAME)?;
@@ -38,7 +40,11 @@ impl Session {
 
     /// Rolls a subtransaction back.
     pub(super) fn undo_subtransaction(&mut self, of: &Subtransaction) -> Result<()> {
-        let Session { worker: Worker { around, settings, open, .. }, cursors, .. } = self;
+        let Session {
+            worker: StatementExecutor { environment: around, settings, open, .. },
+            cursors,
+            ..
+        } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
         *settings = open.rollback_to(&around.engine, NAME)?;
         cursors.rollback_to(open.savepoint_count());
@@ -51,13 +57,13 @@ impl Session {
 
     /// Applies the settings that functions of the last statement changed.
     pub(super) fn follow_changed_settings(&mut self) {
-        let is_own = matches!(self.snapshots, Snapshots::Session);
+        let is_own = matches!(self.snapshots, SnapshotPolicy::Session);
         match is_own {
             // An invalid value was reported when it was set.
             true => drop(self.take_over_settings()),
             false => {
-                let Worker { around, settings, .. } = &mut self.worker;
-                around.changed.show_in(settings);
+                let StatementExecutor { environment: around, settings, .. } = &mut self.worker;
+                around.changed.apply_to(settings);
             }
         }
         self.follow_search_path();

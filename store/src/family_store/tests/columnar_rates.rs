@@ -9,8 +9,8 @@ use crate::layout::EndWidth;
 fn layout() -> ValueLayout {
     let mut sections = vec![SectionKind::Fixed(8); 8];
     sections.extend([SectionKind::Variable; 2]);
-    let mut pieces: Vec<Piece> = (0..8).map(Piece::Fixed).collect();
-    pieces.push(Piece::Variable { ends: EndWidth::Two, sections: vec![8, 9] });
+    let mut pieces: Vec<ValuePiece> = (0..8).map(ValuePiece::Fixed).collect();
+    pieces.push(ValuePiece::Variable { ends: EndWidth::Two, sections: vec![8, 9] });
     ValueLayout { sections, shapes: vec![ValueShape { prefix: HEADER.to_vec(), pieces }] }
 }
 

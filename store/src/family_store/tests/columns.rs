@@ -8,7 +8,7 @@ fn family() -> FamilyDescriptor {
         data_block_encoding: DataBlockEncoding::Columnar,
         value_layout: ValueLayout {
             sections: vec![SectionKind::Variable],
-            shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
+            shapes: vec![ValueShape { prefix: vec![], pieces: vec![ValuePiece::Rest(0)] }],
         },
         versions: 3,
         // About ten cells.

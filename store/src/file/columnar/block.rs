@@ -21,19 +21,19 @@ use crate::file::columnar::{
 use crate::file::compression::{can_become, decompress_into};
 use crate::file::encoding::{BlockError, Malformed};
 use crate::file::format::{BLOCK_HEADER_BYTES, CHECKSUM_BYTES};
-use crate::file::origin::Origin;
-use crate::layout::{ReadLayout, WantedSections};
+use crate::file::piece_source::PieceSource;
+use crate::layout::{ReadLayout, SectionSelection};
 use crate::prefetch::prefetch;
 
 /// Range of a part that is stored uncompressed. For others the start is above the end, so that
 /// the bounds check, which is made anyway, excludes them.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct PartRange {
     start: u32,
     end: u32,
 }
 
-const ELSEWHERE: Place = Place { start: 1, end: 0 };
+const ELSEWHERE: PartRange = PartRange { start: 1, end: 0 };
 
 /// The decoded heads of the parts that have an entry for every cell.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ pub(in crate::file) struct ColumnarBlock {
     head: Head,
     layout: Arc<ReadLayout>,
     cells: OnceLock<CellHeads>,
-    places: Box<[Place]>,
+    places: Box<[PartRange]>,
     /// The parts that are not in `bytes`, once they are opened; empty if there are none.
     opened: Box<[OpenedPart]>,
     /// Bytes of those parts of which the stored form is in `bytes`, when all are open.
@@ -65,7 +65,7 @@ pub(in crate::file) struct ColumnarBlock {
     /// Offset of the block in `bytes`, without the header of its frame.
     begin: usize,
     /// Source of the bytes that are not in `bytes`.
-    origin: Option<Origin>,
+    origin: Option<PieceSource>,
 }
 
 /// Raw bytes of a piece, once it is opened.
@@ -92,7 +92,7 @@ pub(in crate::file) enum Division {
     /// It has a front, and is loaded completely, without its frame.
     Whole,
     /// Its front is loaded, with its frame.
-    Front(Origin),
+    Front(PieceSource),
 }
 
 /// The layout of values of a file's blocks, known since the first of them was read. All have the
@@ -143,7 +143,7 @@ pub(in crate::file) fn prepare(
         raw_bytes += entry.raw_length;
         if entry.storage == Storage::Plain && is_here {
             let at = |offset| (begin + offset) as u32;
-            places.push(Place { start: at(entry.start), end: at(entry.end) });
+            places.push(PartRange { start: at(entry.start), end: at(entry.end) });
             continue;
         }
         places.push(ELSEWHERE);
@@ -550,7 +550,7 @@ impl ColumnarBlock {
     pub(super) fn append_value(
         &self,
         index: usize,
-        wanted: Option<&WantedSections>,
+        wanted: Option<&SectionSelection>,
         out: &mut Vec<u8>,
     ) -> Result<(), BlockError> {
         let Some(shape) = self.shapes()?.get(index).checked_sub(1) else {

@@ -13,7 +13,7 @@ use crate::file::columnar::block::{ColumnarBlock, Numbers};
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::strings::{Strings, first_bytes};
 use crate::file::encoding::{BlockCursor, BlockError, COLUMN_STEPS_MAX, Malformed};
-use crate::layout::WantedSections;
+use crate::layout::SectionSelection;
 
 /// Initial capacity of the key buffer.
 const KEY_BYTES_GUESS: usize = 64;
@@ -30,12 +30,12 @@ pub(in crate::file) struct ColumnarCursor {
     /// True if the value is not assembled yet.
     is_value_pending: bool,
     /// The sections to assemble; `None` for all.
-    wanted: Option<Arc<WantedSections>>,
+    wanted: Option<Arc<SectionSelection>>,
 }
 
 /// Outcome of [`ColumnarCursor::walk_back`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::file) enum WalkedBack {
+pub(in crate::file) enum WalkBackOutcome {
     /// It has not moved.
     Nowhere,
     /// It moved to a cell that `show` accepted.
@@ -133,7 +133,7 @@ impl ColumnarCursor {
 
     /// Until another block is opened, values are assembled from these sections only, if the block
     /// has them.
-    pub(in crate::file) fn want(&mut self, wanted: &Arc<WantedSections>) {
+    pub(in crate::file) fn want(&mut self, wanted: &Arc<SectionSelection>) {
         let fits = self.block.as_ref().is_some_and(|block| wanted.fits(block.layout()));
         self.wanted = fits.then(|| Arc::clone(wanted));
     }
@@ -199,15 +199,15 @@ impl ColumnarCursor {
     pub(in crate::file) fn walk_back(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
-    ) -> Result<WalkedBack, BlockError> {
+    ) -> Result<WalkBackOutcome, BlockError> {
         if !self.is_alone_in_its_row() {
-            return Ok(WalkedBack::Nowhere);
+            return Ok(WalkBackOutcome::Nowhere);
         }
         let block = Arc::clone(self.block.as_ref().ok_or(Malformed)?);
         let keys = Keys::of(&block)?;
-        let (mut walked, mut index) = (WalkedBack::Nowhere, self.index);
+        let (mut walked, mut index) = (WalkBackOutcome::Nowhere, self.index);
         // The row of the block's first cell may begin in the previous block.
-        while walked != WalkedBack::ToRefused && index > 1 {
+        while walked != WalkBackOutcome::ToRefused && index > 1 {
             index -= 1;
             if let Err(error) = self.put_together(&block, &keys, index) {
                 self.leave();
@@ -215,8 +215,8 @@ impl ColumnarCursor {
             }
             let parts = KeyParts::decode(&self.key).ok_or(Malformed)?;
             walked = match show(parts, &self.value) {
-                true => WalkedBack::ToShown,
-                false => WalkedBack::ToRefused,
+                true => WalkBackOutcome::ToShown,
+                false => WalkBackOutcome::ToRefused,
             };
         }
         Ok(walked)

@@ -41,7 +41,7 @@ use crate::file::encoding::Malformed;
 pub(super) use block::{ColumnarBlock, Division, KnownLayout, prepare};
 pub(super) use builder::ColumnarBuilder;
 pub(super) use builder::front_bytes;
-pub(super) use cursor::{ColumnarCursor, WalkedBack};
+pub(super) use cursor::{ColumnarCursor, WalkBackOutcome};
 pub(crate) use cursor::{Span, WantedColumns};
 pub(super) use plain_row::RowSearch;
 pub use slice::{ColumnSlice, VariableColumn};

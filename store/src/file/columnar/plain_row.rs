@@ -10,7 +10,7 @@ use crate::file::columnar::block::ColumnarBlock;
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::strings::first_bytes;
 use crate::file::encoding::{BlockError, Malformed};
-use crate::layout::WantedSections;
+use crate::layout::SectionSelection;
 
 /// Result of searching a row in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ColumnarBlock {
     pub(in crate::file) fn append_value_of(
         &self,
         index: usize,
-        wanted: Option<&WantedSections>,
+        wanted: Option<&SectionSelection>,
         out: &mut Vec<u8>,
     ) -> Result<(), BlockError> {
         self.append_value(index, wanted.filter(|wanted| wanted.fits(self.layout())), out)

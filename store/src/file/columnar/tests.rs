@@ -6,7 +6,7 @@ use crate::cache::Block;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::Compression;
 use crate::file::encoding::{BlockBuilder, BlockCursor};
-use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
+use crate::layout::{SectionKind, ValueLayout, ValuePiece, ValueShape};
 
 fn key(row: &[u8], timestamp: i64, sequence: u64) -> Vec<u8> {
     let (timestamp, sequence) = (Timestamp(timestamp), Sequence(sequence));
@@ -36,7 +36,10 @@ fn cells() -> [(Vec<u8>, Vec<u8>); 2] {
 fn the_documented_example_holds() {
     let layout = ValueLayout {
         sections: vec![SectionKind::Fixed(2), SectionKind::Variable],
-        shapes: vec![ValueShape { prefix: vec![1], pieces: vec![Piece::Fixed(0), Piece::Rest(1)] }],
+        shapes: vec![ValueShape {
+            prefix: vec![1],
+            pieces: vec![ValuePiece::Fixed(0), ValuePiece::Rest(1)],
+        }],
     };
     let mut builder = ColumnarBuilder::new(&layout, Compression::Lz4);
     cells().iter().for_each(|(key, value)| builder.add(key, value));

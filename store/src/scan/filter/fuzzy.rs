@@ -10,7 +10,7 @@ pub struct FuzzyRow(pub Vec<Option<u8>>);
 
 /// Result of matching a row against a pattern.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fuzzy {
+pub(super) enum FuzzyMatch {
     /// It matches.
     Match,
     /// It does not match; the next match is at or after these bytes (in reverse: before them).
@@ -21,53 +21,53 @@ pub(super) enum Fuzzy {
 
 impl FuzzyRow {
     /// Matches a row, for a scan in `order`.
-    pub(super) fn find(&self, row: &[u8], order: RowOrder) -> Fuzzy {
+    pub(super) fn find(&self, row: &[u8], order: RowOrder) -> FuzzyMatch {
         let pattern = &self.0;
         let paired = pattern.iter().zip(row);
         let Some(wrong) =
             paired.clone().position(|(fixed, byte)| fixed.is_some_and(|f| f != *byte))
         else {
             if row.len() >= pattern.len() {
-                return Fuzzy::Match;
+                return FuzzyMatch::Match;
             }
             // Too short: longer rows that begin with it follow it.
             return match order {
-                RowOrder::Forward => Fuzzy::Next(self.extended(row.to_vec(), 0)),
+                RowOrder::Forward => FuzzyMatch::Next(self.extended(row.to_vec(), 0)),
                 RowOrder::Reverse => self.before(row, row.len()),
             };
         };
         let fixed = pattern[wrong].expect("a free byte is never wrong");
         match order {
             RowOrder::Forward if fixed > row[wrong] => {
-                Fuzzy::Next(self.extended(row[..wrong].to_vec(), 0))
+                FuzzyMatch::Next(self.extended(row[..wrong].to_vec(), 0))
             }
             RowOrder::Forward => self.after(row, wrong),
             RowOrder::Reverse if fixed < row[wrong] => {
                 let last = self.extended(row[..wrong].to_vec(), 0xff);
-                prefix_end(&last).map_or(Fuzzy::Past, Fuzzy::Next)
+                prefix_end(&last).map_or(FuzzyMatch::Past, FuzzyMatch::Next)
             }
             RowOrder::Reverse => self.before(row, wrong),
         }
     }
 
     /// Returns the least match above all rows that begin with `row[..end]`.
-    fn after(&self, row: &[u8], end: usize) -> Fuzzy {
+    fn after(&self, row: &[u8], end: usize) -> FuzzyMatch {
         let Some(raised) = (0..end).rfind(|&at| self.0[at].is_none() && row[at] < 0xff) else {
-            return Fuzzy::Past;
+            return FuzzyMatch::Past;
         };
         let mut start = row[..=raised].to_vec();
         start[raised] += 1;
-        Fuzzy::Next(self.extended(start, 0))
+        FuzzyMatch::Next(self.extended(start, 0))
     }
 
     /// Returns the end of the matches below `row[..end]`.
-    fn before(&self, row: &[u8], end: usize) -> Fuzzy {
+    fn before(&self, row: &[u8], end: usize) -> FuzzyMatch {
         let Some(lowered) = (0..end).rfind(|&at| self.0[at].is_none() && row[at] > 0) else {
-            return Fuzzy::Past;
+            return FuzzyMatch::Past;
         };
         let mut last = row[..=lowered].to_vec();
         last[lowered] -= 1;
-        prefix_end(&self.extended(last, 0xff)).map_or(Fuzzy::Past, Fuzzy::Next)
+        prefix_end(&self.extended(last, 0xff)).map_or(FuzzyMatch::Past, FuzzyMatch::Next)
     }
 
     /// Appends the rest of the pattern, with `free` for its wildcards.
@@ -106,7 +106,7 @@ mod tests {
             let pattern = FuzzyRow(pattern);
             for order in [RowOrder::Forward, RowOrder::Reverse] {
                 let found = pattern.find(&row, order);
-                prop_assert_eq!(found == Fuzzy::Match, matches(&pattern, &row));
+                prop_assert_eq!(found == FuzzyMatch::Match, matches(&pattern, &row));
                 let following = others.iter().filter(|other| matches(&pattern, other));
                 let following = following.filter(|other| match order {
                     RowOrder::Forward => **other >= row,
@@ -114,15 +114,15 @@ mod tests {
                 });
                 for other in following {
                     match (&found, order) {
-                        (Fuzzy::Match, _) => {}
-                        (Fuzzy::Past, _) => prop_assert!(false, "{:?} follows", other),
-                        (Fuzzy::Next(next), RowOrder::Forward) => prop_assert!(other >= next),
-                        (Fuzzy::Next(next), RowOrder::Reverse) => prop_assert!(other < next),
+                        (FuzzyMatch::Match, _) => {}
+                        (FuzzyMatch::Past, _) => prop_assert!(false, "{:?} follows", other),
+                        (FuzzyMatch::Next(next), RowOrder::Forward) => prop_assert!(other >= next),
+                        (FuzzyMatch::Next(next), RowOrder::Reverse) => prop_assert!(other < next),
                     }
                 }
                 match (&found, order) {
-                    (Fuzzy::Next(next), RowOrder::Forward) => prop_assert!(*next > row),
-                    (Fuzzy::Next(next), RowOrder::Reverse) => prop_assert!(*next <= row),
+                    (FuzzyMatch::Next(next), RowOrder::Forward) => prop_assert!(*next > row),
+                    (FuzzyMatch::Next(next), RowOrder::Reverse) => prop_assert!(*next <= row),
                     _ => {}
                 }
             }

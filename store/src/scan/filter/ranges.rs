@@ -31,7 +31,7 @@ pub(super) struct Ranges {
 
 /// Position of some bytes relative to a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing<'a> {
+pub(super) enum SetPosition<'a> {
     /// Inside.
     In,
     /// Outside; the next bytes in the set are at or after these (in reverse: before them).
@@ -109,20 +109,20 @@ impl Ranges {
     }
 
     /// Locates some bytes, for a scan in `order`.
-    pub(super) fn find(&self, bytes: &[u8], order: RowOrder) -> Standing<'_> {
+    pub(super) fn find(&self, bytes: &[u8], order: RowOrder) -> SetPosition<'_> {
         // The last range that begins at or before the bytes, and the one after it.
         let after = self.ranges.partition_point(|(start, _)| &start[..] <= bytes);
         let at = after.checked_sub(1).map(|index| &self.ranges[index]);
         if let Some((_, stop)) = at
             && stop.as_ref().is_none_or(|stop| bytes < &stop[..])
         {
-            return Standing::In;
+            return SetPosition::In;
         }
         let next = match order {
             RowOrder::Forward => self.ranges.get(after).map(|(start, _)| start),
             RowOrder::Reverse => at.and_then(|(_, stop)| stop.as_ref()),
         };
-        next.map_or(Standing::Past, |next| Standing::Before(next))
+        next.map_or(SetPosition::Past, |next| SetPosition::Before(next))
     }
 }
 
@@ -151,22 +151,23 @@ mod tests {
     fn the_way_through_a_set_is_shown_in_both_orders() {
         let set = ranges(&[("b", "d"), ("m", "p")]);
         let forward = |row: &str| set.find(row.as_bytes(), RowOrder::Forward);
-        assert_eq!(forward("a"), Standing::Before(b"b"));
-        assert_eq!(forward("c"), Standing::In);
-        assert_eq!(forward("d"), Standing::Before(b"m"));
-        assert_eq!(forward("p"), Standing::Past);
+        assert_eq!(forward("a"), SetPosition::Before(b"b"));
+        assert_eq!(forward("c"), SetPosition::In);
+        assert_eq!(forward("d"), SetPosition::Before(b"m"));
+        assert_eq!(forward("p"), SetPosition::Past);
         let reverse = |row: &str| set.find(row.as_bytes(), RowOrder::Reverse);
-        assert_eq!(reverse("z"), Standing::Before(b"p"));
-        assert_eq!(reverse("o"), Standing::In);
-        assert_eq!(reverse("e"), Standing::Before(b"d"));
-        assert_eq!(reverse("a"), Standing::Past);
+        assert_eq!(reverse("z"), SetPosition::Before(b"p"));
+        assert_eq!(reverse("o"), SetPosition::In);
+        assert_eq!(reverse("e"), SetPosition::Before(b"d"));
+        assert_eq!(reverse("a"), SetPosition::Past);
     }
 
     #[test]
     fn comparisons_are_ranges() {
         let of = |op, with| Ranges::of_comparison(&Comparison { op, with }).unwrap();
-        let inside =
-            |set: &Ranges, row: &str| set.find(row.as_bytes(), RowOrder::Forward) == Standing::In;
+        let inside = |set: &Ranges, row: &str| {
+            set.find(row.as_bytes(), RowOrder::Forward) == SetPosition::In
+        };
         let all = ["a", "b", "ba", "bz", "c"];
         let found = |op, with: fn(Vec<u8>) -> Comparator| {
             let set = of(op, with(b"b".to_vec()));

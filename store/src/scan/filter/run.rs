@@ -20,8 +20,8 @@ use crate::cell::{CellRef, RowRef, Timestamp};
 use crate::descriptor::FamilyDescriptor;
 use crate::error::{Error, Result};
 use crate::scan::filter::compare::Test;
-use crate::scan::filter::fuzzy::Fuzzy;
-use crate::scan::filter::ranges::{Ranges, Standing};
+use crate::scan::filter::fuzzy::FuzzyMatch;
+use crate::scan::filter::ranges::{Ranges, SetPosition};
 use crate::scan::filter::{ColumnCondition, ColumnOffset, Filter, FuzzyRow, RowPredicate};
 use crate::scan::merge::RowOrder;
 
@@ -57,7 +57,7 @@ pub enum Jump {
 
 /// The part of an included cell's value that is returned. Ordered by loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ValueKept {
+pub enum ReturnedValue {
     /// All of it.
     Whole,
     /// Its length, in 4 bytes.
@@ -74,12 +74,12 @@ pub struct CellAnswer {
     /// The next cell that the filter needs to see.
     pub jump: Jump,
     /// The part of the value that is returned.
-    pub value: ValueKept,
+    pub value: ReturnedValue,
 }
 
 impl CellAnswer {
     fn new(include: bool, jump: Jump) -> CellAnswer {
-        CellAnswer { include, jump, value: ValueKept::Whole }
+        CellAnswer { include, jump, value: ReturnedValue::Whole }
     }
 }
 
@@ -156,8 +156,8 @@ impl FilterRun {
 
 /// A filter with its state.
 enum Node {
-    All(Vec<Part>),
-    Any(Vec<Part>),
+    All(Vec<FilterPart>),
+    Any(Vec<FilterPart>),
     WhileMatch {
         inner: Box<Node>,
         /// True if the present row is rejected. That ends the scan once the row has a visible
@@ -195,22 +195,22 @@ enum Node {
     FirstKey {
         found: bool,
     },
-    KeyOnly(ValueKept),
+    KeyOnly(ReturnedValue),
     SingleColumn(Box<SingleColumn>),
     Custom(Arc<dyn RowPredicate>),
 }
 
 /// A filter of a list, and its state for the present row.
-struct Part {
+struct FilterPart {
     node: Node,
     refuses_row: bool,
     included_any: bool,
     keeps_row: bool,
-    jumped: Option<Jumped>,
+    jumped: Option<DeferredJump>,
 }
 
 /// A deferred jump: another filter of the list needs to see cells that it would skip.
-struct Jumped {
+struct DeferredJump {
     family: u8,
     from: Qualifier,
     jump: Jump,
@@ -225,8 +225,8 @@ struct SingleColumn {
 
 impl Node {
     fn new(filter: &Filter, families: &[FamilyDescriptor]) -> Result<Node> {
-        let list = |filters: &[Filter]| -> Result<Vec<Part>> {
-            filters.iter().map(|filter| Node::new(filter, families).map(Part::new)).collect()
+        let list = |filters: &[Filter]| -> Result<Vec<FilterPart>> {
+            filters.iter().map(|filter| Node::new(filter, families).map(FilterPart::new)).collect()
         };
         let inner = |filter: &Filter| Node::new(filter, families).map(Box::new);
         Ok(match filter {
@@ -276,8 +276,8 @@ impl Node {
                 Node::Timestamps(timestamps)
             }
             Filter::FirstKeyOnly => Node::FirstKey { found: false },
-            Filter::KeyOnly { length_as_value: true } => Node::KeyOnly(ValueKept::Length),
-            Filter::KeyOnly { length_as_value: false } => Node::KeyOnly(ValueKept::Nothing),
+            Filter::KeyOnly { length_as_value: true } => Node::KeyOnly(ReturnedValue::Length),
+            Filter::KeyOnly { length_as_value: false } => Node::KeyOnly(ReturnedValue::Nothing),
             Filter::SingleColumnValue(condition) => {
                 check_family(condition.family, families)?;
                 let test = Test::new(&condition.value)?;
@@ -314,16 +314,16 @@ impl Node {
                 inner.start_row(row, order)
             }
             Node::Rows(ranges) => match ranges.find(row, order) {
-                Standing::In => RowAnswer::Read,
-                Standing::Before(next) => RowAnswer::Seek(next.to_vec()),
-                Standing::Past => RowAnswer::End,
+                SetPosition::In => RowAnswer::Read,
+                SetPosition::Before(next) => RowAnswer::Seek(next.to_vec()),
+                SetPosition::Past => RowAnswer::End,
             },
             Node::Fuzzy(patterns) => nearest(
                 order,
                 patterns.iter().map(|pattern| match pattern.find(row, order) {
-                    Fuzzy::Match => RowAnswer::Read,
-                    Fuzzy::Next(next) => RowAnswer::Seek(next),
-                    Fuzzy::Past => RowAnswer::End,
+                    FuzzyMatch::Match => RowAnswer::Read,
+                    FuzzyMatch::Next(next) => RowAnswer::Seek(next),
+                    FuzzyMatch::Past => RowAnswer::End,
                 }),
             ),
             Node::RowTest(test) if !test.passes(row) => RowAnswer::Refuse,
@@ -380,9 +380,9 @@ impl Node {
                 _ => (false, Jump::Row),
             },
             Node::Columns(ranges) => match ranges.find(cell.qualifier, RowOrder::Forward) {
-                Standing::In => (true, Jump::Next),
-                Standing::Before(next) => (false, Jump::To(Qualifier::from_slice(next))),
-                Standing::Past => (false, Jump::Row),
+                SetPosition::In => (true, Jump::Next),
+                SetPosition::Before(next) => (false, Jump::To(Qualifier::from_slice(next))),
+                SetPosition::Past => (false, Jump::Row),
             },
             Node::ColumnTest(test) if test.passes(cell.qualifier) => (true, Jump::Next),
             Node::ColumnTest(_) => (false, Jump::Column),
@@ -479,7 +479,7 @@ impl Node {
     }
 
     fn rest(&self, filter: &Filter) -> Filter {
-        let list = |parts: &[Part], filters: &[Filter]| {
+        let list = |parts: &[FilterPart], filters: &[Filter]| {
             parts.iter().zip(filters).map(|(part, filter)| part.node.rest(filter)).collect()
         };
         match (self, filter) {
@@ -532,14 +532,14 @@ fn furthest(order: RowOrder, a: RowAnswer, b: RowAnswer) -> RowAnswer {
     }
 }
 
-fn start_all(parts: &mut [Part], row: &[u8], order: RowOrder) -> RowAnswer {
+fn start_all(parts: &mut [FilterPart], row: &[u8], order: RowOrder) -> RowAnswer {
     parts.iter_mut().fold(RowAnswer::Read, |joined, part| {
         part.begin();
         furthest(order, joined, part.node.start_row(row, order))
     })
 }
 
-fn start_any(parts: &mut [Part], row: &[u8], order: RowOrder) -> RowAnswer {
+fn start_any(parts: &mut [FilterPart], row: &[u8], order: RowOrder) -> RowAnswer {
     let answers = parts.iter_mut().map(|part| {
         part.begin();
         let answer = part.node.start_row(row, order);
@@ -549,7 +549,7 @@ fn start_any(parts: &mut [Part], row: &[u8], order: RowOrder) -> RowAnswer {
     nearest(order, answers)
 }
 
-fn cell_of_all(parts: &mut [Part], cell: &CellRef<'_>) -> CellAnswer {
+fn cell_of_all(parts: &mut [FilterPart], cell: &CellRef<'_>) -> CellAnswer {
     let mut joined = CellAnswer::new(true, Jump::Next);
     for part in parts.iter_mut() {
         let answer = part.cell(cell);
@@ -563,7 +563,7 @@ fn cell_of_all(parts: &mut [Part], cell: &CellRef<'_>) -> CellAnswer {
     joined
 }
 
-fn cell_of_any(parts: &mut [Part], cell: &CellRef<'_>) -> CellAnswer {
+fn cell_of_any(parts: &mut [FilterPart], cell: &CellRef<'_>) -> CellAnswer {
     let mut joined = CellAnswer::new(false, Jump::Row);
     for part in parts.iter_mut().filter(|part| !part.refuses_row) {
         let answer = part.cell(cell);
@@ -597,9 +597,9 @@ fn column_page(
     (*seen > skipped, Jump::Column)
 }
 
-impl Part {
-    fn new(node: Node) -> Part {
-        Part { node, refuses_row: false, included_any: false, keeps_row: false, jumped: None }
+impl FilterPart {
+    fn new(node: Node) -> FilterPart {
+        FilterPart { node, refuses_row: false, included_any: false, keeps_row: false, jumped: None }
     }
 
     fn begin(&mut self) {
@@ -620,13 +620,14 @@ impl Part {
         let answer = self.node.cell(cell);
         if answer.jump != Jump::Next {
             let from = Qualifier::from_slice(cell.qualifier);
-            self.jumped = Some(Jumped { family: cell.family, from, jump: answer.jump.clone() });
+            self.jumped =
+                Some(DeferredJump { family: cell.family, from, jump: answer.jump.clone() });
         }
         answer
     }
 }
 
-impl Jumped {
+impl DeferredJump {
     fn is_over(&self, cell: &CellRef<'_>) -> bool {
         self.family == cell.family
             && match &self.jump {

@@ -20,7 +20,7 @@ use store::descriptor::{
 use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::family_store::ReadSpec;
-use store::layout::{Piece, SectionKind, ValueShape};
+use store::layout::{SectionKind, ValuePiece, ValueShape};
 use store::store::SplitPoint;
 use store::transaction::{Isolation, Savepoint, TransactionOptions};
 use store::{
@@ -29,7 +29,7 @@ use store::{
 };
 
 use crate::cases::histories::model::{families, hold};
-use crate::cases::histories::reads::{Found, Read, Standpoint, cells_of, read};
+use crate::cases::histories::reads::{Found, ModelRead, Standpoint, cells_of, read};
 use crate::cases::histories::writes::{Write, collapsed, write};
 use crate::cases::{TABLE, descriptor, open, staged_bytes_max};
 
@@ -76,7 +76,7 @@ enum Step {
     Merge(u8),
     Reopen,
     Crash,
-    Read(Who, Read),
+    Read(Who, ModelRead),
     /// Time travel to a moment: microseconds since 1970.
     ReadAsOf(Who, i64),
 }
@@ -319,7 +319,7 @@ impl World {
         self.readers.push(Reader { transaction, standpoint });
     }
 
-    fn read(&self, who: Who, read: &Read) {
+    fn read(&self, who: Who, read: &ModelRead) {
         match who {
             Who::Reader(index) if index < self.readers.len() => {
                 let Reader { transaction, standpoint } = &self.readers[index];
@@ -414,7 +414,7 @@ impl World {
     }
 
     /// Compares a scan, a chain of continued scans, and a get with the model.
-    fn compare(&self, transaction: &Transaction, standpoint: Standpoint, read: &Read) {
+    fn compare(&self, transaction: &Transaction, standpoint: Standpoint, read: &ModelRead) {
         let cells = self.cells();
         let expected = read.answer(&cells, &self.families, standpoint).concat();
         let mut batch = CellBatch::new();
@@ -445,7 +445,7 @@ impl World {
         assert_eq!(transaction.exists(TABLE, &get).unwrap(), is_there);
     }
 
-    fn check_readers(&self, read: &Read) {
+    fn check_readers(&self, read: &ModelRead) {
         self.read(Who::New, read);
         (0..self.readers.len()).for_each(|index| self.read(Who::Reader(index), read));
     }

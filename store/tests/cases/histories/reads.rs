@@ -69,7 +69,7 @@ pub(super) enum Shape {
 
 /// A read that the model supports.
 #[derive(Debug, Clone)]
-pub(super) struct Read {
+pub(super) struct ModelRead {
     pub(super) rows: (u8, u8),
     pub(super) reverse: bool,
     families: Option<Vec<u8>>,
@@ -237,7 +237,7 @@ impl Contains {
     }
 }
 
-impl Read {
+impl ModelRead {
     /// Returns whether rows may be returned in parts.
     fn may_cut(&self) -> bool {
         !matches!(self.shape, Shape::Skip | Shape::Single { .. } | Shape::Custom(_))
@@ -317,9 +317,9 @@ impl Read {
     }
 
     /// Returns the same read of its first row.
-    pub(super) fn get(&self) -> (Read, Get) {
+    pub(super) fn get(&self) -> (ModelRead, Get) {
         let rows = (self.rows.0, self.rows.0 + 1);
-        let one = Read { rows, limit: u64::MAX, reverse: false, ..self.clone() };
+        let one = ModelRead { rows, limit: u64::MAX, reverse: false, ..self.clone() };
         let get = Get {
             families: self.families.clone(),
             family_reads: self.family_reads(),
@@ -564,7 +564,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     ]
 }
 
-pub(super) fn read() -> impl Strategy<Value = Read> {
+pub(super) fn read() -> impl Strategy<Value = ModelRead> {
     let times = || {
         prop_oneof![
             3 => Just((i64::MIN, i64::MAX)),
@@ -587,19 +587,21 @@ pub(super) fn read() -> impl Strategy<Value = Read> {
     );
     let words = (range, any::<bool>(), of_families, times(), limits, shape(), condition());
     words.prop_map(
-        |(rows, reverse, (families, columns, own), time_range, limits, shape, condition)| Read {
-            rows,
-            reverse,
-            families: families.map(|families| families.into_iter().collect()),
-            columns,
-            times: own,
-            time_range,
-            max_versions: limits.0,
-            window: limits.1,
-            limit: limits.2,
-            batch: limits.3,
-            shape,
-            condition,
+        |(rows, reverse, (families, columns, own), time_range, limits, shape, condition)| {
+            ModelRead {
+                rows,
+                reverse,
+                families: families.map(|families| families.into_iter().collect()),
+                columns,
+                times: own,
+                time_range,
+                max_versions: limits.0,
+                window: limits.1,
+                limit: limits.2,
+                batch: limits.3,
+                shape,
+                condition,
+            }
         },
     )
 }

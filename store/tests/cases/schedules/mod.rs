@@ -7,7 +7,7 @@
 //! runs concurrently, so not every schedule is reproducible; most are.
 
 mod plan;
-mod world;
+mod schedule_run;
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::cases::schedules::plan::{Plan, Step};
-use crate::cases::schedules::world::World;
+use crate::cases::schedules::schedule_run::ScheduleRun;
 
 /// Schedules of the default run.
 const SCHEDULES: u64 = 2000;
@@ -60,7 +60,7 @@ fn run(plan: &Plan) -> Result<(), String> {
     let panics = BACKGROUND_PANICS.load(Ordering::SeqCst);
     let watch = Watch::begin(plan.seed);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut world = World::new(plan);
+        let mut world = ScheduleRun::new(plan);
         for step in &plan.steps {
             if !world.run(step)? {
                 return Ok(());

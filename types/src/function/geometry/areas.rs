@@ -1,7 +1,7 @@
 //! Functions of paths and polygons.
 
 use super::super::argument::int4;
-use super::super::{Row, row};
+use super::super::{FunctionRow, row};
 use super::value::{
     circle, count, made, made_path, made_point, number, path, point, polygon, truth,
 };
@@ -16,7 +16,7 @@ const G: DataType = DataType::POLYGON;
 const C: DataType = DataType::CIRCLE;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("area", &[W], Float8, |a, _| Ok(path(&a[0]).area()?.map_or(Datum::Null, Datum::Float8))),
     row("=", &[W, W], Bool, |a, _| {
         truth(path(&a[0]).points.len().cmp(&path(&a[1]).points.len()).is_eq())

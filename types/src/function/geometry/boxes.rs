@@ -1,6 +1,6 @@
 //! Functions of boxes.
 
-use super::super::{Row, row};
+use super::super::{FunctionRow, row};
 use super::value::{closest, corners, line, made, made_point, number, point, segment, truth};
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::datum::{Datum, Geometry, Point};
@@ -13,7 +13,7 @@ const L: DataType = DataType::LINE;
 const B: DataType = DataType::BOX;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("box", &[P, P], B, |a, _| {
         made(Geometry::Box(g::ordered_corners([point(&a[0]), point(&a[1])])))
     }),

@@ -1,7 +1,7 @@
 //! Functions of circles.
 
 use super::super::argument::float8;
-use super::super::{Row, row};
+use super::super::{FunctionRow, row};
 use super::value::{circle, made_circle, made_point, number, point, polygon, truth};
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::datum::{Datum, Point};
@@ -13,7 +13,7 @@ const G: DataType = DataType::POLYGON;
 const C: DataType = DataType::CIRCLE;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("circle", &[P, Float8], C, |a, _| {
         made_circle(Circle { center: point(&a[0]), radius: float8(&a[1]) })
     }),

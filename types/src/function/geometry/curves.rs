@@ -1,6 +1,6 @@
 //! Functions of lines and segments.
 
-use super::super::{Row, row};
+use super::super::{FunctionRow, row};
 use super::value::{closest, line, made, number, point, point_or_null, segment, truth};
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::datum::{Datum, Geometry, Point};
@@ -12,7 +12,7 @@ const S: DataType = DataType::LSEG;
 const L: DataType = DataType::LINE;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("line", &[P, P], L, |a, _| new_line(point(&a[0]), point(&a[1]))),
     row("?#", &[L, L], Bool, |a, _| truth(g::crossing(line(&a[0]), line(&a[1]))?.is_some())),
     row("?||", &[L, L], Bool, |a, _| truth(g::crossing(line(&a[0]), line(&a[1]))?.is_none())),

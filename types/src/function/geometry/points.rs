@@ -1,7 +1,7 @@
 //! Functions of points, and of points and lines.
 
 use super::super::argument::float8;
-use super::super::{Row, row};
+use super::super::{FunctionRow, row};
 use super::value::{closest, line, made_point, number, point, segment, truth};
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::geometry as g;
@@ -11,7 +11,7 @@ const S: DataType = DataType::LSEG;
 const L: DataType = DataType::LINE;
 
 /// The function table of this family.
-pub(super) const FUNCTIONS: &[Row] = &[
+pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("point", &[Float8, Float8], P, |a, _| made_point(g::at(float8(&a[0]), float8(&a[1])))),
     row("@@", &[S], P, |a, _| {
         let [from, to] = *segment(&a[0]);

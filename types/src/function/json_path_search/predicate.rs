@@ -106,7 +106,7 @@ impl<'a> Executor<'a> {
         let (mut unknown, mut found) = (false, false);
         for left in &lefts {
             for right in &rights {
-                self.pace.spend(ITEM_STEPS)?;
+                self.pace.count_steps(ITEM_STEPS)?;
                 match holds(left, right.as_ref())? {
                     None if !self.path.lax => return Ok(None),
                     None => unknown = true,

@@ -19,7 +19,7 @@ pub(super) enum Token {
 }
 
 /// A token with the text for error messages.
-pub(super) struct Placed {
+pub(super) struct LocatedToken {
     pub(super) token: Token,
     /// The text that PostgreSQL's scanner has read last when it returns the token: the closing
     /// quote of a string, the blanks after a name, or nothing.
@@ -58,7 +58,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the next token; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Placed>> {
+    pub(super) fn next(&mut self) -> Result<Option<LocatedToken>> {
         self.skip_blanks()?;
         let start = self.at;
         let Some(first) = self.rest().chars().next() else { return Ok(None) };
@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
             Token::String(_) => self.at - 1..self.at,
             _ => start..self.at,
         };
-        Ok(Some(Placed { token, near }))
+        Ok(Some(LocatedToken { token, near }))
     }
 
     fn token(&mut self, first: char) -> Result<Token> {

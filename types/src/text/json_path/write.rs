@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::datum::JsonPath;
 use crate::datum::json_path::{Arithmetic, Item, Kind};
-use crate::pieces::Pace;
+use crate::interruptible::InterruptPacer;
 use crate::text::json;
 
 /// Appends a path in PostgreSQL's format.
@@ -29,7 +29,8 @@ fn priority(kind: &Kind) -> u8 {
 }
 
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    json::write_string(text, &mut Pace::never(), out).expect("there is no flag to be set");
+    json::write_string(text, &mut InterruptPacer::without_interrupt(), out)
+        .expect("there is no flag to be set");
 }
 
 /// Appends the output of `within`, in parentheses if `bracketed`.

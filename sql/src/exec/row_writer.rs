@@ -1,0 +1,317 @@
+//! Row writer: encodes rows as mutations and stages them in batches; and decoding of single rows.
+//!
+//! INSERT, UPDATE, DELETE, MERGE and COPY stage their rows through [`RowWriter`]; the store runs
+//! constraints, index maintenance and coprocessors as observers of the staged mutations.
+
+use std::sync::Arc;
+
+use ahash::AHashSet;
+use coprocessors::row::packed_cells;
+use smallvec::SmallVec;
+use store::transaction::Locking;
+use store::transaction::{PreviousRow, RowExpectation};
+use store::{CellBatch, Mutation};
+use types::Datum;
+use types::rowcode::{ColumnPlace, RowPacker, key_loses_form};
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::duplicate_key_errors;
+
+/// Maximum number of mutations in a batch.
+const BATCH_MUTATIONS: usize = 1000;
+/// Size of new and previous values in bytes at which a batch is staged.
+const BATCH_MUTATION_BYTES: usize = 1 << 20;
+
+/// Writer that stages rows of one table, in batches.
+pub(super) struct RowWriter {
+    table: Arc<Table>,
+    /// Packer of each family; empty before the first row.
+    packers: Vec<RowPacker>,
+    pending: Vec<Mutation>,
+    /// Size of `pending` in bytes.
+    pending_bytes: usize,
+    /// True if the keys of `pending` ascend, so that they are distinct.
+    ascending: bool,
+}
+
+impl RowWriter {
+    /// Returns a writer with no staged rows.
+    pub(super) fn new(table: &Arc<Table>) -> RowWriter {
+        RowWriter {
+            table: Arc::clone(table),
+            packers: Vec::new(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            ascending: true,
+        }
+    }
+
+    /// Returns the table.
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Returns the number of pending rows.
+    pub(super) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Inserts a row that must not exist.
+    pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        self.refuse_nulls(values, context)?;
+        let key = self.table.layout.encode_key(values)?;
+        context.claims_row(self.table.id, &key);
+        let mut mutation = self.puts(key, values, WrittenFamilies::Fresh, context)?;
+        mutation.expect = RowExpectation::Absent;
+        mutation.previous = PreviousRow::Absent;
+        if self.table.row_id_column().is_some() {
+            // The hidden key is unique, and no other transaction sees the row before the commit.
+            mutation.locking = Locking::Covered;
+        }
+        self.push(mutation, context)
+    }
+
+    /// Overwrites these families of a row, or inserts it.
+    pub(super) fn overwrite(
+        &mut self,
+        (key, written): (Vec<u8>, WrittenFamilies),
+        values: &[Datum],
+        previous: PreviousRow,
+        context: &Context,
+    ) -> Result<()> {
+        let mut mutation = self.puts(key, values, written, context)?;
+        mutation.previous = previous;
+        // An update of referenced columns has locked the row exclusively before.
+        mutation.locking = Locking::RowKeepsKey;
+        self.push(mutation, context)
+    }
+
+    /// Deletes a row.
+    pub(super) fn delete(
+        &mut self,
+        key: Vec<u8>,
+        previous: PreviousRow,
+        context: &Context,
+    ) -> Result<()> {
+        self.push(deletion(key, previous, Locking::RowGoes), context)
+    }
+
+    /// Deletes a row that is inserted again with another key.
+    pub(super) fn delete_for_key_update(
+        &mut self,
+        key: Vec<u8>,
+        previous: PreviousRow,
+        context: &Context,
+    ) -> Result<()> {
+        self.push(deletion(key, previous, Locking::Row), context)
+    }
+
+    /// Stages pending mutations, so that locked reads see them.
+    pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        context.check()?;
+        // COPY holds no execution slot yet: it takes one for each batch.
+        let _turn = context.transaction.turn();
+        let again = self.first_duplicate();
+        self.ascending = true;
+        self.pending_bytes = 0;
+        let mut batch = std::mem::take(&mut self.pending);
+        if let Some(again) = again {
+            // Errors of earlier rows come first.
+            batch.truncate(again + 1);
+            let Some(row) = batch.pop() else { return Ok(()) };
+            self.stage(batch, context)?;
+            let puts = row.puts();
+            self.check(&row.row, &puts, context)?;
+            return Err(duplicate_key_errors::duplicate(&self.table, (&row.row, &puts), context));
+        }
+        self.stage(batch, context)
+    }
+
+    fn stage(&self, batch: Vec<Mutation>, context: &Context) -> Result<()> {
+        let shared = context.shared_changes(self.table.id).is_some();
+        let rows = batch.iter().filter(|_| shared).map(|mutation| mutation.row.clone()).collect();
+        let staged = context.transaction.mutate_with(self.table.id, batch, &context.eval);
+        staged.map_err(|error| {
+            let checked = match &error {
+                store::Error::RowExists { table, row, puts } if *table == self.table.id => {
+                    self.check(row, puts, context)
+                }
+                _ => Ok(()),
+            };
+            checked
+                .err()
+                .unwrap_or_else(|| duplicate_key_errors::of_store(error, &self.table, context))
+        })?;
+        context.wrote_rows(self.table.id, rows);
+        // Long values take time to write, and a commit may follow the last statement.
+        context.check()
+    }
+
+    /// Checks the constraints of a row: a CHECK violation is raised before a duplicate key.
+    fn check(&self, key: &[u8], puts: &[(u8, Vec<u8>)], context: &Context) -> Result<()> {
+        let put = |family: usize| {
+            let of = puts.iter().find(|(of, _)| usize::from(*of) == family);
+            of.map(|(_, value)| value.as_slice())
+        };
+        let layout = &self.table.layout;
+        let packed: Vec<Option<&[u8]>> = (0..layout.family_count).map(put).collect();
+        let row = layout.unpack(key, &packed)?;
+        Ok(self.table.constraints.check_row(&row, &context.eval)?)
+    }
+
+    /// Raises a NOT NULL violation before a duplicate key of the same row, and after the errors
+    /// of earlier rows.
+    fn refuse_nulls(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        let refused = &self.table.constraints.not_null;
+        if refused.iter().all(|&column| !values[column].is_null()) {
+            return Ok(());
+        }
+        self.flush(context)?;
+        Ok(self.table.constraints.check_row(values, &context.eval)?)
+    }
+
+    /// Stages pending mutations if they include this row.
+    pub(super) fn flush_row(&mut self, key: &[u8], context: &Context) -> Result<()> {
+        let after_all =
+            self.ascending && self.pending.last().is_none_or(|last| last.row.as_slice() < key);
+        if after_all || self.pending.iter().all(|mutation| mutation.row != key) {
+            return Ok(());
+        }
+        self.flush(context)
+    }
+
+    fn push(&mut self, mutation: Mutation, context: &Context) -> Result<()> {
+        if let Some(last) = self.pending.last() {
+            self.ascending &= last.row < mutation.row;
+        }
+        self.pending_bytes += mutation.byte_count();
+        self.pending.push(mutation);
+        // Functions that are called must see the rows before.
+        let at_once = context.row_by_row || context.has_called();
+        let is_full =
+            self.pending.len() >= BATCH_MUTATIONS || self.pending_bytes >= BATCH_MUTATION_BYTES;
+        match at_once || is_full {
+            true => self.flush(context),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the position of the second of two inserts with the same key in the batch.
+    fn first_duplicate(&self) -> Option<usize> {
+        if self.ascending {
+            return None;
+        }
+        let mut keys = AHashSet::with_capacity(self.pending.len());
+        self.pending.iter().position(|mutation| {
+            !keys.insert(mutation.row.as_slice()) && mutation.expect == RowExpectation::Absent
+        })
+    }
+
+    fn puts(
+        &mut self,
+        key: Vec<u8>,
+        values: &[Datum],
+        written: WrittenFamilies,
+        context: &Context,
+    ) -> Result<Mutation> {
+        if self.packers.is_empty() {
+            let layout = &self.table.layout;
+            let packer = |family: usize| RowPacker::new(layout, family);
+            self.packers = (0..layout.family_count).map(packer).collect::<types::Result<_>>()?;
+        }
+        let mut pace = context.eval.pace();
+        let mut mutation = Mutation::new(key);
+        for (family, packer) in self.packers.iter().enumerate() {
+            let is_written = match &written {
+                WrittenFamilies::Fresh => self.needs_cell(family, values),
+                WrittenFamilies::All => true,
+                WrittenFamilies::Families(families) => families.contains(&family),
+            };
+            if !is_written {
+                continue;
+            }
+            let packed = packer.pack(values, &mut pace)?;
+            mutation = mutation.put(family as u8, Vec::new(), packed);
+        }
+        Ok(mutation)
+    }
+
+    /// Returns whether a new row needs a cell in a family: in the first family, in all if
+    /// families may expire before the row, and in those with a value that differs from the
+    /// missing value.
+    fn needs_cell(&self, family: usize, values: &[Datum]) -> bool {
+        let layout = &self.table.layout;
+        let mut columns = layout.columns.iter().zip(values);
+        family == 0
+            || !layout.is_first_family_permanent()
+            || columns.any(|(column, value)| {
+                in_family(column, family) && !(value.is_null() && column.missing.is_null())
+            })
+    }
+}
+
+/// Returns the deletion of a row with the previous state `previous`.
+fn deletion(key: Vec<u8>, previous: PreviousRow, locking: Locking) -> Mutation {
+    Mutation { previous, locking, ..Mutation::new(key).delete_row() }
+}
+
+fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {
+    matches!(column.place, ColumnPlace::Packed { family: of, .. } if of == family)
+}
+
+/// Families of a row to be written.
+pub(super) enum WrittenFamilies {
+    /// Those that a new row needs.
+    Fresh,
+    /// All: cells of an existing row must be covered.
+    All,
+    /// Only these. The others remain unchanged, with their versions and TTLs.
+    Families(SmallVec<[usize; 4]>),
+}
+
+impl WrittenFamilies {
+    /// Returns the families to write for an update of some columns, including generated columns.
+    pub(super) fn by_change(
+        table: &Table,
+        columns: impl IntoIterator<Item = usize>,
+    ) -> WrittenFamilies {
+        let layout = &table.layout;
+        if layout.family_count == 1 {
+            return WrittenFamilies::All;
+        }
+        let mut changed: SmallVec<[usize; 8]> = columns.into_iter().collect();
+        let is_made_of_them = |column: &&usize| {
+            let generated = table.columns[**column].generated.as_ref();
+            generated.is_some_and(|made| made.columns().iter().any(|one| changed.contains(one)))
+        };
+        let generated: SmallVec<[usize; 8]> =
+            table.generated.iter().filter(is_made_of_them).copied().collect();
+        changed.extend(generated);
+        let families = changed.iter().filter_map(|&column| match layout.columns[column].place {
+            ColumnPlace::Packed { family, .. } => Some(family),
+            // A key that does not preserve its value exactly needs the value in the first family.
+            ColumnPlace::Key(_) => key_loses_form(layout.columns[column].data_type).then_some(0),
+        });
+        WrittenFamilies::Families(families.collect())
+    }
+}
+
+/// Returns the values of the only row in a batch, in table order.
+pub(super) fn unpack(table: &Table, cells: &CellBatch) -> Result<Vec<Datum>> {
+    let row = cells.row(0);
+    let packed = packed_cells(&row, table.layout.family_count);
+    Ok(table.layout.unpack(row.key(), &packed)?)
+}
+
+/// Returns the previous state of a row for the observers, if there are any that need it.
+pub(super) fn previous(table: &Table, cells: &mut CellBatch) -> PreviousRow {
+    if table.indexes.is_empty() && table.layout.family_count == 1 {
+        return PreviousRow::Unknown;
+    }
+    PreviousRow::Row(Arc::new(std::mem::take(cells)))
+}

@@ -1,0 +1,601 @@
+//! Access path selection: keys or ranges of the table or of an index for a scan.
+//!
+//! Candidates are the primary key and every active index. Each is matched against the conjuncts,
+//! key column by key column: matching continues while a column is fixed to values, and ends with
+//! the first range. If the table was analysed, the candidate with the lowest estimated cost is
+//! chosen; a single get by the primary key is always chosen. Otherwise the best one by rule is
+//! chosen, so that plans do not depend on guesses, by: whole primary key, whole key of a unique
+//! index, more fixed columns, a range after them, the required order, no base-table fetch,
+//! primary key before indexes.
+//!
+//! The alternatives of an OR are matched one by one, each with all other conjuncts, if each
+//! restricts the key; `(a, b) IN ((1, 2), (3, 4))` is such an OR.
+
+use std::sync::Arc;
+
+use store::TableId;
+use types::DataType;
+use types::expr::{CompareOp, Expr};
+use types::rowcode::{ColumnPlace, KeyColumn, RowLayout};
+
+use crate::catalog::table::{Index, IndexState};
+use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
+use crate::plan::scan::{KeyCondition, PathShape};
+use crate::planner::conjunct::{
+    Columns, add_columns, column, columns_of, parameter_count, renumber,
+};
+use crate::planner::cost;
+use crate::planner::estimate::Estimator;
+use crate::planner::key_term;
+
+/// Maximum number of keys or ranges, which multiply; beyond it the next column is left to the
+/// filter.
+const RANGES_MAX: usize = 4096;
+
+/// Maximum number of conditions that are matched in order to split alternatives.
+const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
+
+/// See [`ScanRequirements::open_range`]: an unnecessary index scan costs a bounded amount, the gain
+/// is not bounded.
+const OPEN_RANGE: f64 = 0.05;
+
+/// Candidate access path, and the conditions that it leaves to the filter.
+#[derive(Debug)]
+pub(super) struct PathCandidate {
+    /// Index; `None` for the table itself.
+    pub index: Option<Arc<Index>>,
+    /// Store table.
+    pub store_table: TableId,
+    /// Row layout of the store table.
+    pub layout: Arc<RowLayout>,
+    /// Conditions on the leading key columns.
+    pub conditions: Vec<KeyCondition>,
+    /// See [`AccessPath::branches`](crate::plan::scan::AccessPath::branches).
+    pub branches: Vec<Vec<KeyCondition>>,
+    /// Number of keys or ranges.
+    pub shape: PathShape,
+    /// Conjuncts left to the filter, by position.
+    pub rest: Vec<usize>,
+    /// True if rows must be fetched from the base table.
+    pub lookup: bool,
+    /// Match with the required order: `Some(reverse)`.
+    pub order: Option<bool>,
+}
+
+/// Requirements of a scan, over table columns.
+pub(super) struct ScanRequirements<'a> {
+    /// The scan.
+    pub scan: &'a TableScan,
+    /// Conjuncts of the filter.
+    pub conjuncts: &'a [Expr],
+    /// Required order of the parent node, over table columns.
+    pub order: &'a [SortKey],
+    /// Number of first rows that will be read.
+    pub goal: Option<f64>,
+    /// Upper limit of the selectivity of a range with a bound that is only known at execution.
+    pub open_range: f64,
+}
+
+impl<'a> ScanRequirements<'a> {
+    /// Requires all rows in any order.
+    pub(super) fn of_all(scan: &'a TableScan, conjuncts: &'a [Expr]) -> ScanRequirements<'a> {
+        ScanRequirements::of_first(scan, conjuncts, (&[], None))
+    }
+
+    /// Requires rows in an order, and only the first `goal` of them, if it is given.
+    pub(super) fn of_first(
+        scan: &'a TableScan,
+        conjuncts: &'a [Expr],
+        (order, goal): (&'a [SortKey], Option<f64>),
+    ) -> ScanRequirements<'a> {
+        ScanRequirements { scan, conjuncts, order, goal, open_range: OPEN_RANGE }
+    }
+
+    /// Requires all rows of one of many look-ups.
+    pub(super) fn of_lookup(scan: &'a TableScan, conjuncts: &'a [Expr]) -> ScanRequirements<'a> {
+        ScanRequirements { open_range: 1.0, ..ScanRequirements::of_all(scan, conjuncts) }
+    }
+}
+
+/// Returns the best candidate: by cost if the table was analysed, else by rule.
+pub(super) fn choose(question: &ScanRequirements<'_>) -> PathCandidate {
+    match &question.scan.statistics {
+        Some(known) => cheapest(question, Estimator { statistics: known.as_ref() }),
+        None => best_by_rule(question),
+    }
+}
+
+/// Returns the candidate of an index, or of the primary key; `None` if the index lacks entries of
+/// some rows, or must not be used.
+pub(super) fn of_index(
+    index: Option<&Arc<Index>>,
+    question: &ScanRequirements<'_>,
+) -> Option<PathCandidate> {
+    match index {
+        None => Some(primary(question)),
+        Some(index) => is_usable(index, question).then(|| secondary(index, question)),
+    }
+}
+
+/// Returns whether a condition can be checked by an index entry.
+pub(super) fn is_checked_by_entry(index: &Index, conjunct: &Expr) -> bool {
+    let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+    columns_of(conjunct).is_subset(&covered) || is_of_all_entries(index, conjunct)
+}
+
+fn cheapest(question: &ScanRequirements<'_>, estimator: Estimator<'_>) -> PathCandidate {
+    let mut best = primary(question);
+    // A single get is always the best.
+    if matches!(best.shape, PathShape::Points(1)) {
+        return best;
+    }
+    let mut least = best.cost(question, estimator);
+    for index in &question.scan.table.indexes {
+        if is_usable(index, question) {
+            let candidate = secondary(index, question);
+            let cost = candidate.cost(question, estimator);
+            if cost < least {
+                (best, least) = (candidate, cost);
+            }
+        }
+    }
+    best
+}
+
+fn best_by_rule(question: &ScanRequirements<'_>) -> PathCandidate {
+    let mut best = primary(question);
+    for index in &question.scan.table.indexes {
+        if !is_usable(index, question) {
+            continue;
+        }
+        let candidate = secondary(index, question);
+        let hinted = question.scan.index_hint.is_some();
+        let useful = hinted
+            || candidate.shape != PathShape::Full
+            || (candidate.order.is_some() && (question.goal.is_some() || !candidate.lookup));
+        if useful && candidate.rank(question) > best.rank(question) {
+            best = candidate;
+        }
+    }
+    best
+}
+
+fn is_open_range(conjunct: &Expr) -> bool {
+    let Some((left, op, right)) = conjunct.as_comparison() else { return false };
+    let is_range = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+    is_range && parameter_count(left).max(parameter_count(right)) > 0
+}
+
+fn is_usable(index: &Index, question: &ScanRequirements<'_>) -> bool {
+    let scan = question.scan;
+    let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
+    // An entry does not contain older versions of its row.
+    hinted
+        && index.state == IndexState::Active
+        && scan.as_of.is_none()
+        && holds_all(index, question)
+}
+
+/// Returns whether an index has entries of all requested rows.
+fn holds_all(index: &Index, question: &ScanRequirements<'_>) -> bool {
+    if !rejects_expired(index, question) {
+        return false;
+    }
+    let Some(predicate) = &index.spec.predicate else { return true };
+    let known: Vec<&Expr> = question.conjuncts.iter().collect();
+    predicate.follows_from(&known)
+}
+
+/// Returns whether the conjuncts reject rows whose family of an index key has expired: such a row
+/// has no entry, and its columns in the family are NULL.
+fn rejects_expired(index: &Index, question: &ScanRequirements<'_>) -> bool {
+    let layout = &index.spec.base_layout;
+    let inputs = index.spec.expiring_inputs();
+    let family = |column: usize| match layout.columns[column].place {
+        ColumnPlace::Packed { family, .. } => Some(family),
+        ColumnPlace::Key(_) => None,
+    };
+    inputs.iter().all(|&input| {
+        let has_expired = |part: &Expr| match part {
+            Expr::Column { index, .. } => family(*index) == family(input),
+            _ => false,
+        };
+        question.conjuncts.iter().any(|conjunct| conjunct.rejects_nulls(&has_expired))
+    })
+}
+
+/// Returns whether a conjunct is true for all rows that have entries in an index.
+fn is_of_all_entries(index: &Index, conjunct: &Expr) -> bool {
+    index.spec.predicate.iter().any(|predicate| conjunct.follows_from(&[predicate]))
+}
+
+impl PathCandidate {
+    /// Returns the cost of the scan.
+    pub(super) fn cost(&self, question: &ScanRequirements<'_>, estimator: Estimator<'_>) -> f64 {
+        let scan = question.scan;
+        // Conditions over all columns of a table refer to `_timestamp` as `TIMESTAMP_COLUMN`.
+        let width = scan.table.columns.len();
+        let columns = (0..width).chain([TIMESTAMP_COLUMN]).collect();
+        let table = Logical::Scan(TableScan { columns, ..scan.clone() });
+        let place = |column: usize| column.min(width);
+        let part_of = |conjuncts: &mut dyn Iterator<Item = usize>| {
+            let conjuncts = conjuncts.map(|c| question.conjuncts[c].clone());
+            let conjuncts: Vec<Expr> = conjuncts.map(|one| renumber(one, &place)).collect();
+            let part = estimator.selectivity_of_all(&conjuncts, &table);
+            let open = conjuncts.iter().any(is_open_range);
+            if open { part.min(question.open_range) } else { part }
+        };
+        let positions = 0..question.conjuncts.len();
+        let answered = |position: &usize| !self.rest.contains(position);
+        let table_rows = estimator.table_rows(&scan.table);
+        let rows = table_rows * part_of(&mut positions.clone().filter(answered));
+        let rows = rows.max(1.0);
+        // Indexes have row blocks.
+        let columnar_part = match self.index {
+            None => estimator.statistics.columnar_part(scan.table.id),
+            Some(_) => 0.0,
+        };
+        let row = cost::scanned_row(columnar_part, needed(scan, question.conjuncts).len());
+        let mut cost = match self.shape {
+            PathShape::Points(count) => count as f64 * cost::GET,
+            PathShape::Ranges(count) => count as f64 * cost::RANGE + rows * row,
+            PathShape::Full => rows * row,
+        };
+        if self.lookup {
+            let in_entry =
+                |position: &usize| answered(position) || self.is_covered(*position, question);
+            let rows = table_rows * part_of(&mut positions.clone().filter(in_entry));
+            cost += rows.max(1.0) * cost::GET;
+        }
+        let wanted = (table_rows * part_of(&mut positions.clone())).max(1.0);
+        let sorted = question.order.is_empty() || self.order.is_some();
+        match question.goal {
+            Some(goal) if sorted => cost * (goal / wanted).min(1.0) + cost::RANGE,
+            Some(_) => cost + wanted * cost::TOP,
+            None if sorted => cost,
+            None => cost + wanted * cost::COMPARISON * wanted.log2(),
+        }
+    }
+
+    /// Returns whether a condition can be checked by an index entry.
+    fn is_covered(&self, position: usize, question: &ScanRequirements<'_>) -> bool {
+        let Some(index) = &self.index else { return true };
+        let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+        let mut columns = Columns::new();
+        add_columns(&question.conjuncts[position], &mut columns);
+        columns.is_subset(&covered)
+    }
+
+    /// Returns the rank of the candidate by rule; larger is better.
+    fn rank(&self, question: &ScanRequirements<'_>) -> [usize; 7] {
+        let points = matches!(self.shape, PathShape::Points(_));
+        let primary = self.index.is_none();
+        let unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
+        let leading = |conditions: &Vec<KeyCondition>| {
+            let fixed = conditions.iter().take_while(|c| c.point_count().is_some()).count();
+            (fixed, conditions.len() - fixed)
+        };
+        let branches = self.branches.iter().map(leading).min();
+        let (fixed, range) = branches.unwrap_or_else(|| leading(&self.conditions));
+        let hinted =
+            !primary && question.scan.index_hint.as_ref().is_some_and(|names| !names.is_empty());
+        let ordered = self.order.is_some() && !question.order.is_empty();
+        let class = if points && primary {
+            3
+        } else if hinted {
+            2
+        } else {
+            usize::from(points && unique)
+        };
+        // With a goal, the required order saves reading and sorting all other rows.
+        let goal_order = usize::from(ordered && question.goal.is_some());
+        [
+            class,
+            fixed,
+            range + goal_order,
+            goal_order,
+            usize::from(ordered),
+            usize::from(!self.lookup),
+            usize::from(primary),
+        ]
+    }
+}
+
+/// Key column of a candidate.
+struct KeyPart {
+    /// Its expression over table columns.
+    value: Expr,
+    key: KeyColumn,
+    data_type: DataType,
+    name: String,
+    nullable: bool,
+}
+
+fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
+    let table = &question.scan.table;
+    let parts: Vec<KeyPart> = table
+        .layout
+        .key
+        .iter()
+        .map(|&key| {
+            let data_type = table.layout.columns[key.column].data_type;
+            KeyPart {
+                value: column(key.column, data_type),
+                key,
+                data_type,
+                name: table.columns[key.column].name.clone(),
+                nullable: !table.is_never_null(key.column),
+            }
+        })
+        .collect();
+    candidate(question, &parts, None, table.id, Arc::clone(&table.layout))
+}
+
+fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandidate {
+    let spec = &index.spec;
+    let table = &question.scan.table;
+    let primary_key: Vec<usize> = table.key_columns().collect();
+    let parts: Vec<KeyPart> = spec
+        .layout
+        .key
+        .iter()
+        .map(|&key| {
+            let data_type = spec.layout.columns[key.column].data_type;
+            match spec.keys.get(key.column) {
+                Some(value) => KeyPart {
+                    value: value.clone(),
+                    key,
+                    data_type,
+                    name: spec.key_names.get(key.column).cloned().unwrap_or_default(),
+                    nullable: match value {
+                        Expr::Column { index, .. } => !table.is_never_null(*index),
+                        _ => true,
+                    },
+                },
+                None => {
+                    let base = primary_key[key.column - spec.keys.len()];
+                    KeyPart {
+                        value: column(base, data_type),
+                        key,
+                        data_type,
+                        name: table.columns[base].name.clone(),
+                        nullable: !table.is_never_null(base),
+                    }
+                }
+            }
+        })
+        .collect();
+    let mut candidate =
+        candidate(question, &parts, Some(index), spec.store_table, Arc::clone(&spec.layout));
+    candidate.rest.retain(|&position| !is_of_all_entries(index, &question.conjuncts[position]));
+    candidate
+}
+
+fn candidate(
+    question: &ScanRequirements<'_>,
+    parts: &[KeyPart],
+    index: Option<&Arc<Index>>,
+    store_table: TableId,
+    layout: Arc<RowLayout>,
+) -> PathCandidate {
+    let conjuncts: Vec<&Expr> = question.conjuncts.iter().collect();
+    let LeadingConditions { conditions, count, done, whole } =
+        leading(parts, &conjuncts, index.is_some());
+    let shape = match (conditions.is_empty(), whole) {
+        (true, _) => PathShape::Full,
+        (false, true) => PathShape::Points(count),
+        (false, false) => PathShape::Ranges(count),
+    };
+    let plain = PathCandidate {
+        index: index.cloned(),
+        store_table,
+        layout,
+        shape,
+        rest: (0..done.len()).filter(|&position| !done[position]).collect(),
+        lookup: index.is_some_and(|index| needs_lookup(index, question)),
+        order: order_of(parts, &conditions, question.order),
+        conditions,
+        branches: Vec::new(),
+    };
+    let mut best: Option<PathCandidate> = None;
+    for (position, conjunct) in conjuncts.iter().enumerate() {
+        if let Expr::Or(operands) = conjunct
+            && let Some(branched) = branched(&plain, question, parts, (position, operands))
+            && branched.rank(question) > best.as_ref().unwrap_or(&plain).rank(question)
+        {
+            best = Some(branched);
+        }
+    }
+    best.unwrap_or(plain)
+}
+
+/// Conditions on the leading columns of a key.
+struct LeadingConditions {
+    conditions: Vec<KeyCondition>,
+    /// Number of keys or ranges.
+    count: usize,
+    /// Flags of the conjuncts that the conditions imply.
+    done: Vec<bool>,
+    /// True if all key columns are fixed.
+    whole: bool,
+}
+
+fn leading(parts: &[KeyPart], conjuncts: &[&Expr], of_index: bool) -> LeadingConditions {
+    let mut conditions: Vec<KeyCondition> = Vec::new();
+    let mut done = vec![false; conjuncts.len()];
+    let mut count = 1;
+    for part in parts {
+        let has_array = conditions.iter().any(KeyCondition::has_array);
+        let conjuncts = Conjuncts { all: conjuncts, has_array };
+        let Some(condition) = condition(part, &conjuncts, &mut count, &mut done) else {
+            break;
+        };
+        let fixed = condition.point_count().is_some();
+        conditions.push(condition);
+        if !fixed {
+            break;
+        }
+    }
+    // An index entry with a NULL has a longer key, so it needs a range.
+    let whole = conditions.len() == parts.len()
+        && conditions.iter().all(|condition| {
+            condition.point_count().is_some()
+                && !(of_index && condition.terms.iter().any(|term| term.allows_null()))
+        });
+    LeadingConditions { conditions, count, done, whole }
+}
+
+/// Matches the alternatives of a disjunction one by one, each with all other conjuncts: `(a = 1
+/// AND b = 2) OR (a = 3 AND b = 4)`, which `(a, b) IN ((1, 2), (3, 4))` is. `None`: one of them
+/// does not restrict the key, or there are too many.
+fn branched(
+    plain: &PathCandidate,
+    question: &ScanRequirements<'_>,
+    parts: &[KeyPart],
+    (position, operands): (usize, &[Expr]),
+) -> Option<PathCandidate> {
+    let others: Vec<usize> = (0..question.conjuncts.len()).filter(|&p| p != position).collect();
+    let many = operands.len().saturating_mul(others.len() + 1) > BRANCH_CONDITIONS_MAX;
+    if many || !operands.iter().any(|operand| matches!(operand, Expr::And(_))) {
+        return None;
+    }
+    let mut branches = Vec::with_capacity(operands.len());
+    let (mut count, mut whole, mut exact) = (0_usize, true, true);
+    let mut answered = vec![true; others.len()];
+    for operand in operands {
+        let own: Vec<&Expr> = match operand {
+            Expr::And(list) => list.iter().collect(),
+            operand => vec![operand],
+        };
+        let shared = others.iter().map(|&other| &question.conjuncts[other]);
+        let all: Vec<&Expr> = own.iter().copied().chain(shared).collect();
+        let found = leading(parts, &all, plain.index.is_some());
+        count = count.saturating_add(found.count);
+        if found.conditions.is_empty() || count > RANGES_MAX {
+            return None;
+        }
+        whole &= found.whole;
+        exact &= found.done[..own.len()].iter().all(|&done| done);
+        answered.iter_mut().zip(&found.done[own.len()..]).for_each(|(all, &one)| *all &= one);
+        branches.push(found.conditions);
+    }
+    let others = others.into_iter().zip(answered).filter(|(_, answered)| !answered);
+    let mut rest: Vec<usize> = others.map(|(other, _)| other).collect();
+    if !exact {
+        rest.push(position);
+        rest.sort_unstable();
+    }
+    Some(PathCandidate {
+        index: plain.index.clone(),
+        store_table: plain.store_table,
+        layout: Arc::clone(&plain.layout),
+        conditions: Vec::new(),
+        branches,
+        shape: if whole { PathShape::Points(count) } else { PathShape::Ranges(count) },
+        rest,
+        lookup: plain.lookup,
+        order: order_of(parts, &[], question.order),
+    })
+}
+
+struct Conjuncts<'a> {
+    all: &'a [&'a Expr],
+    /// True if a column before this one has the values of an array. It may be long, so that a
+    /// second array is not multiplied with it.
+    has_array: bool,
+}
+
+/// Collects the terms on a key column from the conjuncts. Marks the conjuncts that they imply.
+fn condition(
+    part: &KeyPart,
+    conjuncts: &Conjuncts<'_>,
+    count: &mut usize,
+    done: &mut [bool],
+) -> Option<KeyCondition> {
+    let mut terms = Vec::new();
+    let mut exact = Vec::new();
+    for (position, conjunct) in conjuncts.all.iter().enumerate() {
+        if let Some(matched) = key_term::of_conjunct(conjunct, &part.value)
+            && !(conjuncts.has_array && matched.term.has_array())
+        {
+            terms.push(matched.term);
+            if matched.exact {
+                exact.push(position);
+            }
+        }
+    }
+    let condition =
+        KeyCondition { terms, data_type: part.data_type, key: part.key, name: part.name.clone() };
+    let only_not_null = condition
+        .terms
+        .iter()
+        .all(|term| matches!(term, crate::plan::scan::KeyTerm::IsNotNull) && !part.nullable);
+    if only_not_null {
+        // The condition is implied by NOT NULL and needs no check.
+        exact.into_iter().for_each(|position| done[position] = true);
+        return None;
+    }
+    let product = count.saturating_mul(condition.range_count());
+    if product > RANGES_MAX {
+        return None;
+    }
+    *count = product;
+    exact.into_iter().for_each(|position| done[position] = true);
+    Some(condition)
+}
+
+fn needs_lookup(index: &Index, question: &ScanRequirements<'_>) -> bool {
+    if question.scan.lock.is_some() {
+        return true;
+    }
+    let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+    let checked = question.conjuncts.iter().filter(|one| !is_of_all_entries(index, one));
+    needed(question.scan, checked).iter().any(|column| !covered.contains(column))
+}
+
+/// Returns the table columns that the scan returns or checks.
+pub(super) fn needed<'e>(
+    scan: &TableScan,
+    conjuncts: impl IntoIterator<Item = &'e Expr>,
+) -> Columns {
+    let mut columns: Columns = scan.columns.iter().copied().collect();
+    conjuncts.into_iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
+    debug_assert!(
+        columns.iter().all(|&c| c == TIMESTAMP_COLUMN || c < scan.table.layout.columns.len())
+    );
+    columns
+}
+
+/// Returns whether the key order, or its reverse (`Some(true)`), is the required order.
+fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -> Option<bool> {
+    let mut reverse = None;
+    let all_present = parts.iter().all(|part| !part.nullable);
+    let mut parts = parts.iter().enumerate();
+    'keys: for key in order {
+        for (position, part) in parts.by_ref() {
+            let fixed = conditions.get(position).is_some_and(KeyCondition::is_single_point);
+            if part.value != key.expression {
+                // A column with a single value does not affect the order.
+                if fixed {
+                    continue;
+                }
+                return None;
+            }
+            if fixed {
+                continue 'keys;
+            }
+            let nulls_agree = part.key.nulls_first == key.nulls_first;
+            let same = part.key.descending == key.descending;
+            if part.nullable && nulls_agree != same {
+                return None;
+            }
+            if *reverse.get_or_insert(!same) == same {
+                return None;
+            }
+            continue 'keys;
+        }
+        // After the whole key no two rows are equal, unless it contains a NULL.
+        return all_present.then_some(reverse.unwrap_or(false));
+    }
+    Some(reverse.unwrap_or(false))
+}

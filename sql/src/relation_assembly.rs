@@ -1,0 +1,488 @@
+//! Catalog record to relation: row layouts, bound DEFAULT, CHECK and index expressions.
+//!
+//! The catalog stores definitions as records with SQL text. When the engine loads the catalog and
+//! when DDL changes it, the functions here bind the texts and compute the layouts of tables,
+//! domains and indexes, and return the in-memory objects that planner and executor use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coprocessors::constraint::{Check, ConstraintSpec};
+use coprocessors::index::{EntryFamilies, EntryFamily, IndexSpec};
+use coprocessors::violation::TableName;
+use store::FamilyDescriptor;
+use types::expr::{DomainChecks, Expr};
+use types::function::quote_ident;
+use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
+use types::text::TextStyle;
+use types::{DataType, Datum, SqlType};
+
+use crate::ast;
+use crate::ast::{Collation, Deferral};
+use crate::binder;
+use crate::binder::NameContext;
+use crate::binder::TableClause;
+use crate::catalog::domain::{Domain, DomainRecord, VALUE, display_name};
+use crate::catalog::record::{
+    CheckRecord, ColumnRecord, CoprocessorRecords, IndexKeyRecord, IndexRecord, KeyRecord,
+    TableRecord,
+};
+use crate::catalog::table::{Column, Index, IndexState, Table};
+use crate::catalog::user_type::OID_OFFSET;
+use crate::catalog::{Catalog, collation};
+use crate::error::{Error, Result};
+use crate::parser;
+
+/// Block size of index tables, in bytes of cells. An index is usually read for a few entries, and
+/// a block is read and decompressed as a whole.
+const INDEX_BLOCK_BYTES: u32 = 8 << 10;
+
+/// Schema version in the packed rows of indexes, whose columns never change.
+const INDEX_SCHEMA_VERSION: u32 = 1;
+
+/// Name of the family of columns without an explicit one, and of index entries that have the life
+/// of their row.
+pub const DEFAULT_FAMILY: &str = "0";
+
+/// Binding mode of the SQL texts of a definition.
+#[derive(Clone, Copy)]
+pub struct TextBinding<'a> {
+    /// Catalog that resolves the names in the texts.
+    pub catalog: &'a Catalog,
+    /// True if a text that cannot be bound raises its error when it is evaluated, not when it is
+    /// bound.
+    pub fail_late: bool,
+}
+
+impl TextBinding<'_> {
+    /// Binds a text over the columns of a row.
+    fn bind(
+        &self,
+        text: &str,
+        columns: &[(String, SqlType)],
+        target: Option<SqlType>,
+    ) -> Result<Expr> {
+        let bound = expression(self.catalog, text, columns, target);
+        if !self.fail_late {
+            return bound;
+        }
+        Ok(bound.unwrap_or_else(|error| Expr::Unreadable {
+            reason: format!("\"{text}\" cannot be read: {}", error.message).into(),
+            data_type: target.map_or(DataType::Text, |target| target.base),
+        }))
+    }
+}
+
+/// Returns the table that a record describes, with its coprocessors.
+///
+/// # Errors
+///
+/// Errors of binding the text of a DEFAULT, CHECK or index key.
+pub fn table(
+    catalog: &Catalog,
+    record: &TableRecord,
+    coprocessors: Arc<CoprocessorRecords>,
+) -> Result<Table> {
+    table_of(TextBinding { catalog, fail_late: false }, record, coprocessors)
+}
+
+/// Like [`table`], with a binding mode.
+///
+/// # Errors
+///
+/// A missing type; errors of binding, unless they are deferred to the evaluation.
+pub fn table_of(
+    texts: TextBinding<'_>,
+    record: &TableRecord,
+    coprocessors: Arc<CoprocessorRecords>,
+) -> Result<Table> {
+    let catalog = texts.catalog;
+    let names = catalog.columns_of(&record.columns)?;
+    let layout = Arc::new(base_layout(catalog, record)?);
+    let mut columns = Vec::with_capacity(record.columns.len());
+    for (column, (name, sql_type)) in record.columns.iter().zip(&names) {
+        let default = match &column.default {
+            Some(text) => Some(texts.bind(text, &[], Some(*sql_type))?),
+            None => None,
+        };
+        columns.push(Column {
+            name: name.clone(),
+            sql_type: *sql_type,
+            not_null: column.not_null,
+            default,
+            generated: match &column.generated {
+                Some(text) => Some(texts.bind(text, &names, Some(*sql_type))?),
+                None => None,
+            },
+            identity: column.identity,
+            domain: sql_type.domain.and_then(|oid| catalog.domain(oid)).cloned(),
+            collation: column.collation.or_else(|| collation::of(catalog, *sql_type)),
+            dropped: column.dropped,
+        });
+    }
+    let indexes = record
+        .indexes
+        .iter()
+        .map(|index| self::index(texts, record, index, &names, &layout).map(Arc::new))
+        .collect::<Result<_>>()?;
+    let generated = (0..columns.len()).filter(|&column| columns[column].generated.is_some());
+    Ok(Table {
+        generated: generated.collect(),
+        oid: record.oid,
+        id: record.descriptor.id,
+        schema: record.schema.clone(),
+        name: record.name.clone(),
+        kind: *record.kind,
+        columns,
+        constraints: Arc::new(constraints(texts, record, &names, &layout)?),
+        layout,
+        primary_key_name: record.primary_key_name.clone(),
+        indexes,
+        foreign_keys: record.foreign_keys.clone(),
+        without_triggers: *record.without_triggers,
+        coprocessors,
+        descriptor: Arc::new(record.descriptor.clone()),
+    })
+}
+
+/// Returns the domain that a record describes.
+///
+/// # Errors
+///
+/// Errors of binding the type and the SQL text.
+pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
+    domain_of(TextBinding { catalog, fail_late: false }, record)
+}
+
+/// Like [`domain`], with a binding mode.
+///
+/// # Errors
+///
+/// A missing type; errors of binding, unless they are deferred to the evaluation.
+pub fn domain_of(texts: TextBinding<'_>, record: DomainRecord) -> Result<Domain> {
+    let catalog = texts.catalog;
+    let over = catalog.stored_type(record.type_oid, record.modifier)?;
+    let below = over.domain.and_then(|oid| catalog.domain(oid));
+    let (mut not_null, mut checks, mut elements) = (record.not_null, Vec::new(), None);
+    if let Some(below) = below {
+        not_null |= below.checks.not_null;
+        elements.clone_from(&below.checks.elements);
+        checks.clone_from(&below.checks.checks);
+    }
+    let mut own: Vec<&CheckRecord> = record.checks.iter().collect();
+    own.sort_by(|a, b| a.name.cmp(&b.name));
+    let columns = [(VALUE.to_owned(), over)];
+    for check in own {
+        let target = Some(DataType::Bool.into());
+        let bound = texts.bind(&check.predicate, &columns, target)?;
+        checks.push((check.name.clone(), bound));
+    }
+    let default = match &record.default {
+        Some(text) => Some(texts.bind(text, &[], Some(over.base_type()))?),
+        None => None,
+    };
+    let oid = record.number + OID_OFFSET;
+    let checks = DomainChecks {
+        oid,
+        schema: record.schema.clone(),
+        name: record.name.clone(),
+        shown: display_name(&record.schema, &record.name),
+        not_null,
+        checks,
+        elements,
+        fields: Vec::new(),
+    };
+    let sql_type = SqlType { domain: Some(oid), ..over };
+    let collation = record.collation.or_else(|| collation::of(catalog, over));
+    let checks = Arc::new(checks);
+    let domain =
+        Domain { record, base_type: over, sql_type, collation, default, checks, array: None };
+    Ok(domain.with_array())
+}
+
+/// Binds SQL text from the catalog over the columns of a row.
+pub fn expression(
+    catalog: &Catalog,
+    text: &str,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+) -> Result<Expr> {
+    let names = NameContext::stored(catalog);
+    binder::bind_table_expression(
+        TableClause::Catalog,
+        &parser::parse_expression(text)?,
+        columns,
+        target,
+        names,
+    )
+}
+
+/// Returns the row layout of a table.
+pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout> {
+    let mut slots = vec![0; record.descriptor.families.len()];
+    let mut columns = Vec::with_capacity(record.columns.len());
+    for (position, column) in record.columns.iter().enumerate() {
+        let in_key = record.primary_key.iter().position(|key| key.column as usize == position);
+        let place = match in_key {
+            Some(key) => ColumnPlace::Key(key),
+            None => {
+                let family = usize::from(column.family);
+                slots[family] += 1;
+                ColumnPlace::Packed { family, slot: slots[family] - 1 }
+            }
+        };
+        let data_type = catalog.column_type(column)?.base;
+        let missing = match &column.missing {
+            None => Datum::Null,
+            Some(text) => types::text::parse(text, data_type, &TextStyle::default())?,
+        };
+        columns.push(LayoutColumn { data_type, place, missing });
+    }
+    Ok(RowLayout {
+        columns,
+        key: record.primary_key.iter().map(key_column).collect(),
+        family_count: record.descriptor.families.len(),
+        expiring: expiring_families(record),
+        salt_buckets: record.salt_buckets,
+        schema_version: record.schema_version,
+    })
+}
+
+/// Returns the families whose cells may expire before the row does.
+fn expiring_families(record: &TableRecord) -> Vec<usize> {
+    let families = &record.descriptor.families;
+    let expiring = (0..families.len()).filter(|&family| life_of(&families[family]).is_some());
+    if families.len() > 1 { expiring.collect() } else { Vec::new() }
+}
+
+/// Returns the maximum life of the newest version of a cell.
+fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
+    family.ttl.filter(|_| family.min_versions == 0)
+}
+
+/// Returns the families of an index's store table. Entries are stored by the life of the data
+/// that they represent.
+fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyDescriptor> {
+    let base = &table.descriptor.families;
+    let stored = |name: &str, ttl| FamilyDescriptor {
+        ttl,
+        block_bytes: INDEX_BLOCK_BYTES,
+        ..FamilyDescriptor::new(name)
+    };
+    let family = |one: &EntryFamily| match one {
+        EntryFamily::Row => stored(DEFAULT_FAMILY, None),
+        EntryFamily::Of { family, .. } => {
+            let name = if base.len() == 1 { DEFAULT_FAMILY } else { &base[*family].name };
+            stored(name, life_of(&base[*family]))
+        }
+    };
+    families.all().iter().map(family).collect()
+}
+
+/// Sets the families that the entries of a table's index need. Called before the index's store
+/// table is created.
+///
+/// # Errors
+///
+/// 0A000 for an index whose entries could not expire with their rows; errors of binding its keys.
+pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize) -> Result<()> {
+    let names = catalog.columns_of(&table.columns)?;
+    let layout = base_layout(catalog, table)?;
+    let Some(index) = table.indexes.get(at) else { return Ok(()) };
+    let bound = |text: &String| expression(catalog, text, &names, None);
+    let texts: Vec<Expr> = index.texts().map(bound).collect::<Result<_>>()?;
+    let families = entry_families(table, &layout, &texts, index);
+    if families.is_any_family_sufficient() && index.unique && *index.deferral == Deferral::Never {
+        return Err(Error::not_supported(
+            "a unique index over columns of the primary key alone, where all families have a TTL",
+            "The primary key is unique as it is.",
+        ));
+    }
+    let families = stored_families(table, &families);
+    table.indexes[at].descriptor.families = families;
+    Ok(())
+}
+
+/// Returns the families that the entries of an index depend on, given its keys and predicate.
+fn entry_families<'e>(
+    table: &TableRecord,
+    layout: &RowLayout,
+    texts: impl IntoIterator<Item = &'e Expr>,
+    index: &IndexRecord,
+) -> EntryFamilies {
+    let inputs: Vec<usize> = texts.into_iter().flat_map(Expr::columns).collect();
+    let include: Vec<usize> = index.include.iter().map(|column| *column as usize).collect();
+    let rows_expire = table.descriptor.families.iter().any(|one| life_of(one).is_some());
+    EntryFamilies::of(layout, &inputs, &include, rows_expire)
+}
+
+fn key_column(key: &KeyRecord) -> KeyColumn {
+    KeyColumn {
+        column: key.column as usize,
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    }
+}
+
+fn constraints(
+    texts: TextBinding<'_>,
+    record: &TableRecord,
+    names: &[(String, SqlType)],
+    layout: &Arc<RowLayout>,
+) -> Result<ConstraintSpec> {
+    let checks = record
+        .checks
+        .iter()
+        .map(|check| {
+            let predicate = texts.bind(&check.predicate, names, Some(DataType::Bool.into()))?;
+            Ok(Check { name: check.name.clone(), predicate })
+        })
+        .collect::<Result<_>>()?;
+    let not_null = record.columns.iter().enumerate().filter(|(_, column)| column.not_null);
+    // Messages omit dropped columns, as they omit a hidden key.
+    let shown = |column: &ColumnRecord| match column.dropped {
+        true => String::new(),
+        false => column.name.clone(),
+    };
+    Ok(ConstraintSpec {
+        table: TableName { schema: record.schema.clone(), name: record.name.clone() },
+        column_names: record.columns.iter().map(shown).collect(),
+        layout: Arc::clone(layout),
+        not_null: not_null.map(|(position, _)| position).collect(),
+        checks,
+        primary_key_name: record.primary_key_name.clone(),
+    })
+}
+
+/// Returns the collations that the texts of an index's keys specify.
+fn collations(index: &IndexRecord) -> Vec<Option<Collation>> {
+    let collation = |key: &IndexKeyRecord| match parser::parse_expression(&key.expression) {
+        Ok(ast::Expr::Collate { collation, .. }) => Some(collation),
+        _ => None,
+    };
+    index.keys.iter().map(collation).collect()
+}
+
+/// Returns one index of a table. The order of its columns is that of [`IndexSpec`].
+fn index(
+    texts: TextBinding<'_>,
+    table: &TableRecord,
+    record: &IndexRecord,
+    names: &[(String, SqlType)],
+    base_layout: &Arc<RowLayout>,
+) -> Result<Index> {
+    let keys: Vec<Expr> = record
+        .keys
+        .iter()
+        .map(|key| texts.bind(&key.expression, names, None))
+        .collect::<Result<_>>()?;
+    let name = |column: usize| quote_ident(&names[column].0);
+    let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
+    // With a deferrable constraint, two rows may have the same key until the check.
+    let unique = record.unique && *record.deferral == Deferral::Never;
+    let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
+    let predicate = record.predicate.as_ref().map(condition).transpose()?;
+    let families = entry_families(table, base_layout, keys.iter().chain(&predicate), record);
+    // An index that an older version created may lack the families that give its entries a TTL.
+    let is_known = has_families(record, &stored_families(table, &families));
+    let families = if is_known { families } else { EntryFamilies::of_rows() };
+    let entries = IndexLayoutInputs { keys: &keys, families: &families, unique };
+    let layout = index_layout(record, &entries, names, base_layout);
+    let spec = IndexSpec {
+        name: record.name.clone(),
+        table: TableName { schema: table.schema.clone(), name: table.name.clone() },
+        store_table: record.descriptor.id,
+        unique,
+        deferrable_unique: record.unique && !unique,
+        nulls_not_distinct: *record.nulls_not_distinct,
+        keys,
+        key_names,
+        include: record.include.iter().map(|column| *column as usize).collect(),
+        predicate,
+        base_layout: Arc::clone(base_layout),
+        layout: Arc::new(layout),
+        families,
+    };
+    Ok(Index {
+        oid: record.oid,
+        name: record.name.clone(),
+        constraint: record.constraint,
+        primary: *record.primary,
+        collations: collations(record),
+        texts: record.texts().cloned().collect(),
+        deferral: *record.deferral,
+        state: if is_known { state(record, &spec) } else { IndexState::Building },
+        spec: Arc::new(spec),
+    })
+}
+
+/// Inputs of an index layout.
+struct IndexLayoutInputs<'a> {
+    keys: &'a [Expr],
+    families: &'a EntryFamilies,
+    unique: bool,
+}
+
+/// Returns the row layout of an index's entries.
+fn index_layout(
+    record: &IndexRecord,
+    entries: &IndexLayoutInputs<'_>,
+    names: &[(String, SqlType)],
+    base_layout: &RowLayout,
+) -> RowLayout {
+    let IndexLayoutInputs { keys, families, unique } = *entries;
+    let (mut columns, mut key) = (Vec::new(), Vec::new());
+    let mut slots = vec![0; families.all().len()];
+    let mut add = |data_type: DataType, key_position: Option<usize>, family: usize| {
+        let place = match key_position {
+            Some(position) => ColumnPlace::Key(position),
+            None => {
+                slots[family] += 1;
+                ColumnPlace::Packed { family, slot: slots[family] - 1 }
+            }
+        };
+        columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
+    };
+    for (position, (expression, declared)) in keys.iter().zip(&record.keys).enumerate() {
+        add(expression.data_type(), Some(position), 0);
+        key.push(KeyColumn {
+            column: position,
+            descending: declared.descending,
+            nulls_first: declared.nulls_first,
+        });
+    }
+    for (offset, base) in base_layout.key.iter().enumerate() {
+        let position = (!unique).then_some(keys.len() + offset);
+        add(base_layout.columns[base.column].data_type, position, 0);
+        if position.is_some() {
+            key.push(KeyColumn { column: keys.len() + offset, ..*base });
+        }
+    }
+    for column in &record.include {
+        let family = families.of_column(base_layout, *column as usize);
+        add(names[*column as usize].1.base, None, family);
+    }
+    RowLayout {
+        columns,
+        key,
+        family_count: families.all().len(),
+        expiring: families.expiring(),
+        salt_buckets: record.salt_buckets,
+        schema_version: INDEX_SCHEMA_VERSION,
+    }
+}
+
+/// Returns whether an index's store table has these families.
+fn has_families(record: &IndexRecord, families: &[FamilyDescriptor]) -> bool {
+    let present = &record.descriptor.families;
+    let is_like =
+        |(a, b): (&FamilyDescriptor, &FamilyDescriptor)| a.name == b.name && a.ttl == b.ttl;
+    present.len() == families.len() && present.iter().zip(families).all(is_like)
+}
+
+/// Returns whether queries may use an index.
+fn state(record: &IndexRecord, spec: &IndexSpec) -> IndexState {
+    let is_unreadable = |one: &Expr| matches!(one, Expr::Unreadable { .. });
+    let is_damaged = spec.keys.iter().chain(&spec.predicate).any(is_unreadable);
+    if *record.building || is_damaged { IndexState::Building } else { IndexState::Active }
+}

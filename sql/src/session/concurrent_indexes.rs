@@ -1,0 +1,148 @@
+//! CREATE INDEX, DROP INDEX and REINDEX with CONCURRENTLY: sequences of short transactions.
+//!
+//! An index is committed in the state of being built, so that writers maintain it, then filled in
+//! short transactions, and finally made usable. REINDEX builds a second index in this way and
+//! replaces the old one by it.
+
+use std::sync::Arc;
+
+use types::Datum;
+
+use crate::ast::{CreateIndex, Drop, IsolationLevel, Reindex, ReindexTarget};
+use crate::ddl::{IndexOf, index_of};
+use crate::error::{Error, Result, sqlstate};
+use crate::session::Session;
+use crate::session::transaction::OpenTransaction;
+use crate::settings::TransactionModeSet;
+
+impl Session {
+    /// Executes CREATE INDEX CONCURRENTLY.
+    ///
+    /// # Errors
+    ///
+    /// Errors of CREATE INDEX; the index is then removed.
+    pub(super) fn create_concurrently(&mut self, create: &CreateIndex) -> Result<()> {
+        self.reject_in_block("CREATE INDEX CONCURRENTLY")?;
+        let added = self.in_ddl("CREATE INDEX", |ddl| ddl.add_index(create))?;
+        let Some(index) = added else { return Ok(()) };
+        self.fill_online(index)?;
+        self.in_ddl("CREATE INDEX", |ddl| ddl.finish_index(index))
+    }
+
+    /// Rejects what DROP INDEX CONCURRENTLY does not support. Otherwise it is executed as DROP
+    /// INDEX, which is short.
+    pub(super) fn check_drop_concurrently(&self, drop: &Drop) -> Result<()> {
+        if !drop.concurrently {
+            return Ok(());
+        }
+        self.reject_in_block("DROP INDEX CONCURRENTLY")?;
+        let refused = |what: &str| {
+            let message = format!("DROP INDEX CONCURRENTLY does not support {what}");
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        };
+        match (drop.names.len(), drop.cascade) {
+            (1, false) => Ok(()),
+            (1, true) => refused("CASCADE"),
+            _ => refused("dropping multiple objects"),
+        }
+    }
+
+    /// Executes REINDEX: of one table in the current transaction, of several in one for each.
+    pub(super) fn run_reindex(&mut self, statement: &Reindex) -> Result<()> {
+        let several = match &statement.target {
+            ReindexTarget::Index(_) | ReindexTarget::Table(_) => None,
+            ReindexTarget::Schema(_) => Some("REINDEX SCHEMA"),
+            ReindexTarget::Database(_) => Some("REINDEX DATABASE"),
+            ReindexTarget::System(_) => Some("REINDEX SYSTEM"),
+        };
+        if statement.concurrently {
+            self.reject_in_block("REINDEX CONCURRENTLY")?;
+        } else if let Some(what) = several {
+            self.reject_in_block(what)?;
+        }
+        if let ReindexTarget::Database(name) | ReindexTarget::System(name) = &statement.target
+            && !self.is_database(&name.value)
+        {
+            let message = "can only reindex the currently open database";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        if statement.concurrently && matches!(statement.target, ReindexTarget::System(_)) {
+            let message = "cannot reindex system catalogs concurrently";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        let indexes = self.in_any_ddl(|ddl| ddl.to_reindex(statement))?;
+        for index in indexes {
+            if statement.verbose
+                && let Some((_, index)) = index_of(&self.catalog(), index)
+            {
+                let message = format!("index \"{}\" was reindexed", index.name);
+                self.notice("INFO", Error::new(sqlstate::SUCCESSFUL_COMPLETION, message));
+            }
+            if statement.concurrently {
+                self.rebuild_online(index)?;
+                self.commit()?;
+            } else {
+                self.in_any_ddl(|ddl| ddl.rebuild_index(index))?;
+                if several.is_some() {
+                    self.commit()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild_online(&mut self, index: IndexOf) -> Result<()> {
+        let Some(new_form) = self.in_any_ddl(|ddl| ddl.begin_new_form(index))? else {
+            return Ok(());
+        };
+        self.fill_online(new_form)?;
+        self.in_any_ddl(|ddl| ddl.replace_index(index, new_form.1))
+    }
+
+    /// Commits an index in the state of being built, so that writers maintain it, and fills it.
+    /// Removes it if that fails.
+    fn fill_online(&mut self, index: IndexOf) -> Result<()> {
+        self.commit()?;
+        let filled = self.fill_beside_writers(index);
+        if filled.is_err() {
+            self.in_any_ddl(|ddl| ddl.abandon_index(index))?;
+            self.commit()?;
+        }
+        filled
+    }
+
+    fn fill_beside_writers(&mut self, index: IndexOf) -> Result<()> {
+        let catalog = self.catalog();
+        let Some((table, index)) = index_of(&catalog, index) else { return Ok(()) };
+        self.engine.store().wait_for_commits()?;
+        let begin = || {
+            let isolation = IsolationLevel::ReadCommitted;
+            let modes = TransactionModeSet { isolation, read_only: false, deferrable: false };
+            OpenTransaction::begin(&self.engine, &self.settings, modes, self.handles())
+        };
+        let eval = self.eval_context(&begin(), Vec::new());
+        let begin = || Arc::clone(&begin().transaction);
+        coprocessors::index::index_fill(&begin, table, &index.spec, &eval)?;
+        Ok(())
+    }
+
+    fn is_database(&self, name: &str) -> bool {
+        self.constants.value("current_database").and_then(Datum::as_str) == Some(name)
+    }
+
+    /// Returns whether the transaction continues after the current statement: in a transaction
+    /// block, between the statements of one query message, or in a procedural body.
+    pub(super) fn is_in_block(&self) -> bool {
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        in_block || self.in_script || self.body_depth > 0
+    }
+
+    /// Rejects a statement that cannot run in a transaction block.
+    pub(super) fn reject_in_block(&self, what: &str) -> Result<()> {
+        if self.is_in_block() {
+            let message = format!("{what} cannot run inside a transaction block");
+            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+}

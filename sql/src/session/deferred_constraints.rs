@@ -1,0 +1,218 @@
+//! Deferred constraints: foreign keys and unique keys that are checked at commit.
+//!
+//! A deferred constraint is checked after the statement like any other, but a violation is queued
+//! ([`DeferredViolation`]) instead of raised, and checked again by COMMIT or SET CONSTRAINTS
+//! IMMEDIATE. That check reads the present tables: a row that was deleted since, or a key that was
+//! added, is no violation. Referential actions (CASCADE, SET NULL, SET DEFAULT) and RESTRICT are
+//! never deferred, as in PostgreSQL.
+
+use std::sync::Arc;
+
+use crate::ast::{Deferral, SetConstraints, TableName};
+use crate::catalog::Catalog;
+use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::name::SearchPath;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::constraint_queue::{ConstraintQueue, DeferrableKey, DeferredViolation};
+use crate::exec::memory;
+use crate::session::Session;
+use crate::session::referential_actions::{ReferencedRowChange, ReferentialPlans};
+use crate::session::statement_executor::StatementExecutor;
+
+/// Deferred-constraint state of a transaction.
+#[derive(Clone, Default)]
+pub(crate) struct DeferredConstraints {
+    /// Last SET CONSTRAINTS ALL: deferred or not.
+    all: Option<bool>,
+    /// Later SET CONSTRAINTS of single constraints: table, name, deferred.
+    named: Vec<(u32, String, bool)>,
+    late: Vec<DeferredViolation>,
+    /// Keys of deferred unique constraints that more than one row had.
+    late_keys: Vec<DeferrableKey>,
+    /// Size of `late` in bytes.
+    bytes: usize,
+}
+
+impl DeferredConstraints {
+    /// Returns whether a foreign key of a table is deferred now.
+    pub(crate) fn is_deferred(&self, table: u32, name: &str, deferral: Deferral) -> bool {
+        let said = self.named.iter().find(|(of, known, _)| *of == table && known == name);
+        let now = said.map(|(.., deferred)| *deferred).or(self.all);
+        deferral != Deferral::Never && now.unwrap_or(deferral == Deferral::Deferred)
+    }
+
+    /// Queues a violation for the deferred check.
+    pub(crate) fn defer(&mut self, late: DeferredViolation, work_mem: usize) -> Result<()> {
+        self.bytes += late.bytes();
+        memory::check(self.bytes, work_mem)?;
+        self.late.push(late);
+        Ok(())
+    }
+
+    /// Queues a duplicate key for the deferred check.
+    pub(crate) fn put_off_key(&mut self, key: DeferrableKey) {
+        if !self.late_keys.contains(&key) {
+            self.late_keys.push(key);
+        }
+    }
+
+    /// Removes and returns the queued keys.
+    pub(crate) fn take_late_keys(&mut self) -> Vec<DeferrableKey> {
+        std::mem::take(&mut self.late_keys)
+    }
+
+    /// Returns the tables that have queued rows or keys.
+    pub(crate) fn tables(&self) -> Vec<u32> {
+        let of_late =
+            |late: &DeferredViolation| if late.is_removal { late.key.table } else { late.table };
+        let of_keys = self.late_keys.iter().map(|key| key.table);
+        self.late.iter().map(of_late).chain(of_keys).collect()
+    }
+
+    /// Returns whether no foreign-key violation is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.late.is_empty()
+    }
+}
+
+impl Session {
+    /// Executes SET CONSTRAINTS.
+    pub(super) fn run_set_constraints(&mut self, statement: &SetConstraints) -> Result<()> {
+        let in_block = self.is_in_block();
+        if !in_block {
+            let message = "SET CONSTRAINTS can only be used in transaction blocks";
+            self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message);
+        }
+        let catalog = self.catalog();
+        let path = Arc::clone(self.constants.search_path());
+        let mut found: Vec<(u32, String)> = Vec::new();
+        for name in statement.names.iter().flatten() {
+            found.extend(constraints_named(&catalog, &path, name, statement.deferred)?);
+        }
+        let Some(open) = self.open.as_ref().filter(|_| in_block) else { return Ok(()) };
+        let mut held = open.constraints.lock();
+        let modes = &mut held.deferred;
+        if statement.names.is_none() {
+            modes.all = Some(statement.deferred);
+            modes.named.clear();
+        }
+        for (table, name) in found {
+            modes.named.retain(|(of, known, _)| *of != table || *known != name);
+            modes.named.push((table, name, statement.deferred));
+        }
+        drop(held);
+        if statement.deferred {
+            return Ok(());
+        }
+        self.check_deferred(false)
+    }
+}
+
+impl StatementExecutor {
+    /// Checks the queued violations: all of them, or those of constraints that are no longer
+    /// deferred.
+    ///
+    /// # Errors
+    ///
+    /// 23503 and 23505 for a violation that still exists.
+    pub(super) fn check_deferred(&mut self, all: bool) -> Result<()> {
+        self.check_deferred_keys(all)?;
+        let Some(open) = &self.open else { return Ok(()) };
+        let deferred = open.constraints.lock().deferred.clone();
+        if deferred.is_empty() {
+            return Ok(());
+        }
+        let catalog = self.catalog();
+        let is_due = |late: &DeferredViolation| {
+            let key = &late.key;
+            all || !deferred.is_deferred(late.table, &key.name, key.deferral.0)
+        };
+        let (due, rest): (Vec<DeferredViolation>, Vec<DeferredViolation>) =
+            deferred.late.iter().cloned().partition(is_due);
+        self.begin_statement();
+        let (watch, mut plans) = (Arc::new(ConstraintQueue::default()), ReferentialPlans::new());
+        for late in &due {
+            // The constraint may have been renamed since.
+            let same = |key: &&ForeignKey| {
+                key.columns == late.key.columns
+                    && key.table == late.key.table
+                    && key.referenced == late.key.referenced
+            };
+            let Some(referencing) = catalog.table(late.table) else { continue };
+            let Some(key) = referencing.foreign_keys.iter().find(same) else { continue };
+            let Some(referenced) = catalog.table(key.table) else { continue };
+            self.settle_one(late, (referencing, key, referenced), &watch, &mut plans)?;
+        }
+        if let Some(open) = &self.open {
+            let deferred = &mut open.constraints.lock().deferred;
+            deferred.bytes = rest.iter().map(DeferredViolation::bytes).sum();
+            deferred.late = rest;
+        }
+        Ok(())
+    }
+
+    fn settle_one(
+        &mut self,
+        late: &DeferredViolation,
+        (referencing, key, referenced): (&Arc<Table>, &ForeignKey, &Arc<Table>),
+        watch: &Arc<ConstraintQueue>,
+        plans: &mut ReferentialPlans,
+    ) -> Result<()> {
+        let columns = if late.is_removal { &key.referenced } else { &key.columns };
+        let of = if late.is_removal { referenced } else { referencing };
+        let types = columns.iter().map(|column| of.columns[*column as usize].sql_type.base);
+        let gone = ReferencedRowChange {
+            referenced,
+            referencing,
+            key,
+            old: late.values.clone(),
+            new: late.new.clone(),
+            types: types.collect(),
+        };
+        if late.is_removal {
+            return self.execute_action(&gone, watch, plans);
+        }
+        self.check_late(&gone, watch, plans)
+    }
+}
+
+/// Returns the constraints of a name: those of the first schema in the search path that has any.
+fn constraints_named(
+    catalog: &Catalog,
+    path: &SearchPath,
+    name: &TableName,
+    deferred: bool,
+) -> Result<Vec<(u32, String)>> {
+    let wanted = &name.name.value;
+    let schemas: Vec<&str> = match &name.schema {
+        Some(schema) => vec![schema.value.as_str()],
+        None => path.schemas().iter().map(String::as_str).collect(),
+    };
+    for schema in schemas {
+        let mut known = false;
+        let mut found = Vec::new();
+        for table in catalog.tables().into_iter().filter(|table| table.schema == schema) {
+            let key = table.foreign_keys.iter().find(|key| key.name == *wanted);
+            let mut unique = table.indexes.iter().filter(|one| one.name == *wanted);
+            if key.is_some_and(|key| *key.deferral != Deferral::Never)
+                || unique.any(|index| index.deferral != Deferral::Never)
+            {
+                found.push((table.oid, wanted.clone()));
+            }
+            known |= key.is_some()
+                || table.primary_key_name == *wanted
+                || table.indexes.iter().any(|index| index.constraint && index.name == *wanted)
+                || table.constraints.checks.iter().any(|check| check.name == *wanted);
+        }
+        if known && found.is_empty() && deferred {
+            let message = format!("constraint \"{wanted}\" is not deferrable");
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
+        if known {
+            return Ok(found);
+        }
+    }
+    let message = format!("constraint \"{wanted}\" does not exist");
+    Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+}

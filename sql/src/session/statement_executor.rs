@@ -1,0 +1,386 @@
+//! Statement executor, shared by a session and the functions that its statements call.
+//!
+//! It has the open transaction, the settings and the session environment, acquires the locks of a
+//! statement, and builds its [`exec::Context`].
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use store::transaction::TableLockMode;
+use store::{ReadLocks, TableId};
+use types::Datum;
+use types::context::{ItemSets, Sequences};
+use types::expr::EvalContext;
+use types::random::Random;
+use types::system::CatalogHandle;
+use types::text::TextStyle;
+
+use crate::activity::SessionActivity;
+use crate::advisory::SessionLocks;
+use crate::binder::SessionConstants;
+use crate::catalog::Catalog;
+use crate::catalog::name::is_temporary;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::exec;
+use crate::exec::SharedView;
+use crate::session::cursors::OpenCursors;
+use crate::session::plpgsql::BodyCache;
+use crate::session::prepared::{CachedStatementPlan, PlanningContext};
+use crate::session::routine_calls::{CallStack, SessionRoutines};
+use crate::session::sequences::SessionSequences;
+use crate::session::transaction::{self, OpenTransaction, SessionHandles};
+use crate::session::{Notice, NoticeSink, read_only};
+use crate::session_objects::SessionObjects;
+use crate::settings::{Settings, TransactionModeSet};
+use crate::system::{ChangedSettings, SystemContext, SystemNames};
+use crate::timer::StopFlag;
+
+/// Statement executor; see the module.
+pub struct StatementExecutor {
+    pub(super) environment: Arc<SessionEnvironment>,
+    pub(super) settings: Settings,
+    pub(super) open: Option<OpenTransaction>,
+    /// Nested function calls and their plans.
+    pub(super) call_stack: CallStack,
+    /// Snapshot policy of its statements.
+    pub(super) snapshots: SnapshotPolicy,
+    /// True if the statement is one of several in a message, which share a transaction.
+    pub(super) in_script: bool,
+}
+
+/// Snapshot policy.
+#[derive(Clone)]
+pub(super) enum SnapshotPolicy {
+    /// Session: by the isolation level of the transaction.
+    Session,
+    /// VOLATILE function: a new snapshot before each statement.
+    Inner,
+    /// Other functions: the snapshot of the calling statement.
+    Fixed(SharedView),
+}
+
+/// Session environment, shared with statements of functions.
+#[derive(Clone)]
+pub struct SessionEnvironment {
+    pub(super) engine: Arc<Engine>,
+    pub(super) constants: Arc<SessionConstants>,
+    pub(super) sequences: SessionSequences,
+    /// Sequence functions of transactions that are not read-only and have no catalog changes.
+    pub(super) shared_sequences: Sequences,
+    /// State of `random()`.
+    pub(super) random: Random,
+    /// Advisory locks of the session.
+    pub(super) locks: Arc<SessionLocks>,
+    /// Settings that functions of the running statement changed.
+    pub(super) changed: Arc<ChangedSettings>,
+    /// Prepared statements and cursors for system views.
+    pub(super) objects: Arc<SessionObjects>,
+    /// Value of `search_path` that names are resolved by.
+    pub(super) search_path: Arc<str>,
+    pub(super) stop: Arc<StopFlag>,
+    /// Registry of the tables that its transactions read.
+    pub(super) reads: Arc<ReadLocks>,
+    /// Session number.
+    pub(super) process_id: i32,
+    /// Entry in the session registry.
+    pub(super) activity: Arc<SessionActivity>,
+    /// Pending notices for the client.
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    /// Callback that sends notices at once, if there is one.
+    pub(super) notice_sink: Option<NoticeSink>,
+    /// Open cursors.
+    pub(super) open_cursors: OpenCursors,
+    /// Compiled procedural bodies.
+    pub(super) bodies: Arc<BodyCache>,
+}
+
+impl SessionEnvironment {
+    /// Returns the session state that a transaction uses.
+    pub(super) fn handles(&self) -> SessionHandles<'_> {
+        SessionHandles { stop: &self.stop, reads: &self.reads, advisory: &self.locks }
+    }
+}
+
+impl Deref for StatementExecutor {
+    type Target = SessionEnvironment;
+
+    fn deref(&self) -> &SessionEnvironment {
+        &self.environment
+    }
+}
+
+impl StatementExecutor {
+    /// Returns the catalog as the open transaction sees it.
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        match &self.open {
+            Some(open) => open.changes.catalog(&self.engine),
+            None => self.engine.catalog(),
+        }
+    }
+
+    /// Updates the search path from the settings, after SET or the end of a transaction with SET
+    /// LOCAL.
+    pub(super) fn follow_search_path(&mut self) {
+        let value = &self.settings.parsed().search_path;
+        if Arc::ptr_eq(value, &self.search_path) {
+            return;
+        }
+        let around = Arc::make_mut(&mut self.environment);
+        around.search_path = Arc::clone(value);
+        let path = Arc::new(self.settings.search_path());
+        Arc::make_mut(&mut around.constants).set_search_path(Arc::clone(&path));
+        around.sequences.set_search_path(path);
+        around.shared_sequences = Sequences(Some(Arc::new(around.sequences.clone())));
+    }
+
+    pub(super) fn with_planning<T>(
+        &self,
+        run: impl FnOnce(&PlanningContext<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let catalog = self.catalog();
+        let system = SystemNames::of(&self.engine).for_session(&self.settings);
+        let constants = self.constants.as_ref();
+        let statistics = self.engine.as_ref();
+        // At READ COMMITTED a statement takes its snapshot after planning.
+        let keeps_snapshot = |open: &&OpenTransaction| open.is_repeatable() || open.is_in_function;
+        let snapshot = self.open.as_ref().filter(keeps_snapshot);
+        let snapshot = snapshot.and_then(|open| open.transaction.present_snapshot());
+        let newer = snapshot.and_then(|snapshot| self.engine.relations_newer_than(snapshot));
+        run(&PlanningContext { catalog: &catalog, system, constants, statistics, newer })
+    }
+
+    /// Begins a statement in the open transaction, which is begun if necessary.
+    pub(super) fn begin_statement(&mut self) -> &mut OpenTransaction {
+        let is_own = matches!(self.snapshots, SnapshotPolicy::Session);
+        let open = self.begin_locking();
+        if is_own {
+            open.transaction.begin_statement();
+        }
+        open
+    }
+
+    /// Begins a statement of a function.
+    fn begin_inner(&mut self) -> &mut OpenTransaction {
+        let open = self.open.as_mut().expect("a function is called within a transaction");
+        if matches!(self.snapshots, SnapshotPolicy::Inner) {
+            open.transaction.begin_inner_statement();
+        }
+        open
+    }
+
+    /// Begins a statement without taking the transaction's snapshot, for statements that acquire
+    /// locks and read no rows.
+    pub(super) fn begin_locking(&mut self) -> &mut OpenTransaction {
+        if !matches!(self.snapshots, SnapshotPolicy::Session) {
+            return self.begin_inner();
+        }
+        let (engine, session) = (&self.environment.engine, self.environment.handles());
+        let open = match &mut self.open {
+            Some(open) => {
+                // SET LOCAL may have changed the limits.
+                open.transaction.set_limits(transaction::limits(&self.settings));
+                open
+            }
+            none => {
+                let modes = self.settings.parsed().default_modes;
+                none.insert(OpenTransaction::begin(engine, &self.settings, modes, session))
+            }
+        };
+        engine.drop_unseen(None);
+        open.used = true;
+        self.environment.locks.link_transaction(&open.transaction);
+        open.transaction.begin_without_snapshot();
+        open
+    }
+
+    /// Begins a transaction with these modes, or sets the modes of the open one.
+    pub(super) fn begin_with(&mut self, modes: TransactionModeSet) -> Result<&mut OpenTransaction> {
+        let (engine, session) = (&self.environment.engine, self.environment.handles());
+        match &mut self.open {
+            Some(open) => {
+                open.set_modes(engine, &self.settings, modes, session)?;
+                Ok(open)
+            }
+            none => Ok(none.insert(OpenTransaction::begin(engine, &self.settings, modes, session))),
+        }
+    }
+
+    /// Rejects a statement that changes or locks rows in a read-only transaction.
+    pub(super) fn check_permitted(&self, planned: &CachedStatementPlan, tag: &str) -> Result<()> {
+        if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+            return Ok(());
+        }
+        self.check_writes(&planned.changes, tag)?;
+        let clause = planned.locks.first().map_or("", |(_, strength)| strength.clause());
+        let tag = match planned.plan.is_query() {
+            true => format!("SELECT {clause}"),
+            false => tag.to_owned(),
+        };
+        let locked: Vec<TableId> = planned.locks.iter().map(|(table, _)| *table).collect();
+        self.check_temporary(&locked, &tag)
+    }
+
+    /// Rejects writes to these tables in a read-only transaction. Temporary tables may be
+    /// written, unless a coprocessor writes to another table then.
+    pub(super) fn check_writes(&self, tables: &[TableId], tag: &str) -> Result<()> {
+        if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+            return Ok(());
+        }
+        let (mut all, mut next) = (tables.to_vec(), 0);
+        while let Some(table) = all.get(next) {
+            let attached = self.engine.attached(*table);
+            all.extend(attached.iter().flat_map(|known| known.iter()).flat_map(|one| &one.writes));
+            next += 1;
+        }
+        self.check_temporary(&all, tag)
+    }
+
+    fn check_temporary(&self, tables: &[TableId], tag: &str) -> Result<()> {
+        let catalog = self.catalog();
+        let is_own = |table: &TableId| {
+            catalog.table_stored(*table).is_some_and(|table| is_temporary(&table.schema))
+        };
+        match tables.iter().all(is_own) {
+            true => Ok(()),
+            false => Err(read_only(tag)),
+        }
+    }
+
+    /// Locks a table that the current statement writes to. The statement sees the commits of
+    /// previous lock holders.
+    pub(super) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.lock_for_write(&self.environment.engine, table)?;
+        open.transaction.refresh_statement();
+        Ok(())
+    }
+
+    /// Locks the tables whose rows the current statement locks; returns whether there are any.
+    pub(super) fn lock_for_row_locks(&mut self, planned: &CachedStatementPlan) -> Result<bool> {
+        let Some(open) = self.open.as_mut().filter(|_| !planned.locks.is_empty()) else {
+            return Ok(false);
+        };
+        for (table, _) in &planned.locks {
+            open.lock_shared(&self.environment.engine, *table, TableLockMode::RowShare)?;
+        }
+        open.transaction.refresh_statement();
+        Ok(true)
+    }
+
+    /// Locks the tables that the current statement reads against ACCESS EXCLUSIVE locks; returns
+    /// whether it may have waited for one.
+    pub(super) fn lock_to_read(&self, planned: &CachedStatementPlan) -> Result<bool> {
+        let Some(open) = &self.open else { return Ok(false) };
+        let had_to_ask = open.transaction.lock_to_read(&planned.reads)?;
+        if had_to_ask {
+            open.transaction.refresh_statement();
+            self.wait_for_publication();
+        }
+        Ok(had_to_ask)
+    }
+
+    /// Waits until a previous lock holder has published its catalog.
+    pub(super) fn wait_for_publication(&self) {
+        if self.engine.publishing.is_locked() {
+            drop(self.engine.publishing.lock());
+        }
+    }
+
+    /// Begins a statement that is subject to request quotas.
+    pub(super) fn begin_request(&mut self) -> &mut OpenTransaction {
+        let is_own = matches!(self.snapshots, SnapshotPolicy::Session);
+        let open = self.begin_statement();
+        if is_own {
+            open.transaction.begin_request();
+        }
+        open
+    }
+
+    /// Returns the executor context of a statement, which has begun.
+    pub(super) fn context(&self, open: &OpenTransaction, parameters: Vec<Datum>) -> exec::Context {
+        let view = match &self.snapshots {
+            SnapshotPolicy::Fixed(view) => Arc::clone(view),
+            SnapshotPolicy::Session | SnapshotPolicy::Inner => Arc::default(),
+        };
+        let system = self.system(open, &view);
+        exec::Context {
+            transaction: Arc::clone(&open.transaction),
+            eval: self.eval_with(open, parameters, &system),
+            system,
+            requires_key_order: false,
+            locks_one_by_one: false,
+            row_by_row: false,
+            nested_statements_before: open.transaction.inner_statements(),
+            parallel: true,
+            profile: None,
+            cte_scope: exec::CteScope::default(),
+            uncorrelated_results: exec::UncorrelatedResults::default(),
+            changed_rows: None,
+            key_updates: Arc::clone(&open.key_updates),
+            constraint_queue: None,
+            work_mem: self.settings.parsed().work_mem_bytes,
+            spill: self.engine.spill.begin(self.settings.parsed().temp_file_limit),
+            view,
+        }
+    }
+
+    /// Returns the source of system rows and function results for a statement.
+    pub(super) fn system(&self, open: &OpenTransaction, view: &SharedView) -> Arc<SystemContext> {
+        let mut settings = self.settings.clone();
+        open.modes.show_in(&mut settings);
+        Arc::new(SystemContext {
+            engine: Arc::clone(&self.engine),
+            catalog: open.changes.catalog(&self.engine),
+            settings,
+            transaction: Arc::clone(&open.transaction),
+            changed: Arc::clone(&self.changed),
+            locks: Arc::clone(&self.locks),
+            own_objects: Arc::clone(&self.objects),
+            cancelled: Arc::clone(&self.stop.stop),
+            constants: Arc::clone(&self.constants),
+            routines: Arc::new(SessionRoutines::new(self, open, view)),
+        })
+    }
+
+    pub(super) fn eval_context(
+        &self,
+        open: &OpenTransaction,
+        parameters: Vec<Datum>,
+    ) -> EvalContext {
+        self.eval_with(open, parameters, &self.system(open, &Arc::default()))
+    }
+
+    fn eval_with(
+        &self,
+        open: &OpenTransaction,
+        parameters: Vec<Datum>,
+        system: &Arc<SystemContext>,
+    ) -> EvalContext {
+        EvalContext {
+            style: TextStyle {
+                now: Some(open.started),
+                system: CatalogHandle(Some(Arc::clone(system) as _)),
+                interrupt: self.stop.interrupt(),
+                ..self.settings.style().clone()
+            },
+            parameters,
+            statement_timestamp: transaction::now(&self.engine),
+            sequences: self.sequences_of(open),
+            random: self.random.clone(),
+            item_sets: ItemSets::default(),
+        }
+    }
+
+    /// Returns the sequence functions for statements of a transaction.
+    pub(super) fn sequences_of(&self, open: &OpenTransaction) -> Sequences {
+        let read_only = open.modes.read_only;
+        self.sequences.enter(&open.transaction);
+        if open.changes.is_empty() && !read_only {
+            return self.shared_sequences.clone();
+        }
+        let own = (!open.changes.is_empty()).then(|| open.changes.clone());
+        Sequences(Some(Arc::new(self.sequences.within(own, read_only))))
+    }
+}
