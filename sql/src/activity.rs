@@ -74,7 +74,8 @@ impl SessionRegistry {
             now: Mutex::new(now),
             plans: Mutex::default(),
         });
-        self.0.lock().insert(session, Arc::clone(&activity));
+        let other = self.0.lock().insert(session, Arc::clone(&activity));
+        debug_assert!(other.is_none(), "two sessions have the number {session}");
         activity
     }
 

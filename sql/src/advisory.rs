@@ -138,6 +138,21 @@ impl AdvisoryState {
             AdvisoryLevel::Session => holders[at].by_session += 1,
             AdvisoryLevel::Transaction => holders[at].by_transaction += 1,
         }
+        self.check(key);
+    }
+
+    /// Asserts in debug builds that each holder of a lock has acquisitions, and that a session has
+    /// one entry for each mode.
+    fn check(&self, key: AdvisoryKey) {
+        let Some(holders) = self.held.get(&key) else { return };
+        debug_assert!(!holders.is_empty(), "lock {key:?} without holders");
+        for (at, holder) in holders.iter().enumerate() {
+            let count = holder.by_session + holder.by_transaction;
+            debug_assert!(count > 0, "{holder:?} of lock {key:?}");
+            let same =
+                |one: &AdvisoryHolder| one.session == holder.session && one.mode == holder.mode;
+            debug_assert!(!holders[..at].iter().any(same), "{holder:?} is listed twice");
+        }
     }
 
     /// Removes holders whose counts are zero.
@@ -148,6 +163,7 @@ impl AdvisoryState {
                 self.held.remove(&key);
             }
         }
+        self.check(key);
     }
 }
 

@@ -150,8 +150,10 @@ impl SampledColumn {
 
     /// Returns the statistics of the column. `row_count`: rows of the table.
     fn statistics(self, row_count: u64) -> ColumnStatistics {
+        debug_assert_eq!(self.present.len(), self.values.len(), "sampled values");
         let sampled = self.present.len();
         let present = self.present.iter().filter(|present| **present).count();
+        debug_assert!(sampled as u64 <= row_count, "{sampled} sampled rows of {row_count}");
         let part = |count: usize| count as f64 / sampled.max(1) as f64;
         let mut values: Vec<Vec<u8>> = self.values.into_iter().flatten().collect();
         values.sort_unstable();

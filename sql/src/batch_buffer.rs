@@ -7,9 +7,13 @@
 //!
 //! # Invariants
 //!
-//! 1. A batch is either in memory or on disk, and is written at most once.
-//! 2. A batch is read as it was pushed. Columns whose values cannot be read back without a type
-//!    that the buffer does not know (arrays, composite values) stay in memory.
+//! 1. A batch is either in memory or on disk, and is written at most once. The counters of rows
+//!    and of bytes in memory are the sums over the batches.
+//! 2. A batch is read with the rows and columns with which it was pushed. Columns whose values
+//!    cannot be read back without a type that the buffer does not know (arrays, composite values)
+//!    stay in memory.
+//!
+//! `BatchBuffer::check` asserts 1 and `BatchBuffer::batch` 2 in debug builds.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,6 +89,7 @@ impl BatchBuffer {
         self.row_count += batch.row_count;
         self.bytes += bytes;
         self.batches.push_back(BufferedBatch::Memory { batch, bytes });
+        self.check();
     }
 
     /// Appends a batch; spills it if memory would exceed the limit.
@@ -102,6 +107,7 @@ impl BatchBuffer {
             self.push_small(batch);
             return Ok(());
         };
+        debug_assert_eq!(types.len(), batch.columns.len(), "types of the columns on disk");
         let heap = match &mut self.heap {
             Some(heap) => heap,
             none => none.insert(SpillHeap::create(&room.spill)?),
@@ -109,7 +115,30 @@ impl BatchBuffer {
         let (place, row_count) = (heap.add(&batch, &types)?, batch.row_count);
         self.row_count += row_count;
         self.batches.push_back(BufferedBatch::Disk { place, row_count, types });
+        self.check();
         Ok(())
+    }
+
+    /// Asserts the first invariant of the module header in debug builds. Long buffers are checked
+    /// at some lengths only.
+    fn check(&self) {
+        if !cfg!(debug_assertions) || !self.batches.len().is_power_of_two() {
+            return;
+        }
+        let (mut row_count, mut bytes) = (0, 0);
+        for batch in &self.batches {
+            match batch {
+                BufferedBatch::Memory { batch, bytes: own } => {
+                    row_count += batch.row_count;
+                    bytes += own;
+                }
+                BufferedBatch::Disk { row_count: own, .. } => {
+                    debug_assert!(self.heap.is_some(), "a batch on disk without a file");
+                    row_count += own;
+                }
+            }
+        }
+        debug_assert_eq!((self.row_count, self.bytes), (row_count, bytes), "rows and bytes");
     }
 
     /// Returns a batch by its number.
@@ -120,8 +149,14 @@ impl BatchBuffer {
     pub fn batch(&mut self, number: usize) -> Result<Option<Batch>> {
         let batch = match (self.batches.get(number), &mut self.heap) {
             (Some(BufferedBatch::Memory { batch, .. }), _) => batch.clone(),
-            (Some(BufferedBatch::Disk { place, types, .. }), Some(heap)) => {
-                heap.read(*place, types)?
+            (Some(BufferedBatch::Disk { place, row_count, types }), Some(heap)) => {
+                let batch = heap.read(*place, types)?;
+                debug_assert_eq!(
+                    (batch.row_count, batch.columns.len()),
+                    (*row_count, types.len()),
+                    "rows and columns of a batch that was read from disk"
+                );
+                batch
             }
             _ => return Ok(None),
         };
@@ -172,13 +207,15 @@ impl BatchBuffer {
             _ => None,
         };
         self.row_count -= self.rows_of(0);
-        match self.batches.pop_front() {
+        let batch = match self.batches.pop_front() {
             Some(BufferedBatch::Memory { batch, bytes }) => {
                 self.bytes -= bytes;
-                Ok(Some(self.shown(batch)))
+                Some(self.shown(batch))
             }
-            _ => Ok(batch),
-        }
+            _ => batch,
+        };
+        self.check();
+        Ok(batch)
     }
 
     /// Returns the types of all columns of a batch, if they are known.

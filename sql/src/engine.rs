@@ -213,7 +213,14 @@ impl Engine {
     /// Publishes a committed catalog, whose changes are visible to snapshots from `commit` on.
     /// The caller holds `publishing`.
     pub(crate) fn publish(&self, catalog: Arc<Catalog>, commit: Sequence) {
+        debug_assert!(self.publishing.is_locked(), "a catalog is published without the lock");
         debug_assert_eq!(catalog.check(), Ok(()), "a catalog that is published");
+        let before = self.catalog().version;
+        assert!(
+            catalog.version > before,
+            "version {} is published after {before}",
+            catalog.version
+        );
         let since = commit.max(self.store.status().visible);
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
         self.new_relations.record((&self.catalog(), &catalog), since, oldest);

@@ -19,13 +19,13 @@
 //! Cancelling works like a cancel request: every long computation checks that flag. So plan nodes
 //! need no code for it, and memory that is not tracked by operators counts as well.
 //!
-//! # Invariants
+//! # Choice of the statement
 //!
-//! 1. No more statements are cancelled than necessary: the memory of a cancelled statement counts
-//!    as free for [`PATIENCE`].
-//! 2. Small statements ([`SMALL_PART`]) and idle sessions are not cancelled. Excess of the
-//!    resident size over the allocated bytes cancels only a statement that holds much of it
-//!    ([`LARGE_PART`]): the allocator retains what others have freed.
+//! * No more statements are cancelled than necessary: the memory of a cancelled statement counts
+//!   as free for [`PATIENCE`].
+//! * Small statements ([`SMALL_PART`]) and idle sessions are not cancelled. Excess of the
+//!   resident size over the allocated bytes cancels only a statement that holds much of it
+//!   ([`LARGE_PART`]): the allocator retains what others have freed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -121,6 +121,8 @@ fn limit_bytes(memory_bytes: u64) -> u64 {
     let outside = memory_bytes / OUTSIDE_PART + OUTSIDE_BYTES;
     memory_bytes - outside.min(memory_bytes / 2)
 }
+
+const _: () = assert!(LARGE_PART < SMALL_PART, "large statements are larger than small ones");
 
 /// Returns the resident size above which a statement is cancelled.
 fn resident_max(memory_bytes: u64) -> u64 {

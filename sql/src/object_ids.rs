@@ -43,6 +43,7 @@ impl ObjectIds {
         let mut reserved = self.reserved.lock();
         if reserved.end - reserved.start < count {
             let more = self.reserve(count.max(RESERVED))?;
+            assert!(more.start >= reserved.end, "object ids {more:?} after {reserved:?}");
             *reserved = match more.start == reserved.end {
                 true => reserved.start..more.end,
                 false => more,
@@ -50,6 +51,7 @@ impl ObjectIds {
         }
         let first = reserved.start;
         reserved.start += count;
+        assert!(reserved.start <= reserved.end, "{count} object ids beyond {reserved:?}");
         Ok(first)
     }
 

@@ -103,8 +103,8 @@ impl Engine {
             waits_without_queueing: false,
             pending: Vec::new(),
         });
+        let _publishing = self.publishing.lock();
         let committed = changed.and_then(|()| {
-            let _publishing = self.publishing.lock();
             transaction.commit()?.durable.wait()?;
             Ok(())
         });

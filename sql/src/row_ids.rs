@@ -45,11 +45,14 @@ impl RowIds {
         let reserved = Arc::clone(self.tables.lock().entry(table).or_default());
         let mut reserved = reserved.lock();
         if reserved.is_empty() {
-            *reserved = self.reserve(table)?;
+            let more = self.reserve(table)?;
+            debug_assert!(more.start >= reserved.end, "row ids {more:?} after {reserved:?}");
+            *reserved = more;
         }
         let end = reserved.end.min(reserved.start + count);
         let taken = reserved.start..end;
         reserved.start = end;
+        assert!(!taken.is_empty(), "no row ids of {count} for table {}", table.0);
         Ok(taken)
     }
 

@@ -172,7 +172,8 @@ impl StatementSpill {
     }
 
     fn remove(&self, path: &Path, byte_count: u64) {
-        self.bytes.fetch_sub(byte_count, Ordering::Relaxed);
+        let held = self.bytes.fetch_sub(byte_count, Ordering::Relaxed);
+        debug_assert!(held >= byte_count, "{byte_count} of {held} bytes in files are removed");
         if let Err(error) = self.area.env.remove(path) {
             // The next start removes it.
             tracing::warn!(%error, "could not remove a temporary file");
@@ -286,6 +287,7 @@ impl SpillWriter {
     }
 
     fn put(&mut self, batch: &Batch) -> Result<()> {
+        debug_assert_eq!(batch.columns.len(), self.file.types.len(), "columns of a spill file");
         let start = self.buffer.len();
         self.buffer.resize(start + HEADER_BYTES, 0);
         write_batch(batch, &self.file.types, &mut self.buffer);

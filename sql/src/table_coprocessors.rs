@@ -25,6 +25,8 @@
 //!    rejects calls.
 //! 3. A table that a coprocessor of the server writes to is not observed by coprocessors of the
 //!    server.
+//!
+//! [`CoprocessorRegistry::chain`] asserts 2 and 3. The store's locks of tables ensure 1.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -307,9 +309,17 @@ impl CoprocessorRegistry {
         let mut attached = Vec::new();
         for (scope, record) in server.chain(own) {
             let (observer, known) = self.link(scope, record, table, catalog);
+            debug_assert!(
+                scope != Scope::Server || !known.writes.contains(&table.id),
+                "coprocessor {} of the server observes table {}, which it writes to",
+                record.name,
+                table.name
+            );
             observers.push((record.priority, observer));
             attached.push(known);
         }
+        let links = self.of_server(table).len() + table.coprocessors.attached.len();
+        assert_eq!(attached.len(), links, "links of the coprocessors of table {}", table.name);
         (observers, attached)
     }
 

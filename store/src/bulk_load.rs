@@ -326,6 +326,10 @@ fn targets_of(loads: &[BulkLoad]) -> Result<Vec<Target<'_>>> {
         targets.extend(indexes.into_iter().map(region));
     }
     targets.sort_unstable_by_key(|target| target.region.id());
+    debug_assert!(
+        targets.windows(2).all(|pair| pair[0].region.id() != pair[1].region.id()),
+        "the gate of a region is closed once"
+    );
     Ok(targets)
 }
 
@@ -343,6 +347,10 @@ fn adopt_into(engine: &Engine, targets: &[Target<'_>]) -> Result<CommitClock> {
     let gates: Vec<_> = targets.iter().map(|target| target.region.close_write_gate()).collect();
     let now = Timestamp(engine.options().env.now_micros());
     let clock = engine.wal.append(now, Durability::SkipWal, &[], None)?;
+    assert!(
+        targets.iter().all(|target| target.region.flushed() < clock.sequence),
+        "a load is newer than every cell of its regions"
+    );
     held.iter_mut().for_each(|held| held.freeze(clock.sequence));
     drop(gates);
     let adopted = write_edit(engine, targets, held, clock);
@@ -471,6 +479,7 @@ impl LoadStream {
                 family.writer.insert(writer)
             }
         };
+        debug_assert!(self.map.all()[self.region].rows().contains(cell.row), "of another region");
         writer.add(&family.key, cell.value)?;
         std::mem::swap(&mut family.last_key, &mut family.key);
         self.cell_count += 1;

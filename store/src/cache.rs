@@ -162,7 +162,9 @@ impl Deref for PinnedBlock {
 
 impl Drop for PinnedBlock {
     fn drop(&mut self) {
-        self.cache.kept_bytes.fetch_sub(weight(&self.block), Relaxed);
+        let weight = weight(&self.block);
+        let before = self.cache.kept_bytes.fetch_sub(weight, Relaxed);
+        debug_assert!(before >= weight, "a kept block has grown");
     }
 }
 
@@ -378,6 +380,7 @@ impl BlockCache {
         let add = |kept: u64| Some(kept + byte_count).filter(|kept| *kept <= limit);
         let Ok(before) = self.kept_bytes.fetch_update(Relaxed, Relaxed, add) else { return false };
         let mut reserved = self.reserved_bytes.lock();
+        debug_assert!(*reserved <= self.capacity_bytes, "more is reserved than there is");
         if before + byte_count > *reserved {
             let step = (self.capacity_bytes / RESERVATIONS).max(1);
             *reserved = (before + byte_count).next_multiple_of(step);

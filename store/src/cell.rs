@@ -122,6 +122,7 @@ pub const KEY_TAIL_BYTES: usize = 8 + 8 + 1 + 2;
 
 /// The longest row key: its length must fit two bytes.
 pub const ROW_BYTES_MAX: usize = 32 * 1024 - 1;
+const _: () = assert!(ROW_BYTES_MAX <= u16::MAX as usize && KEY_TAIL_BYTES == 19);
 
 /// The parts of an encoded key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,6 +241,7 @@ pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
 
 /// Replaces the sequence in an encoded key.
 pub fn set_sequence(key: &mut [u8], sequence: Sequence) {
+    debug_assert!(is_key(key), "the bytes are no key");
     let start = key.len() - KEY_TAIL_BYTES + 8;
     key[start..start + 8].copy_from_slice(&(!sequence.0).to_be_bytes());
 }
@@ -452,6 +454,7 @@ impl CellBatch {
     /// Begins a row; the cells pushed next belong to it.
     #[inline]
     pub fn start_row(&mut self, row: &[u8]) {
+        debug_assert!(u32::try_from(self.bytes.len()).is_ok(), "offsets of a batch fit");
         self.rows.push(self.cells.len() as u32);
         self.row_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(row);
@@ -467,6 +470,7 @@ impl CellBatch {
     /// Adds a cell to the last row.
     #[inline]
     pub fn push(&mut self, cell: CellRef<'_>) {
+        debug_assert!(self.is_in_last_row(cell.row), "a cell of another row");
         let qualifier_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(cell.qualifier);
         let cell_type = match cell.ttl {
@@ -492,6 +496,10 @@ impl CellBatch {
         });
     }
 
+    fn is_in_last_row(&self, row: &[u8]) -> bool {
+        !self.rows.is_empty() && self.bytes[self.row_start as usize..].starts_with(row)
+    }
+
     /// Adds a put to the last row, whose value `append` appends. Adds nothing if that fails.
     pub(crate) fn push_put<E>(
         &mut self,
@@ -499,6 +507,7 @@ impl CellBatch {
         put: &KeyParts<'_>,
         append: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
+        debug_assert!(self.is_in_last_row(put.row), "a cell of another row");
         let qualifier_start = self.bytes.len();
         self.bytes.extend_from_slice(put.qualifier);
         let value_start = self.bytes.len();

@@ -152,6 +152,10 @@ impl Copy<'_> {
             let directory = directory.join(family.to_string());
             self.env.create_directory(&directory)?;
             for live in view.runs.iter().flat_map(|run| run.files()) {
+                assert!(
+                    live.file.properties().max_sequence <= self.clock.sequence,
+                    "a commit after the checkpoint's is in its files"
+                );
                 let path = live.file.path();
                 let name = path.file_name().ok_or_else(|| nameless(path))?;
                 self.env.link(path, &directory.join(name))?;
@@ -173,6 +177,7 @@ impl Copy<'_> {
 
     /// Returns the manifest state; `records` are sorted by the ids of their regions.
     fn state(&self, tables: Vec<TableAt>, records: Vec<RegionRecord>) -> ManifestState {
+        debug_assert!(records.is_sorted_by(|one, next| one.id < next.id), "sorted by id");
         let mut state = ManifestState {
             next_region: records.last().map_or(0, |record| record.id.0 + 1),
             last_sequence: self.clock.sequence.0,
@@ -190,7 +195,8 @@ impl Copy<'_> {
                 record.history.truncate(family_count);
                 Some(record)
             };
-            let regions = table.regions.iter().filter_map(find).collect();
+            let regions: Vec<RegionRecord> = table.regions.iter().filter_map(find).collect();
+            assert_eq!(regions.len(), table.regions.len(), "a region without a record");
             let descriptor = TableDescriptor::clone(&table.descriptor);
             state.tables.insert(descriptor.id, Arc::new(TableRecord { descriptor, regions }));
         }

@@ -41,6 +41,7 @@ pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
     bincode::encode_into_std_write(record, out, config::standard())
         .expect("a vector takes all bytes and metadata has no type that cannot be encoded");
     let payload_start = start + FRAME_HEAD_BYTES;
+    assert!(u32::try_from(out.len() - payload_start).is_ok(), "the record fits its frame");
     let length = (out.len() - payload_start) as u32;
     let checksum = crc32c::crc32c(&out[payload_start..]);
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());

@@ -12,8 +12,12 @@
 //! # Invariants
 //!
 //! 1. Sequences and timestamps rise strictly, in the order of the log.
-//! 2. An assigned sequence is applied: no step between the two can fail.
-//! 3. No thread waits for the disk or for another commit while holding a write gate.
+//! 2. An assigned sequence is applied, once: no step between the two can fail.
+//! 3. No commit waits for the disk or for another commit while it is in a write gate. A flush, a
+//!    split or a bulk load may, which has closed the gate.
+//!
+//! Assertions: 1 when the log assigns a sequence, 2 in [`AppliedMark`], 3 in debug builds where a
+//! thread waits ([`WriteGuard`]).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,7 +26,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::admission::Admission;
@@ -41,7 +45,7 @@ use crate::observer::{RegionChain, ServerObservers, WalChain, WalCommit, WalEdit
 use crate::options::Options;
 use crate::read_ahead::ReadAheadBytes;
 use crate::read_path::ReadPath;
-use crate::region::{Region, RegionServices, Volume};
+use crate::region::{Region, RegionServices, Volume, WriteGuard};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::serializable::Serializable;
@@ -366,7 +370,11 @@ impl Engine {
             edits.push(RegionEdit { region: part.region.id(), cells: part.cells });
             regions.push((part.region, part.row_count));
         }
-        let gates: SmallVec<[RwLockReadGuard<'_, ()>; 2]> =
+        debug_assert!(
+            regions.is_sorted_by(|(one, _), (next, _)| one.id() < next.id()),
+            "the regions of a commit are sorted, each once"
+        );
+        let gates: SmallVec<[WriteGuard<'_>; 2]> =
             regions.iter().map(|(region, _)| region.enter_write()).collect();
         if self.outcome_unknown.load(Ordering::Relaxed)
             || regions.iter().any(|(r, _)| r.is_dropped())
@@ -383,6 +391,10 @@ impl Engine {
         let now = Timestamp(self.options().env.now_micros());
         let clock = self.wal.append(now, durability, edits, followed.as_ref())?;
         for ((region, rows), edit) in regions.iter().zip(edits) {
+            debug_assert!(
+                edit.cells.of(clock).all(|cell| region.rows().contains(cell.key.row)),
+                "a cell is written to the region of its row"
+            );
             region.apply(clock.sequence, edit.cells.of(clock));
             region.load().wrote(Volume {
                 rows: *rows,
@@ -408,6 +420,7 @@ impl Engine {
         }
         if durability != Durability::SyncWal && self.wal.write_through(clock.sequence) {
             // A failure is returned by the commit's ticket.
+            WriteGuard::check_none();
             let wait = &mut || drop(self.wal.sync_through(clock.sequence));
             self.options().blocking.run(wait);
         }
@@ -517,6 +530,8 @@ impl Engine {
 
     /// Waits until all commits up to `sequence` are applied.
     pub(crate) fn wait_applied(&self, sequence: Sequence) {
+        WriteGuard::check_none();
+        debug_assert!(sequence <= self.clock().sequence, "the commit does not exist");
         self.applied.wait_for(sequence, &*self.options().blocking);
     }
 
@@ -551,6 +566,7 @@ impl Engine {
         if manifest.state().released >= released.0 {
             return Ok(());
         }
+        assert!(released <= clock.sequence, "the log is released up to its last commit at most");
         let marks = ManifestEdit::Marks {
             next_region: 0,
             last_sequence: clock.sequence.0,
@@ -570,6 +586,7 @@ impl RegionServices for Engine {
     }
 
     fn wait_durable(&self, sequence: Sequence) -> Result<()> {
+        WriteGuard::check_none();
         self.wal.sync_through(sequence)
     }
 

@@ -11,6 +11,9 @@
 //!    files on disk until it is dropped.
 //! 2. A cell is in a view's memstores or in its files, never in neither.
 //! 3. Regions and commits assign sequences; this layer does not.
+//!
+//! The type ensures 1. [`FamilyStore::flush`] and [`FamilyStore::install_flush`] assert 2, the
+//! inserts 3 in debug builds.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -185,6 +188,7 @@ impl FamilyStore {
             let created_micros = record.created_micros;
             live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
+        check_runs(&live)?;
         // Above the ids of unlisted files, too, so that none is overwritten.
         let names = env.list(&place.directory)?;
         let named = names.iter().filter_map(|name| parse_file_name(name));
@@ -270,7 +274,7 @@ impl FamilyStore {
 
     /// As `apply`, for cells in any form: key and stored value.
     pub fn apply_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
-        self.view.load().active.insert_all(cells);
+        self.view.load().active.insert_all(cells.inspect(check_cell));
     }
 
     /// As `apply`, for cells of a commit with this time.
@@ -279,7 +283,7 @@ impl FamilyStore {
         cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>,
         time: Timestamp,
     ) {
-        self.view.load().active.insert_commit(cells, time);
+        self.view.load().active.insert_commit(cells.inspect(check_cell), time);
     }
 
     /// Returns the bytes in use in all memstores.
@@ -325,6 +329,8 @@ impl FamilyStore {
     pub fn rotate(&self, through: Sequence) {
         self.change_view(|view| {
             if !view.active.is_empty() {
+                let last = view.frozen.first().map(|(_, last)| *last);
+                assert!(last.is_none_or(|last| last <= through), "memstores freeze in order");
                 let memstore = std::mem::take(&mut view.active);
                 view.frozen.insert(0, (memstore, through));
             }
@@ -367,6 +373,11 @@ impl FamilyStore {
         let merge = Merge::new(sources, RowOrder::Forward)?;
         let mut written = self.write_runs(&view, merge, (spec, output, filter), &NoProgress)?;
         let file = written.files.pop().map(|(_, file)| file);
+        assert!(written.files.is_empty(), "a flush writes one file");
+        assert!(
+            file.as_ref().is_none_or(|live| live.file.properties().max_sequence <= flushed),
+            "a cell is newer than its frozen memstore"
+        );
         let outcome = FlushOutcome {
             file: file.as_ref().map(FileRecord::of_alone),
             cells_in: written.cells_in,
@@ -432,6 +443,7 @@ impl FamilyStore {
             }
         }
         let cells_out = writer.cell_count();
+        debug_assert!(cells_out <= cells_in, "a rewrite adds no cell");
         Ok(RewriteOutput { files, cells_in, cells_out, history_begin })
     }
 
@@ -489,7 +501,10 @@ impl FamilyStore {
             let flushed = |memstore: &Arc<Memstore>| {
                 flush.memstores.iter().any(|flushed| Arc::ptr_eq(flushed, memstore))
             };
+            let before = view.frozen.len();
             view.frozen.retain(|(memstore, _)| !flushed(memstore));
+            let removed = before - view.frozen.len();
+            assert_eq!(removed, flush.memstores.len(), "the memstores of the file are in the view");
             view.begin_history(flush.outcome.history_begin);
             view.runs.extend(flush.file.map(|file| Arc::new(Run::of_file(file))));
         });
@@ -526,6 +541,12 @@ impl FamilyStore {
     }
 }
 
+/// Asserts, in debug builds, that a cell for a memstore has a sequence.
+fn check_cell((key, _): &(KeyParts<'_>, &[u8])) {
+    debug_assert!(key.sequence > Sequence(0), "the cell has no sequence");
+    debug_assert!(!key.sequence.is_staged(), "the cell is not committed");
+}
+
 /// Returns the error of an existing file; the error of a missing one is propagated by the caller,
 /// because other files may be missing too.
 fn of_present(path: &Path, error: Error) -> Result<Error> {
@@ -536,6 +557,22 @@ fn of_present(path: &Path, error: Error) -> Result<Error> {
         }
         error => Ok(error),
     }
+}
+
+/// Checks that the files of each run are disjoint by row.
+fn check_runs(live: &[(FileRecord, LiveFile)]) -> Result<()> {
+    let mut files: Vec<&(FileRecord, LiveFile)> = live.iter().collect();
+    let rows = |live: &LiveFile| live.file.properties().first_row.clone();
+    files.sort_by_cached_key(|(record, live)| (record.level, record.run, rows(live)));
+    for pair in files.windows(2) {
+        let ((one, live), (other, next)) = (pair[0], pair[1]);
+        let is_one_run = (one.level, one.run) == (other.level, other.run);
+        if is_one_run && live.file.properties().last_row >= next.file.properties().first_row {
+            let detail = format!("the file shares rows with file {} of its run", one.id.0);
+            return Err(Error::corrupt(next.file.path(), 0, detail));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a file is the one that the manifest lists.

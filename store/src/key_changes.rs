@@ -8,8 +8,10 @@
 //!
 //! # Invariants
 //!
-//! 1. A move is retained while a snapshot is open, or can be opened, that does not show it;
-//!    otherwise [`KeyChanges::lost`] is not below it.
+//! 1. A move is dropped only if every snapshot that is open or can be opened shows it, or together
+//!    with all others, which sets [`KeyChanges::lost`] to the commit that is being added.
+//!
+//! `Recent::check` asserts the number of moves, in debug builds.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,6 +94,7 @@ impl KeyChanges {
         horizon: impl FnOnce() -> Sequence,
     ) {
         let mut recent = self.recent.lock();
+        debug_assert!(!at.is_staged(), "moves are published with their commit");
         let mut added = 0;
         for NetKeyChange { table, from, to } in moved {
             let key = LockKey::new(table, &from);
@@ -114,6 +117,7 @@ impl KeyChanges {
             // Nonzero, so that look-ups check `lost`.
             count = 1;
         }
+        recent.check(count);
         self.count.store(count, Ordering::Release);
     }
 
@@ -127,6 +131,19 @@ impl KeyChanges {
     /// Returns the commit up to which moves may have been dropped.
     pub(crate) fn lost(&self) -> Sequence {
         self.recent.lock().lost
+    }
+}
+
+impl Recent {
+    /// Asserts, in debug builds, that `count` is the number of moves, or one more since all were
+    /// dropped.
+    fn check(&self, count: usize) {
+        if cfg!(debug_assertions) && count <= PRUNE_AT {
+            let held: usize = self.by_row.values().map(SmallVec::len).sum();
+            let dropped = usize::from(self.lost > Sequence(0));
+            assert!((held..=held + dropped).contains(&count), "{count} moves, {held} are held");
+            assert!(self.by_row.values().all(|moves| !moves.is_empty()), "a row without moves");
+        }
     }
 }
 

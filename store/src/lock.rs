@@ -33,10 +33,15 @@
 //! 1. A transaction, or session, waits for one lock at a time.
 //! 2. A waiter is in the queue of the entry and, from before the shard is unlocked until after it
 //!    has woken up, in `waits`.
-//! 3. Lock order: a list of a session, spilled or listed locks, shards in ascending order, then
-//!    `waits`, then `processes`, then a ticket. No other lock is taken under them, except in
-//!    [`LockTable::exclude`], which writes rows without locking them: the gate of a region and
-//!    the log's queue, none of whose holders ever requests a row lock.
+//!
+//! Each wait asserts 1, and each deadlock check 2, in debug builds.
+//!
+//! # Lock order
+//!
+//! A list of a session, spilled or listed locks, shards in ascending order, then `waits`, then
+//! `processes`, then a ticket. No other lock is taken under them, except in
+//! [`LockTable::exclude`], which writes rows without locking them: the gate of a region and the
+//! log's queue, none of whose holders ever requests a row lock.
 
 mod deadlock;
 mod entry;
@@ -57,6 +62,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
+use crate::admission::holds_slot;
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::env::process::monotonic_now;
@@ -404,7 +410,10 @@ impl LockTable {
         let mut shard = self.shards[key.shard()].lock();
         match shard.entries.entry(key) {
             Entry::Vacant(vacant) => drop(vacant.insert(LockEntry::new(table, owner, READ))),
-            Entry::Occupied(mut entry) => entry.get_mut().hold(owner, READ),
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().hold(owner, READ);
+                entry.get().check();
+            }
         }
     }
 
@@ -452,12 +461,14 @@ impl LockTable {
         let ticket = Arc::new(Ticket::default());
         let since = monotonic_now();
         entry.enqueue(LockWaiter { owner, mode, since, ticket: Arc::clone(&ticket) });
-        self.waits.lock().insert(owner, key);
+        let other = self.waits.lock().insert(owner, key);
+        debug_assert!(other.is_none(), "{owner} waits for two locks");
         drop(shard);
         (patience.on_wait)();
         let outcome = self.wait((owner, table), (&ticket, since), &patience);
         let mut shard = self.shards[key.shard()].lock();
-        self.waits.lock().remove(&owner);
+        let waited = self.waits.lock().remove(&owner);
+        debug_assert_eq!(waited, Some(key), "{owner} waited for another lock");
         if let Err(error) = outcome
             && let Entry::Occupied(mut entry) = shard.entries.entry(key)
             && entry.get_mut().leave(&ticket)
@@ -525,6 +536,7 @@ impl LockTable {
         let mut checked = false;
         let mut outcome = Ok(());
         patience.blocking.run(&mut || {
+            debug_assert!(!holds_slot(), "a slot is held during a wait for a lock");
             let mut granted = ticket.granted.lock();
             outcome = loop {
                 if *granted {
@@ -565,6 +577,14 @@ impl LockTable {
             self.shards.iter().map(|shard| shard.lock()).collect();
         let outcome = {
             let (waits, processes) = (self.waits.lock(), self.processes.lock());
+            for (owner, key) in waits.iter() {
+                let entry = shards[key.shard()].entries.get(key);
+                let is_known = entry.is_some_and(|entry| {
+                    entry.modes_of(*owner).is_some()
+                        || entry.queue().any(|waiter| waiter.owner == *owner)
+                });
+                debug_assert!(is_known, "{owner} is not in the queue of its lock");
+            }
             Graph { shards: &shards, waits: &waits, processes: &processes }.check(owner)
         };
         match outcome {
@@ -623,6 +643,7 @@ impl LockTable {
         table: TableId,
         rows: impl Iterator<Item = &'r [u8]>,
     ) -> Option<Exclusion<'_>> {
+        debug_assert!(table != ADVISORY_LOCKS && table != TRANSACTION_ENDS, "no rows are written");
         let keys: SmallVec<[LockKey; 1]> = rows.map(|row| LockKey::new(table, row)).collect();
         let before = (self.spills(), self.lists_opened());
         let is_elsewhere = self.has_spilled(table) || self.has_list(table);

@@ -129,6 +129,23 @@ impl LockMode {
     }
 }
 
+const _: () = {
+    let (mut one, rows) = (0, 0b1111);
+    while one < LockMode::COUNT {
+        assert!(LockMode::ALL[one].index() == one, "the modes are in the order of their indexes");
+        let is_of_row = 1 << one & rows != 0;
+        let allowed = if is_of_row { rows } else { !rows };
+        assert!(CONFLICTS[one] & !allowed == 0, "modes of rows and tables never meet");
+        let mut other = 0;
+        while other < LockMode::COUNT {
+            let conflicts = CONFLICTS[one] >> other & 1;
+            assert!(conflicts == CONFLICTS[other] >> one & 1, "conflicts are mutual");
+            other += 1;
+        }
+        one += 1;
+    }
+};
+
 /// Set of modes in which one owner holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ModeSet(u16);

@@ -18,6 +18,10 @@
 //! 2. `MANIFEST` is replaced by rename only, so there is always one complete manifest.
 //! 3. After a failed write nothing is appended behind bytes whose state is unknown: the file is
 //!    rewritten, at once or by the next append.
+//! 4. The regions of a table cover all rows once, in row order. Ids of regions are never reused.
+//!
+//! [`Manifest::append`] asserts 4 for each edit before it is written. The reader returns
+//! [`Error::Corrupt`] for a file that violates it.
 //!
 //! Files and directories that the manifest does not list are leftovers, unless something is
 //! missing; the opening of the directory decides.
@@ -53,6 +57,10 @@ const MAGIC_BYTES: usize = 12;
 pub(crate) const NAME: &str = "MANIFEST";
 /// Magic, version, database, generation, base length, whether it is closed, checksum.
 const HEADER_BYTES: usize = MAGIC_BYTES + 16 + 8 + 8 + 4 + 4;
+/// Bytes of the header before its checksum.
+const CHECKED_BYTES: usize = 48;
+const _: () = assert!(HEADER_BYTES == CHECKED_BYTES + 4, "the checksum ends the header");
+const _: () = assert!(OLDEST_VERSION < HEADER_VERSION && HEADER_VERSION <= FORMAT_VERSION);
 /// Size of the log of edits below which it is not rewritten.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
 
@@ -151,6 +159,12 @@ pub struct TableRecord {
     pub regions: Vec<RegionRecord>,
 }
 
+impl TableRecord {
+    fn families(&self) -> usize {
+        self.descriptor.families.len()
+    }
+}
+
 /// The sum of all edits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManifestState {
@@ -192,6 +206,7 @@ impl ManifestState {
     fn apply(&mut self, edit: &ManifestEdit) -> std::result::Result<(), String> {
         match edit {
             ManifestEdit::PutTable { descriptor, regions } => {
+                check_cover(regions)?;
                 for region in regions {
                     self.next_region = self.next_region.max(region.id.0 + 1);
                     self.last_sequence = self.last_sequence.max(region.flushed);
@@ -220,6 +235,7 @@ impl ManifestState {
                 }
                 let table = self.table(*table)?;
                 replace(&mut table.regions, removed, added)?;
+                check_cover(&table.regions)?;
                 // The split may not know a family that was added but could not be opened.
                 for region in &mut table.regions {
                     region.resize(table.descriptor.families.len());
@@ -335,6 +351,55 @@ struct Header {
     closed: bool,
 }
 
+/// Checks that regions cover all rows once, in row order. `Err` is the reason why they do not.
+fn check_cover(regions: &[RegionRecord]) -> std::result::Result<(), String> {
+    let ends_are_open = regions.first().is_some_and(|first| first.start.is_empty())
+        && regions.last().is_some_and(|last| last.stop.is_none());
+    let is_joined = |pair: &[RegionRecord]| pair[0].stop.as_ref() == Some(&pair[1].start);
+    let ascends =
+        |region: &RegionRecord| region.stop.as_ref().is_none_or(|stop| region.start < *stop);
+    if ends_are_open && regions.windows(2).all(is_joined) && regions.iter().all(ascends) {
+        return Ok(());
+    }
+    Err("the regions of a table do not cover all rows once".to_owned())
+}
+
+/// Asserts that an edit keeps what later edits and the log rely on.
+///
+/// # Panics
+///
+/// If it does not: the damage would be permanent.
+fn check_edit(before: &ManifestState, edit: &ManifestEdit, after: &ManifestState) {
+    assert!(
+        after.next_region >= before.next_region
+            && after.last_sequence >= before.last_sequence
+            && after.last_timestamp >= before.last_timestamp
+            && after.released >= before.released,
+        "counters never decrease"
+    );
+    assert!(after.released <= after.last_sequence, "no commit is released before it is made");
+    if let ManifestEdit::PutTable { regions: added, .. }
+    | ManifestEdit::ReplaceRegions { added, .. } = edit
+    {
+        // The log names regions by their ids.
+        assert!(
+            added.iter().all(|region| region.id.0 >= before.next_region),
+            "the id of a region is reused"
+        );
+        assert!(
+            added.iter().zip(added.iter().skip(1)).all(|(one, next)| one.id != next.id),
+            "two regions have one id"
+        );
+    }
+    if let ManifestEdit::AlterTable { descriptor } = edit {
+        let family_count = before.tables.get(&descriptor.id).map(|table| table.families());
+        assert!(
+            family_count.is_none_or(|count| count <= descriptor.families.len()),
+            "column families are never removed"
+        );
+    }
+}
+
 /// Replaces adjacent regions by others that cover the same rows.
 fn replace(
     regions: &mut Vec<RegionRecord>,
@@ -410,6 +475,7 @@ impl Manifest {
     ///
     /// [`Error::Io`]; nothing can be appended afterwards in any case.
     pub(crate) fn close(&mut self, log: Position) -> Result<()> {
+        debug_assert!(self.state.log <= Some(log), "the log ends before its synced end");
         self.header.closed = true;
         self.state.log = Some(log);
         self.rewrite()
@@ -485,6 +551,7 @@ impl Manifest {
         }
         let mut next = self.state.clone();
         next.apply(edit).map_err(|detail| Error::InvalidRequest(format!("manifest: {detail}")))?;
+        check_edit(&self.state, edit, &next);
         let log = self.log.take().filter(|log| next.log < Some(*log));
         next.log = next.log.max(log);
         let before = std::mem::replace(&mut self.state, next);
@@ -497,6 +564,7 @@ impl Manifest {
             // If this fails too, it is retried before it matters.
             let _ = self.rewrite();
         }
+        debug_assert!(written.is_err() || self.is_settled(), "the file has the state");
         written
     }
 
@@ -590,6 +658,8 @@ fn encode(header: Header, state: &ManifestState) -> Vec<u8> {
     }
     let base_bytes = bytes.len() as u64;
     bytes[..HEADER_BYTES].copy_from_slice(&Header { base_bytes, ..header }.encode());
+    let header = Header { base_bytes, ..header };
+    debug_assert_eq!(Header::decode(&bytes), Some(header), "the header is read as it is written");
     bytes
 }
 
@@ -602,15 +672,15 @@ impl Header {
         bytes[28..36].copy_from_slice(&self.generation.to_le_bytes());
         bytes[36..44].copy_from_slice(&self.base_bytes.to_le_bytes());
         bytes[44] = u8::from(self.closed);
-        let checksum = crc32c::crc32c(&bytes[..48]);
-        bytes[48..].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
+        bytes[CHECKED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
     /// Decodes the header of a file of version 6 or later; `None` if its checksum is wrong.
     fn decode(bytes: &[u8]) -> Option<Header> {
         let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
-        let (covered, checksum) = bytes.split_at(48);
+        let (covered, checksum) = bytes.split_at(CHECKED_BYTES);
         if crc32c::crc32c(covered).to_le_bytes() != checksum {
             return None;
         }

@@ -25,9 +25,11 @@
 //!
 //! 1. The total is the number of allocated bytes, except for up to [`STEP_BYTES`] per thread;
 //!    failed allocations do not count.
-//! 2. The accounts sum up to the total. Memory that one session frees for another makes one of
-//!    the accounts too small: the largest account is an approximation, the total is exact.
-//! 3. Counting neither allocates nor waits for a lock.
+//! 2. Counting neither allocates nor waits for a lock. A debug assertion checks that it does not
+//!    allocate.
+//!
+//! A change of the total is a change of one account. Memory that one session frees for another
+//! makes one of the accounts too small: the largest account is an approximation.
 //!
 //! In a process with another allocator nothing is counted, and there is no limit.
 
@@ -70,7 +72,12 @@ static WOKEN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static LOCAL: Local =
-        const { Local { pending: Cell::new(0), account: Cell::new(0), freed: Cell::new(0) } };
+        const { Local {
+            pending: Cell::new(0),
+            account: Cell::new(0),
+            freed: Cell::new(0),
+            is_settling: Cell::new(false),
+        } };
 }
 
 /// A thread's local count, and its account.
@@ -79,6 +86,8 @@ struct Local {
     account: Cell<u32>,
     /// Bytes freed since [`give_back`] last called the allocator.
     freed: Cell<usize>,
+    /// True while the count is added to the account.
+    is_settling: Cell<bool>,
 }
 
 struct FreeAccounts {
@@ -210,6 +219,7 @@ fn given(start: *mut u8, change: isize) -> *mut u8 {
 #[inline]
 fn count(change: isize) {
     LOCAL.with(|local| {
+        debug_assert!(!local.is_settling.get(), "counting allocates");
         let pending = local.pending.get().wrapping_add(change);
         local.pending.set(pending);
         if pending.unsigned_abs() >= STEP_BYTES.unsigned_abs() {
@@ -222,6 +232,7 @@ fn count(change: isize) {
 #[cold]
 #[inline(never)]
 fn settle(local: &Local) {
+    local.is_settling.set(true);
     let change = local.pending.replace(0);
     let account = local.account.get();
     ACCOUNTS[account as usize].fetch_add(change, Relaxed);
@@ -236,6 +247,7 @@ fn settle(local: &Local) {
             crate::env::process::sleep(SLOW_STEP);
         }
     }
+    local.is_settling.set(false);
 }
 
 fn wake_watcher() {
@@ -412,7 +424,10 @@ impl Drop for Account {
             // Memory that is freed later is freed for the server.
             let rest = ACCOUNTS[account as usize].swap(0, Relaxed);
             ACCOUNTS[0].fetch_add(rest, Relaxed);
-            FREE.lock().given_back.push(account);
+            let mut free = FREE.lock();
+            debug_assert!(account < free.next, "account {account} was never open");
+            debug_assert!(!free.given_back.contains(&account), "account {account} closes twice");
+            free.given_back.push(account);
         }
     }
 }

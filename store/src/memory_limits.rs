@@ -8,7 +8,8 @@
 //! # Invariants
 //!
 //! 1. A writer that waits for memory waits only for memstores, never for the end of another
-//!    transaction: [`MEMSTORE_LEAST`] of the hard limit is always left for memstores.
+//!    transaction: [`MEMSTORE_LEAST`] of the hard limit is always left for memstores. Asserted by
+//!    [`Pressure::new`] for the limits.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::admission::holds_slot;
 use crate::budget::Budget;
 use crate::descriptor::RegionId;
 use crate::error::{Error, Result, WriteFailure};
@@ -70,6 +72,10 @@ struct Requests {
 impl Pressure {
     /// Returns the accounting of a store with this memory budget.
     pub(crate) fn new(budget: &Budget) -> Pressure {
+        assert!(
+            budget.transactions <= budget.memstore_hard - budget.memstore_hard / MEMSTORE_LEAST,
+            "transactions leave memory to memstores"
+        );
         Pressure {
             bytes: AtomicU64::new(0),
             transaction_bytes: AtomicU64::new(0),
@@ -170,6 +176,7 @@ impl Pressure {
         self.want_flush();
         let mut outcome = Ok(());
         blocking.run(&mut || {
+            debug_assert!(!holds_slot(), "a slot is held during a wait for memory");
             let mut requests = self.requests.lock();
             outcome = loop {
                 if self.held_bytes() <= self.hard_limit_bytes {
@@ -221,6 +228,7 @@ impl Pressure {
         let polls = longest.as_millis().div_ceil(CANCEL_POLL.as_millis());
         let mut outcome = Ok(());
         blocking.run(&mut || {
+            debug_assert!(!holds_slot(), "a slot is held during a wait for compactions");
             for _ in 0..polls {
                 if cancelled.load(Ordering::Relaxed) {
                     outcome = Err(Error::Cancelled);
@@ -248,7 +256,8 @@ impl Pressure {
 
     /// Releases the claim.
     pub(crate) fn release_flush(&self, region: RegionId) {
-        self.requests.lock().flushing.remove(&region);
+        let was_claimed = self.requests.lock().flushing.remove(&region);
+        debug_assert!(was_claimed, "the flush of region {} was not claimed", region.0);
     }
 
     /// Waits until a flush is requested; returns `false` when the store stops.
@@ -324,7 +333,9 @@ impl TransactionMemory {
         let grown = bytes.wrapping_sub(self.bytes);
         self.bytes = bytes;
         let before = self.pressure.transaction_bytes.fetch_add(grown, Ordering::Relaxed);
-        before.wrapping_add(grown)
+        let all = before.wrapping_add(grown);
+        debug_assert!(all >= bytes, "{all} bytes of all transactions, {bytes} of one");
+        all
     }
 }
 

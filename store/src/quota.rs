@@ -244,12 +244,21 @@ impl Bucket {
         self.at_micros = Some(now_micros);
         let new = i128::from(self.per_second) * i128::from(passed);
         self.level = (self.level + new).min(self.capacity());
+        self.check();
+    }
+
+    /// Asserts, in debug builds, that burst and debt are bounded.
+    fn check(&self) {
+        let most = i128::from(DEBT_SECONDS) * self.capacity();
+        debug_assert!(self.level <= self.capacity(), "more than one second's worth");
+        debug_assert!(self.level >= -most, "more debt than {DEBT_SECONDS} seconds' worth");
     }
 
     /// Takes a token; otherwise returns the time until there is one.
     fn take(&mut self) -> std::result::Result<(), Duration> {
         self.wait_for(TOKEN)?;
         self.level -= TOKEN;
+        self.check();
         Ok(())
     }
 
@@ -271,6 +280,7 @@ impl Bucket {
     fn charge(&mut self, tokens: u64) {
         let most = -i128::from(DEBT_SECONDS) * self.capacity();
         self.level = (self.level - i128::from(tokens) * TOKEN).max(most);
+        self.check();
     }
 }
 

@@ -23,6 +23,9 @@
 //! 4. Until the caller calls `go_parallel` it does all work itself, so that short reads use no
 //!    other thread.
 //! 5. After an error or a drop, no partition is started; a running producer sees its flag.
+//!
+//! Debug assertions check the bound of 2, and 3 before the caller waits. `read_ahead/tests.rs`
+//! checks 1, 4 and 5.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -32,6 +35,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::admission::holds_slot;
 use crate::memory::AccountId;
 use crate::options::BlockingSection;
 use crate::read_statistics::{ReadStatistics, RegionReads, add_read_figures, add_region_reads};
@@ -80,6 +84,11 @@ impl ReadAheadBytes {
     /// Returns the bytes.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
+    }
+
+    fn release(&self, bytes: usize) {
+        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "{bytes} bytes are released, {before} were counted");
     }
 }
 
@@ -233,7 +242,7 @@ impl<P: Producer> ReadAheadQueue<P> {
         let mut state = self.state.lock();
         let parts = std::mem::take(&mut state.parts);
         state.first = 0;
-        self.gauge.used.fetch_sub(std::mem::take(&mut state.bytes), Ordering::Relaxed);
+        self.gauge.release(std::mem::take(&mut state.bytes));
         drop(state);
         drop(parts);
     }
@@ -282,8 +291,9 @@ impl<P: Producer> ReadAheadQueue<P> {
         for &part in &candidates {
             if let Some(item) = state.parts[part].items.pop_front() {
                 let bytes = P::byte_count(&item);
+                debug_assert!(bytes <= state.bytes, "an item has grown since it was counted");
                 state.bytes -= bytes;
-                self.gauge.used.fetch_sub(bytes, Ordering::Relaxed);
+                self.gauge.release(bytes);
                 return Step::Take(part, item);
             }
         }
@@ -322,6 +332,11 @@ impl<P: Producer> ReadAheadQueue<P> {
             if candidates.is_empty() || candidates.iter().any(ready) {
                 return;
             }
+            debug_assert!(!holds_slot(), "a slot is held during a wait for a region thread");
+            debug_assert!(
+                candidates.iter().all(|&part| !state.parts[part].ended),
+                "no thread produces the item"
+            );
             self.changed.wait(&mut state);
         }
     }
@@ -407,7 +422,10 @@ impl<P: Producer> ReadAheadQueue<P> {
             let bytes = P::byte_count(&item);
             state.bytes += bytes;
             self.gauge.used.fetch_add(bytes, Ordering::Relaxed);
-            state.parts[part].items.push_back(item);
+            let part = &mut state.parts[part];
+            part.items.push_back(item);
+            debug_assert!(part.items.len() <= self.bounds.items.max(1), "items of a partition");
+            debug_assert!(!part.ended && part.producer.is_none(), "two producers of a partition");
         }
         true
     }
@@ -423,7 +441,7 @@ impl<P: Producer> ReadAheadQueue<P> {
 
 impl<P: Producer> Drop for ReadAheadQueue<P> {
     fn drop(&mut self) {
-        self.gauge.used.fetch_sub(self.state.get_mut().bytes, Ordering::Relaxed);
+        self.gauge.release(self.state.get_mut().bytes);
     }
 }
 

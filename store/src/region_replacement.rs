@@ -24,6 +24,9 @@
 //! 2. A crash leaves the old regions or the new ones: the next opening removes directories that
 //!    the manifest does not list.
 //! 3. While it is unknown which of them a restart would find, no commit is acknowledged.
+//!
+//! [`RegionReplacementJob::publish`] asserts 1: the manifest checks the rows, and the old regions have no
+//! cells in memory only.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -283,6 +286,18 @@ impl<'a> RegionReplacementJob<'a> {
         let next = manifest.state().next_region;
         drop(manifest);
         let family_count = table.descriptor().families.len();
+        assert_eq!(
+            (old.first().map(|region| region.start()), old.last().map(|region| region.stop())),
+            (
+                new.first().map(|rows| rows.start.as_slice()),
+                new.last().map(|rows| rows.stop.as_deref())
+            ),
+            "new regions begin and end where the old ones do"
+        );
+        assert!(
+            new.windows(2).all(|pair| pair[0].stop.as_ref() == Some(&pair[1].start)),
+            "new regions are adjacent"
+        );
         let new = new.into_iter().zip(next..).map(|(rows, id)| {
             let id = RegionId(id);
             let directory = directory_of(&engine.regions_directory, id);
@@ -324,6 +339,14 @@ impl<'a> RegionReplacementJob<'a> {
     fn publish(&mut self, flushed: u64) -> Result<Vec<Arc<Region>>> {
         let engine = self.engine;
         let descriptor = self.table.descriptor();
+        assert!(
+            self.old.iter().all(|region| region.unflushed().is_none()),
+            "cells that are in memory only would be lost"
+        );
+        assert!(
+            self.old.iter().all(|region| region.flushed().0 <= flushed),
+            "a new region has fewer commits in files than the old one"
+        );
         let records: Vec<RegionRecord> =
             self.new.iter().map(|new| new.record(self.old, flushed)).collect();
         let mut added = Vec::with_capacity(records.len());

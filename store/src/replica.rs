@@ -15,6 +15,9 @@
 //!    primary closes one when it rotates its memstores, at the same sequence; so a file covers
 //!    whole generations, and one atomic swap adds the file and removes the generations.
 //! 3. A record that a file covers already is not applied: no cell is visible twice.
+//!
+//! Debug assertions check 1 in [`ReplicaFeed`], 2 for each new state (`ReplicaState::check`), and 3 before
+//! a record is inserted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +34,9 @@ use crate::env::process::spawn_thread;
 use crate::family_store::ReadView;
 use crate::memstore::Memstore;
 use crate::wal::{CommitClock, LoggedCells, RegionEdit, Wal, WalFollower};
+
+/// The last sequence of an open generation.
+const OPEN: Sequence = Sequence(u64::MAX);
 
 /// One replica of a region.
 pub(crate) struct Replica {
@@ -60,7 +66,7 @@ struct Generation {
 impl Generation {
     fn open(families: usize) -> Generation {
         Generation {
-            through: Sequence(u64::MAX),
+            through: OPEN,
             memstores: (0..families).map(|_| Arc::new(Memstore::new())).collect(),
         }
     }
@@ -77,7 +83,26 @@ impl ReplicaState {
             .enumerate()
             .map(|(family, files)| Arc::new(view_over(files, family, &generations)))
             .collect();
-        ReplicaState { flushed, generations, files, views }
+        let state = ReplicaState { flushed, generations, files, views };
+        state.check();
+        state
+    }
+
+    /// Asserts invariant 2, in debug builds.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let throughs = self.generations.iter().map(|generation| generation.through);
+            assert!(throughs.is_sorted(), "generations are in commit order");
+            let (open, closed) = self.generations.split_last().expect("a generation is open");
+            assert_eq!(open.through, OPEN, "the last generation is open");
+            assert!(
+                closed.iter().all(|one| one.through < OPEN && self.flushed <= one.through),
+                "a closed generation is in the files already"
+            );
+            let family_count = self.files.len();
+            let has_all = |one: &Generation| one.memstores.len() >= family_count;
+            assert!(self.generations.iter().all(has_all), "a memstore for each family");
+        }
     }
 }
 
@@ -115,6 +140,7 @@ impl Replica {
         let Some(generation) = state.generations.iter().find(|g| sequence <= g.through) else {
             return;
         };
+        debug_assert!(sequence > state.flushed, "the record is in a file");
         while let Some((family, cells)) = cells.next_family() {
             if let Some(memstore) = generation.memstores.get(usize::from(family)) {
                 memstore.insert_all(cells);
@@ -129,6 +155,7 @@ impl Replica {
         let state = self.state.load();
         let mut generations = state.generations.clone();
         if let Some(open) = generations.last_mut() {
+            debug_assert_eq!(open.through, OPEN, "a generation is closed twice");
             open.through = through;
         }
         generations.push(Generation::open(state.files.len()));
@@ -279,6 +306,7 @@ impl ReplicaFeed {
     }
 
     fn apply(&self, commit: &QueuedCommit) {
+        debug_assert!(commit.clock.sequence > self.applied(), "records are applied in order");
         {
             let regions = self.regions.read();
             for edit in commit.edits.iter() {

@@ -13,9 +13,12 @@
 //! # Invariants
 //!
 //! 1. A row is in at most one file of a run, so a read of a row opens one file of each run.
-//! 2. For any one row, all cells of a run have higher sequences than those of the runs below it.
-//!    Deeper levels are older; within level 0 a run with higher sequences is newer.
-//! 3. A run never changes, and holds its files on disk.
+//!    [`Run::new`] asserts it; the opening of a store returns an error.
+//! 2. A run never changes, and holds its files on disk: the type has no mutators.
+//!
+//! For any one row, all cells of a run have higher sequences than those of the runs below it.
+//! Deeper levels are older; within level 0 a run with higher sequences is newer. The sequences of
+//! whole files may overlap, because their rows do not have to.
 
 use std::sync::Arc;
 
@@ -114,6 +117,13 @@ impl Run {
     /// Returns the run of these files, which are disjoint by row.
     pub(crate) fn new(level: u8, number: u64, mut files: Vec<LiveFile>) -> Run {
         files.sort_by(|a, b| a.file.properties().first_row.cmp(&b.file.properties().first_row));
+        assert!(!files.is_empty(), "a run has a file");
+        assert!(
+            files.windows(2).all(|pair| {
+                pair[0].file.properties().last_row < pair[1].file.properties().first_row
+            }),
+            "the files of a run are disjoint by row"
+        );
         let has = |cell_type: CellType| {
             files.iter().any(|live| live.file.properties().count_of(cell_type) > 0)
         };
@@ -222,6 +232,10 @@ pub(crate) fn assemble(files: Vec<(FileRecord, LiveFile)>) -> Vec<Arc<Run>> {
         .map(|(level, number, files)| Arc::new(Run::new(level, number, files)))
         .collect();
     sort_runs(&mut runs);
+    debug_assert!(
+        runs.windows(2).all(|pair| pair[0].level == 0 || pair[0].level != pair[1].level),
+        "a level except 0 is one run"
+    );
     runs
 }
 

@@ -8,6 +8,8 @@
 //! 3. There is one filter for the whole scan, so that its counts are correct.
 //! 4. Once a region was read at a replica, no later one is read at a newer sequence.
 //! 5. While `inside` is set, `row` was begun and its families are in it or behind it.
+//!
+//! The types ensure 1 to 3. Debug assertions check 4, 5, and the order of the rows of a batch.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -281,8 +283,19 @@ impl Scanner {
             }
         }
         self.rules.snapshot.check()?;
+        debug_assert!(self.is_in_order(out), "the rows of a scan are in its order");
         self.track_rows(out);
         Ok(!out.is_empty())
+    }
+
+    /// Returns whether the rows of a batch are in the order of the scan; parts of one row follow
+    /// each other.
+    fn is_in_order(&self, out: &CellBatch) -> bool {
+        let row = |index: usize| out.row(index);
+        (1..out.row_count()).all(|index| match self.order {
+            RowOrder::Forward => row(index - 1).key() <= row(index).key(),
+            RowOrder::Reverse => row(index - 1).key() >= row(index).key(),
+        })
     }
 
     /// Tracks the rows of a batch.
@@ -573,6 +586,10 @@ impl Scanner {
         let since = RegionMark::now();
         let mut spec = self.rules.spec;
         if let ReadTarget::Replica(snapshot) = &source {
+            debug_assert!(
+                self.lagging.as_ref().is_none_or(|first| snapshot.sequence() <= first.sequence()),
+                "a later region is read at a newer commit"
+            );
             spec.snapshot = snapshot.sequence();
             self.rules.spec.snapshot = spec.snapshot;
         }
@@ -757,6 +774,13 @@ impl Scanner {
 
     fn read_row(&mut self, out: &mut CellBatch) -> Result<RowOutcome> {
         let Some(current) = &mut self.current else { return Ok(RowOutcome::RegionEnd) };
+        debug_assert!(
+            self.inside.as_ref().is_none_or(|(family, position)| {
+                *family < current.families.len() && position.row == self.row
+            }),
+            "the scan is in another row"
+        );
+        debug_assert!(self.inside.is_none() || self.begun, "a row goes on that was not begun");
         let first = self.inside.take().map_or(0, |(family, _)| family);
         out.start_row(&self.row);
         let room = self.scan.batch.map_or(u32::MAX, |cells| cells.max(1));

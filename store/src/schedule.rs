@@ -13,8 +13,11 @@
 //! # Invariants
 //!
 //! 1. A job without a waiter is in the queue at most once for each store.
-//! 2. A waiter gets exactly one answer, also when the store stops or the table is dropped.
-//! 3. A failed job pauses, twice as long each time, and stays in the queue.
+//! 2. A waiter gets at most one answer. The store stops or drops its job otherwise, and the waiter
+//!    returns [`Error::ShutDown`].
+//!
+//! `SchedulerState::check` asserts 1 and `Job::answer` 2, in debug builds. A failed store pauses, twice as
+//! long each time, and has a job in the queue.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -110,6 +113,7 @@ struct Job {
 /// Waiter for a job.
 struct Waiter {
     sender: mpsc::Sender<Result<Option<RewriteTotals>>>,
+    is_answered: AtomicBool,
     /// Set when the waiter has left: the job is to be skipped, or to be stopped.
     has_left: Arc<AtomicBool>,
 }
@@ -188,6 +192,8 @@ impl Job {
 
     fn answer(&self, answer: Result<Option<RewriteTotals>>) {
         if let Some(waiter) = &self.waiter {
+            let before = waiter.is_answered.swap(true, Ordering::Relaxed);
+            debug_assert!(!before, "a waiter gets two answers");
             // A waiter that has left ignores the answer.
             let _ = waiter.sender.send(answer);
         }
@@ -240,6 +246,7 @@ impl Schedule {
         for family in 0..region.family_count() {
             state.want(region, family, now);
         }
+        state.check();
         self.changed.notify_all();
     }
 
@@ -261,7 +268,11 @@ impl Schedule {
                         request,
                         asked_micros: now,
                         done: None,
-                        waiter: Some(Waiter { sender, has_left: Arc::clone(&has_left) }),
+                        waiter: Some(Waiter {
+                            sender,
+                            is_answered: AtomicBool::new(false),
+                            has_left: Arc::clone(&has_left),
+                        }),
                     });
                 }
             }
@@ -343,6 +354,7 @@ impl Schedule {
             }
         }
         state.queued.extend(jobs);
+        state.check();
         found.map(|(job, plan)| self.begin(state, job, plan, now))
     }
 
@@ -383,7 +395,9 @@ impl Schedule {
         drop(plan);
         let now = self.env.now_micros();
         let mut state = self.state.lock();
+        let count = state.running.len();
         state.running.retain(|other| !Arc::ptr_eq(other, &running));
+        debug_assert_eq!(state.running.len() + 1, count, "the compaction was running");
         self.raise_pressure(&job.region);
         match result {
             Ok(upkeep) => {
@@ -507,6 +521,19 @@ impl SchedulerState {
         let waits = |job: &Job| job.waiter.is_none() && job.store() == (region.id(), family);
         if !self.queued.iter().any(waits) {
             self.queued.push(Job::wish(region, family, now));
+        }
+    }
+
+    /// Asserts invariant 1, and that pauses are within their bounds, in debug builds.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let mut stores = HashSet::new();
+            for job in self.queued.iter().filter(|job| job.waiter.is_none()) {
+                assert!(stores.insert(job.store()), "two jobs of a store are in the queue");
+            }
+            let (first, longest) = REST_MICROS;
+            let is_bounded = |rest: &RetryPause| (first..=longest).contains(&rest.length_micros);
+            assert!(self.rests.values().all(is_bounded), "a pause is out of its bounds");
         }
     }
 

@@ -7,9 +7,10 @@
 //!
 //! # Invariants
 //!
-//! 1. [`Snapshots::horizon`] is never above a snapshot that is open or will be opened, nor its
-//!    time after that of one: both are read and registered under one shard lock, and the caller
-//!    of `horizon` has read mark and clock before it reads the shards.
+//! 1. [`Snapshots::horizon`] is never above a snapshot that is open or will be opened: a snapshot
+//!    is read and registered under one shard lock, and the caller of `horizon` has read the mark
+//!    before it reads the shards. [`Snapshots::open`] asserts it in debug builds. A snapshot of a
+//!    replica is covered by the one of its reader, which is open.
 //! 2. A snapshot that `horizon` ignored because of its age or number is closed permanently, and
 //!    that is published before any version is dropped. Readers call [`Snapshot::check`] after
 //!    they have read, so they return either retained versions or an error.
@@ -24,6 +25,7 @@ use std::time::Duration;
 use ahash::AHashMap;
 use parking_lot::{Condvar, Mutex};
 
+use crate::admission::holds_slot;
 use crate::cell::Sequence;
 use crate::error::{Error, Result};
 use crate::options::BlockingSection;
@@ -58,6 +60,7 @@ impl AppliedMark {
     pub(crate) fn applied(&self, sequence: Sequence) {
         let mut ahead = self.ahead.lock();
         let mut mark = self.mark.load(Ordering::Relaxed);
+        assert!(sequence.0 > mark, "commit {} is applied twice", sequence.0);
         if sequence.0 != mark + 1 {
             ahead.push(Reverse(sequence.0));
             return;
@@ -67,6 +70,7 @@ impl AppliedMark {
             ahead.pop();
             mark += 1;
         }
+        debug_assert!(ahead.peek().is_none_or(|Reverse(next)| *next > mark), "applied twice");
         self.mark.store(mark, Ordering::SeqCst);
         drop(ahead);
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -82,6 +86,7 @@ impl AppliedMark {
         }
         self.waiting.fetch_add(1, Ordering::SeqCst);
         blocking.run(&mut || {
+            debug_assert!(!holds_slot(), "a slot is held during a wait for a commit");
             let mut ahead = self.ahead.lock();
             while self.current() < sequence {
                 self.advanced.wait(&mut ahead);
@@ -137,7 +142,8 @@ pub(crate) struct ExportedSnapshots {
 impl ExportedSnapshots {
     /// Adds a snapshot, until its transaction ends.
     pub(crate) fn add(&self, name: ExportedSnapshot, snapshot: Arc<Snapshot>) {
-        self.by_name.lock().insert(name, snapshot);
+        let before = self.by_name.lock().insert(name, snapshot);
+        debug_assert!(before.is_none(), "two exported snapshots have one name");
     }
 
     /// Returns a snapshot; `None` if its transaction has ended, or never existed.
@@ -164,6 +170,8 @@ pub(crate) struct Snapshots {
     /// Snapshots opened before this time are closed: their versions are not retained. Never
     /// decreases.
     closed_before_micros: AtomicI64,
+    /// The highest sequence that `horizon` has returned, in debug builds.
+    passed: AtomicU64,
     shards: [Shard; SHARDS],
 }
 
@@ -200,6 +208,7 @@ impl Snapshots {
         Snapshots {
             limits,
             closed_before_micros: AtomicI64::new(i64::MIN),
+            passed: AtomicU64::new(0),
             shards: Default::default(),
         }
     }
@@ -215,6 +224,11 @@ impl Snapshots {
         let shard = shard_of_thread();
         let mut slots = self.shards[shard].0.lock();
         let view = read();
+        debug_assert!(
+            purpose == SnapshotPurpose::Replica
+                || view.snapshot.0 >= self.passed.load(Ordering::SeqCst),
+            "versions that are visible to the snapshot may be dropped"
+        );
         let entry = Some(Entry { view, purpose, transaction });
         let slot = match slots.free.pop() {
             Some(slot) => {
@@ -243,6 +257,9 @@ impl Snapshots {
                 horizon.now_micros = horizon.now_micros.min(view.now_micros);
             }
         });
+        if cfg!(debug_assertions) {
+            self.passed.fetch_max(horizon.snapshot.0, Ordering::SeqCst);
+        }
         horizon
     }
 
@@ -314,7 +331,11 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         let mut slots = self.registry.shards[self.shard as usize].0.lock();
-        slots.entries[self.slot as usize] = None;
+        let entry = slots.entries[self.slot as usize].take();
+        debug_assert!(
+            entry.is_some_and(|entry| entry.view == self.view),
+            "another snapshot's slot"
+        );
         slots.free.push(self.slot);
     }
 }
@@ -373,7 +394,7 @@ mod tests {
     fn the_horizon_counts_each_holder() {
         let snapshots = registry(None, None);
         let present = horizon(9, 20);
-        assert_eq!(snapshots.horizon(present), present);
+        assert_eq!(registry(None, None).horizon(present), present);
         let first = open(&snapshots, 3, 12);
         let second = open(&snapshots, 3, 12);
         // At the same sequence, or a later one: the expiry time is separate.

@@ -16,8 +16,10 @@
 //!
 //! 1. Entries of one row are in one range, so that two with the same row and family meet in a
 //!    merge: they are a duplicate ([`SortedLoad::Duplicate`]).
-//! 2. A run is read once for each range; only one frame per reader and the first row of each
-//!    frame are in memory.
+//! 2. The entries of a run and of a merge ascend.
+//!
+//! Debug assertions check 1 when a range is loaded, and 2 when a run is written. A run is read once
+//! for each range; only one frame per reader and the first row of each frame are in memory.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -203,6 +205,7 @@ impl EntryChunk {
             let byte_count = entry_at(unsorted, slot.start).byte_count;
             sorted.bytes.extend_from_slice(&unsorted[start..start + byte_count]);
         }
+        debug_assert_eq!(sorted.bytes.len(), unsorted.len(), "all entries are copied");
         sorted
     }
 }
@@ -289,6 +292,8 @@ impl RunWriter {
             self.end_frame()?;
         }
         if self.frame.is_empty() {
+            let before = self.frames.last().map(|frame| frame.first_row.as_slice());
+            debug_assert!(before.is_none_or(|before| before <= row), "the rows of a run ascend");
             self.first_row = row.to_vec();
         }
         self.frame.extend_from_slice(entry);
@@ -519,7 +524,8 @@ pub struct EntrySorter {
 
 impl Drop for EntrySorter {
     fn drop(&mut self) {
-        self.engine.sorting.fetch_sub(self.held, Memory::Relaxed);
+        let before = self.engine.sorting.fetch_sub(self.held, Memory::Relaxed);
+        debug_assert!(before >= self.held, "bytes of all sorters");
     }
 }
 
@@ -685,6 +691,11 @@ impl EntrySorter {
                     let (row, value) = (entry.row.to_vec(), entry.value.to_vec());
                     return Ok(Some(SortedLoad::Duplicate { row, family: entry.family, value }));
                 }
+                debug_assert!(
+                    range.0.is_none_or(|start| start <= entry.row)
+                        && range.1.is_none_or(|stop| entry.row < stop),
+                    "a row of another range"
+                );
                 stream.add(entry.cell())?;
                 merge.advance()?;
             }

@@ -7,9 +7,10 @@
 //!
 //! # Invariants
 //!
-//! 1. A run is disjoint by row; runs may overlap.
+//! 1. A run is disjoint by row, as [`Run::new`] asserts; runs may overlap. Debug assertions check
+//!    that all cells on disk are staged.
 //! 2. Clones share memstore and files. A read with a clone sees the cells staged when it began,
-//!    regardless of later spills and merges.
+//!    regardless of later spills and merges: the type ensures it.
 
 use std::sync::Arc;
 
@@ -58,6 +59,12 @@ impl StagedFamily {
 
     /// Replaces the runs on disk.
     pub(crate) fn set_runs(&mut self, runs: Vec<Arc<Run>>) {
+        debug_assert!(
+            runs.iter()
+                .flat_map(|run| run.files())
+                .all(|live| { live.file.properties().min_sequence.is_staged() }),
+            "a run of staged cells has a committed one"
+        );
         self.runs = (!runs.is_empty()).then(|| Arc::new(runs));
     }
 

@@ -104,6 +104,11 @@ impl Table {
 
     /// Replaces its descriptor.
     pub(crate) fn set_descriptor(&self, descriptor: Arc<TableDescriptor>) {
+        assert_eq!(descriptor.id, self.id, "a descriptor of another table");
+        assert!(
+            descriptor.families.len() >= self.descriptor.load().families.len(),
+            "column families are never removed"
+        );
         self.descriptor.store(descriptor);
     }
 
@@ -128,7 +133,9 @@ impl Table {
 
     /// Ends a bulk load.
     pub(crate) fn end_load(&self) {
-        *self.loads.lock() -= 1;
+        let mut loads = self.loads.lock();
+        assert!(*loads > 0, "a bulk load ends that has not begun");
+        *loads -= 1;
     }
 
     /// Prevents bulk loads from beginning while regions are replaced.

@@ -7,9 +7,12 @@
 //!
 //! 1. Identifiers are folded as PostgreSQL folds them: lower case unless quoted, at most 63 bytes.
 //! 2. Positions are 1-based offsets in *characters* into the text given to the parser, the unit of
-//!    the `P` field of a PostgreSQL error.
+//!    the `P` field of a PostgreSQL error, or 0 for a node without a position.
 //! 3. Trees are shallow: nesting is bounded by the parser's limits, chains of AND and OR are
 //!    lists, so recursion over a tree is safe on a small stack.
+//!
+//! The parser asserts the length of names (1) in debug builds, and returns an error for deeper
+//! trees (3). The tests of `parser_limits` check the positions of errors (2).
 //!
 //! SQL text of defaults and checks is stored with their tree ([`SourceExpr`]); a tree is never
 //! printed back to SQL.

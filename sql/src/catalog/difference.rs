@@ -17,6 +17,9 @@
 //!    they are checked whenever a difference is applied.
 //! 2. Names refer to objects that have them, and objects refer to existing objects:
 //!    [`Catalog::check`].
+//!
+//! `Changes::rebase` returns an error if 1 does not hold. In debug builds, 2 is asserted there and
+//! in `Engine::publish`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

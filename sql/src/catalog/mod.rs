@@ -335,6 +335,10 @@ impl Catalog {
 
     fn put_table(&mut self, table: Arc<Table>, record: Option<Arc<TableRecord>>) {
         let id = table.oid;
+        debug_assert_eq!(table.columns.len(), table.layout.columns.len(), "columns in the layout");
+        if let Some(record) = &record {
+            debug_assert_eq!(record.oid, id, "record of another table");
+        }
         for (name, stands_for) in table_names(&table) {
             self.name(&table.schema, name, stands_for);
         }
@@ -343,7 +347,8 @@ impl Catalog {
         }
         let rows = UserType::Composite(Composite::of_table(&table));
         Arc::make_mut(&mut self.types).insert(id, Arc::new(rows));
-        self.stored.insert(table.id, id);
+        let other = self.stored.insert(table.id, id);
+        debug_assert!(other.is_none(), "tables {other:?} and {id} have the same rows");
         self.tables.insert(id, table);
         self.records.extend(record.map(|record| (id, record)));
     }

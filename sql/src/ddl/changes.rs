@@ -119,6 +119,7 @@ impl CatalogChanges {
             .with_hint("Run the transaction again."));
         }
         let rebased = newest.with_entries(own, &own.difference(base));
+        debug_assert_eq!(rebased.check(), Ok(()), "a catalog with the changes of a transaction");
         self.catalog = Some(Arc::new(rebased));
         self.base = Some(newest);
         Ok(())
@@ -180,8 +181,13 @@ impl CatalogChanges {
 
     /// Undoes the changes since a savepoint, which remains.
     pub(super) fn rollback_to(&mut self, engine: &Engine, number: usize) {
+        debug_assert!(number < self.savepoints.len(), "savepoint {number} was released");
         self.savepoints.truncate(number + 1);
         let Some(mark) = self.savepoints.last() else { return };
+        debug_assert!(
+            self.dropped.len() >= mark.dropped && self.altered.len() >= mark.altered,
+            "a savepoint with more changes than its transaction"
+        );
         let undone = std::mem::replace(&mut self.catalog, mark.catalog.clone());
         self.base.clone_from(&mark.base);
         self.dropped.truncate(mark.dropped);

@@ -327,6 +327,7 @@ impl SubqueryEvaluator {
                 _ => values.push_null(),
             }
         }
+        debug_assert_eq!(next, asking.len(), "rows that ask are not ascending");
         Ok(Some(values))
     }
 

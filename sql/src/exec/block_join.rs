@@ -108,6 +108,7 @@ impl<C: JoinCandidates> BlockJoin<C> {
         let Some(piece) = self.right.batch(self.next_piece)? else { return Ok(false) };
         self.next_piece += 1;
         self.right_rows = self.right_rows.end..self.right_rows.end + piece.row_count;
+        debug_assert!(self.right_rows.end <= self.right.row_count(), "{:?}", self.right_rows);
         self.pieces.turn_to_right(&piece, &self.context)?;
         Ok(true)
     }

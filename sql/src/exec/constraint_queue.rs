@@ -111,8 +111,8 @@ pub struct DeferredViolation {
     pub table: u32,
     /// The constraint.
     pub key: ForeignKey,
-    /// Values of the referencing columns, or of the referenced columns of a removed row; none is
-    /// NULL.
+    /// Values of the referencing columns, or of the referenced columns of a removed row. Some are
+    /// NULL only in a violation of MATCH FULL.
     pub values: Vec<Datum>,
     /// True if a referenced row was deleted or its key updated; false for a row that references
     /// nothing.
@@ -189,6 +189,9 @@ impl ConstraintQueue {
     pub fn next(&self) -> Option<RowChange> {
         let mut changes = self.changes.lock();
         let change = changes.queue.pop_front();
+        if let Some(RowChange { table, .. }) = &change {
+            debug_assert!(self.tables.contains_key(table), "a queued change of another table");
+        }
         if changes.queue.is_empty() {
             changes.bytes = 0;
         }
@@ -392,6 +395,10 @@ impl ConstraintQueue {
     ) -> Result<()> {
         let Some(watched) = self.tables.get(&table.id) else { return Ok(()) };
         let width = table.columns.len();
+        debug_assert!(old.is_some() || new.is_some(), "a change without a row");
+        for row in old.iter().chain(&new) {
+            debug_assert!(row.len() >= width, "{} values of {width} columns", row.len());
+        }
         let mut later = watched.is_referenced && old.is_some();
         if let Some(new) = new {
             self.note_keys(watched, old, new, context)?;

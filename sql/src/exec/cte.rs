@@ -84,7 +84,9 @@ impl CteRows {
 
     /// Replaces completely computed rows, and returns the previous ones.
     pub(super) fn replace(&self, batches: BatchBuffer) -> BatchBuffer {
-        std::mem::replace(&mut self.state.lock().batches, batches)
+        let mut state = self.state.lock();
+        debug_assert!(matches!(state.source, CteSource::Finished), "rows that are being computed");
+        std::mem::replace(&mut state.batches, batches)
     }
 
     /// Returns the rows of a query that is not opened yet.

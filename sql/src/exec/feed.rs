@@ -46,6 +46,11 @@ pub(super) struct RowFeed {
     /// Parameters for the switch to region threads; `None` if it does not apply or has happened.
     joining: Option<ParallelStart>,
     rows_read: u64,
+    /// True if the keys begin with a salt byte.
+    is_salted: bool,
+    /// Key of the last row, without the salt byte where buckets are mixed. Only set in debug
+    /// builds.
+    last_key: Option<Vec<u8>>,
 }
 
 /// Parameters for the switch to region threads.
@@ -210,6 +215,8 @@ impl RowFeed {
             left,
             joining,
             rows_read: 0,
+            is_salted: buckets > 0,
+            last_key: None,
         })
     }
 
@@ -253,11 +260,33 @@ impl RowFeed {
                 Some((_, PartitionRows::Nothing)) => true,
             },
         };
+        if cfg!(debug_assertions) {
+            self.check_order(out);
+        }
         self.rows_read += out.row_count() as u64;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(out.row_count() as u64);
         }
         Ok(if more { FeedOutput::Rows } else { FeedOutput::End })
+    }
+
+    /// Asserts that the keys of rows that the session reads ascend, or descend in a reverse scan.
+    fn check_order(&mut self, rows: &StoredRows) {
+        let salt_bytes = match &self.source {
+            FeedSource::Points(_) | FeedSource::Merge(_) => usize::from(self.is_salted),
+            FeedSource::Ranges(_) => 0,
+            FeedSource::Ahead(..) => return,
+        };
+        let Ok(keys) = rows.row_keys(None) else { return };
+        for key in keys {
+            let key = key[salt_bytes..].to_vec();
+            if let Some(last) = self.last_key.replace(key) {
+                let is_after = self.last_key.as_ref().is_some_and(|key| *key > last);
+                let is_before = self.last_key.as_ref().is_some_and(|key| *key < last);
+                let is_next = if self.options.reverse { is_before } else { is_after };
+                debug_assert!(is_next, "key {:?} follows {last:?} in a scan", self.last_key);
+            }
+        }
     }
 
     /// Switches to region threads, once enough rows were read and if enough are left.

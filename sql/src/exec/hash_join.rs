@@ -122,6 +122,7 @@ impl HashJoin {
         };
         let left = SpillScan::open(left.as_ref(), &self.left_types, &self.context)?;
         let right = SpillScan::open(right.as_ref(), &self.right_types, &self.context)?;
+        debug_assert!(level > 0 && level <= LEVEL_MAX, "a partition of level {level}");
         self.level = level;
         self.run(Box::new(left), Box::new(right));
         Ok(true)
@@ -298,6 +299,7 @@ impl JoinHashTable {
     }
 
     fn of(left_keys: Arc<[Expr]>, right_keys: Arc<[Expr]>) -> JoinHashTable {
+        debug_assert_eq!(left_keys.len(), right_keys.len(), "keys of both sides");
         let key_types: Vec<_> = right_keys.iter().map(Expr::data_type).collect();
         JoinHashTable {
             left_keys,
@@ -336,8 +338,10 @@ impl JoinCandidates for JoinHashTable {
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
         let (keys, has_null) = keys_of(&self.right_keys, batch, context)?;
         let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
+        debug_assert!(self.chain.len() + batch.row_count < END as usize, "rows of a hash table");
         let mut groups = Vec::new();
         self.table.assign(&keys, batch.row_count, &mut groups);
+        debug_assert_eq!(groups.len(), batch.row_count, "groups of the rows");
         self.heads.resize(self.table.group_count(), END);
         for (group, has_null) in groups.into_iter().zip(has_null) {
             let row = self.chain.len() as u32;

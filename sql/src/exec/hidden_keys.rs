@@ -39,6 +39,7 @@ impl RowIdAllocator {
         let Some((table, column)) = self.of else { return Ok(()) };
         if self.free.is_empty() {
             self.free = context.system.row_ids(table, self.take)?;
+            debug_assert!(!self.free.is_empty(), "no hidden keys for table {}", table.0);
             self.take = TAKEN_MAX.min(self.take * 2);
         }
         row[column] = Datum::Int8(self.free.start as i64);

@@ -55,6 +55,7 @@ impl ColumnRows {
     }
 
     pub(super) fn add(&mut self, batch: &Batch) {
+        debug_assert_eq!(self.columns.len(), batch.columns.len(), "columns of collected rows");
         for (all, one) in self.columns.iter_mut().zip(&batch.columns) {
             all.append(one);
             self.heap_bytes += heap_bytes(one);
@@ -166,6 +167,7 @@ struct MatchedPairs {
 impl<C: JoinCandidates> BuildSide<C> {
     /// Starts the join of a left batch.
     pub(super) fn start_batch(&self, batch: Batch, context: &Context) -> Result<Probe<C>> {
+        debug_assert!(batch.row_count > 0, "a left batch without rows");
         let found = self.candidates.probe(&batch, context)?;
         Ok(Probe {
             matched: vec![false; batch.row_count],
@@ -293,6 +295,7 @@ impl<C: JoinCandidates> BuildSide<C> {
     /// Returns pairs merged with the left rows, padded with NULLs, that turned out to have no
     /// match.
     fn with_unmatched(&self, probe: &mut Probe<C>, pairs: Option<MatchedPairs>) -> Option<Batch> {
+        debug_assert!(probe.yielded <= probe.row, "left rows are returned twice");
         let decided = std::mem::replace(&mut probe.yielded, probe.row)..probe.row;
         let is_unmatched = |row: &u32| !probe.matched[*row as usize];
         let unmatched: Vec<u32> =

@@ -61,7 +61,19 @@ pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<PathKe
         keys.dedup();
         ranges = merge_overlapping(ranges);
     }
+    debug_assert!(
+        keys.windows(2).all(|pair| pair[0] < pair[1]),
+        "the keys of a path are not ascending"
+    );
+    debug_assert!(are_disjoint(&ranges), "the ranges of a path are not ascending and disjoint");
     Ok(if whole { PathKeys::Points(keys) } else { PathKeys::Ranges(ranges) })
+}
+
+/// Returns whether ranges ascend without overlapping.
+fn are_disjoint(ranges: &[RowRange]) -> bool {
+    let is_before =
+        |a: &RowRange, b: &RowRange| a.stop.as_ref().is_some_and(|stop| *stop <= b.start);
+    ranges.windows(2).all(|pair| is_before(&pair[0], &pair[1]))
 }
 
 /// Returns the ranges in order, with overlapping ones merged.

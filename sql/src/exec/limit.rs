@@ -65,7 +65,10 @@ impl Limit {
         let values = |row: usize| columns.iter().map(move |column| column.datum(row));
         let tie = match self.tie.take() {
             Some(tie) => tie,
-            None => values(from - 1).collect(),
+            None => {
+                debug_assert!(from > 0, "ties with a row before the batch");
+                values(from - 1).collect()
+            }
         };
         let types: Vec<DataType> = self.node.ties.iter().map(Expr::data_type).collect();
         let same = |row: &usize| {

@@ -169,6 +169,8 @@ pub(super) fn re_evaluate(
     context: &Context,
 ) -> Result<Option<Batch>> {
     let mut context = Context::clone(context);
+    let count: usize = held.tables.iter().map(|locked| locked.newest.len()).sum();
+    debug_assert_eq!(newest.len(), count, "newest values of the locked tables");
     let parameters = held.tables.iter().flat_map(|locked| &locked.newest);
     for ((parameter, _), value) in parameters.zip(newest) {
         context.eval.parameters[*parameter] = value;
@@ -176,7 +178,10 @@ pub(super) fn re_evaluate(
     for &(parameter, column) in &held.copies {
         context.eval.parameters[parameter] = batch.columns[column].datum(row);
     }
-    build(&held.again, &Arc::new(context))?.next()
+    let made = build(&held.again, &Arc::new(context))?.next()?;
+    let row_count = made.as_ref().map_or(0, |made| made.row_count);
+    debug_assert!(row_count <= 1, "{row_count} rows of a re-evaluated row");
+    Ok(made)
 }
 
 impl Operator for LockRows {

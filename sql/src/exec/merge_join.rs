@@ -12,6 +12,9 @@
 //!
 //! 1. A left row is joined once all right rows with its key are in the window, and only once.
 //! 2. A right row remains in the window as long as an unjoined left row may have its key.
+//! 3. Both sides have ascending keys.
+//!
+//! `MergeJoin::turn_to` and `KeyWindow::add` assert 1 to 3 in debug builds.
 //!
 //! NULL keys are sorted like other values and match nothing.
 
@@ -39,6 +42,8 @@ pub(super) struct MergeJoin {
     /// Window of right rows that may match them.
     stretch: KeyWindow,
     right_ended: bool,
+    /// Key of the last joined left row.
+    joined: Vec<u8>,
     /// Join of the current left rows with their right rows.
     pairs: Option<RunningJoin<JoinHashTable>>,
 }
@@ -48,18 +53,30 @@ struct KeyWindow {
     rows: ColumnRows,
     keys: ColumnRows,
     key_types: Vec<DataType>,
+    /// Key of the last row that was dropped.
+    dropped: Vec<u8>,
 }
 
 impl KeyWindow {
     fn new(types: &[DataType], keys: &[Expr]) -> KeyWindow {
         let key_types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
-        KeyWindow { rows: ColumnRows::new(types), keys: ColumnRows::new(&key_types), key_types }
+        let (rows, keys) = (ColumnRows::new(types), ColumnRows::new(&key_types));
+        KeyWindow { rows, keys, key_types, dropped: Vec::new() }
     }
 
     fn add(&mut self, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
         let columns = columns_of(keys, batch, &context.eval)?;
+        let known = self.row_count();
         self.keys.add(&Batch { columns, row_count: batch.row_count });
         self.rows.add(batch);
+        if cfg!(debug_assertions) {
+            let mut last = self.dropped.clone();
+            for row in known.saturating_sub(1)..self.row_count() {
+                let key = self.key(row)?;
+                debug_assert!(last <= key, "the input of a merge join is not sorted");
+                last = key;
+            }
+        }
         Ok(())
     }
 
@@ -105,12 +122,14 @@ impl KeyWindow {
     }
 
     /// Removes the first rows.
-    fn drop_first(&mut self, count: usize) {
+    fn drop_first(&mut self, count: usize) -> Result<()> {
         if count > 0 {
+            self.dropped = self.key(count - 1)?;
             let rows: Vec<u32> = (count as u32..self.row_count() as u32).collect();
             self.rows.keep(&rows);
             self.keys.keep(&rows);
         }
+        Ok(())
     }
 }
 
@@ -123,6 +142,7 @@ impl MergeJoin {
             waiting: None,
             stretch: KeyWindow::new(&node.right_types, &node.right_keys),
             right_ended: false,
+            joined: Vec::new(),
             pairs: None,
             node: Arc::clone(node),
             context: Arc::clone(context),
@@ -152,7 +172,7 @@ impl MergeJoin {
                 return Ok(true);
             }
             let first = waiting.key(0)?;
-            self.stretch.drop_first(self.stretch.count_before(&first)?);
+            self.stretch.drop_first(self.stretch.count_before(&first)?)?;
             match self.right.next()? {
                 Some(batch) => self.stretch.add(&batch, &self.node.right_keys, &self.context)?,
                 None => self.right_ended = true,
@@ -165,12 +185,22 @@ impl MergeJoin {
     /// Joins the first waiting rows.
     fn turn_to(&mut self, complete: usize) -> Result<()> {
         let Some(waiting) = &mut self.waiting else { return Ok(()) };
-        let last = waiting.key(complete - 1)?;
+        let (first, last) = (waiting.key(0)?, waiting.key(complete - 1)?);
+        debug_assert!(self.joined <= first, "left rows are joined out of order");
+        debug_assert!(
+            self.stretch.dropped.is_empty() || self.stretch.dropped < first,
+            "a right row of an unjoined left row was dropped"
+        );
+        if cfg!(debug_assertions) && !self.right_ended {
+            let newest = self.stretch.key(self.stretch.row_count() - 1)?;
+            debug_assert!(last < newest, "right rows of a joined left row are not read");
+        }
         let (left, right) = (waiting.first(complete), self.stretch.count_until(&last)?);
         let right = self.stretch.first(right);
         // A later left row may have the last key, too.
-        self.stretch.drop_first(self.stretch.count_before(&last)?);
-        waiting.drop_first(complete);
+        self.stretch.drop_first(self.stretch.count_before(&last)?)?;
+        waiting.drop_first(complete)?;
+        self.joined = last;
         if waiting.row_count() == 0 {
             self.waiting = None;
         }

@@ -22,6 +22,7 @@ const RUN_BATCH_BYTES: usize = 32 << 10;
 const RUN_BYTES: usize = 128 << 10;
 /// Minimum and maximum number of runs that are merged at once.
 const FAN_IN: std::ops::RangeInclusive<usize> = 4..=512;
+const _: () = assert!(*FAN_IN.start() >= 2, "a merge of one run would not end");
 
 /// Writer of a run.
 pub(super) struct RunWriter {
@@ -151,6 +152,12 @@ impl MergeRuns {
             }
             self.sink(0);
         }
+        debug_assert!(
+            (1..row_count).all(|row| {
+                self.order.compare((&columns[..], row - 1), (&columns[..], row)).is_le()
+            }),
+            "a merge of runs returned rows that are not in order"
+        );
         let columns = columns.into_iter().map(Arc::new).collect();
         Ok((row_count > 0).then_some(Batch { columns, row_count }))
     }

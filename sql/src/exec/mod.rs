@@ -11,6 +11,7 @@
 pub(crate) mod memory;
 mod stage;
 mod instrumentation;
+mod checked;
 mod key_range;
 mod range_reader;
 mod scan_partition_reader;
@@ -83,6 +84,7 @@ use types::{Batch, Datum};
 use crate::batch_buffer::{BatchBuffer, BufferLimit};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::checked::checked;
 use crate::exec::constraint_queue::ConstraintQueue;
 use crate::exec::instrumentation::instrument;
 use crate::exec::key_updates::KeyUpdates;
@@ -404,9 +406,10 @@ pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
 fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     if context.row_by_row && !node.passes_rows() {
         let context = Arc::new(Context { row_by_row: false, ..Context::clone(context) });
-        return Ok(instrument(node.address(), open_step(node, &context)?, &context));
+        let step = checked(node, open_step(node, &context)?);
+        return Ok(instrument(node.address(), step, &context));
     }
-    Ok(instrument(node.address(), open_step(node, context)?, context))
+    Ok(instrument(node.address(), checked(node, open_step(node, context)?), context))
 }
 
 fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {

@@ -21,6 +21,8 @@ const FAN_OUT: usize = 32;
 const FAN_OUT_BITS: u32 = FAN_OUT.trailing_zeros();
 /// Last level: what still does not fit has one key, or a few.
 pub(super) const LEVEL_MAX: u32 = 6;
+const _: () = assert!(FAN_OUT.is_power_of_two(), "the bits of a hash select a partition");
+const _: () = assert!((LEVEL_MAX + 1) * FAN_OUT_BITS <= u64::BITS, "levels need separate bits");
 
 /// Writers of the partitions of one level.
 pub(super) struct SpillPartitions {
@@ -39,12 +41,15 @@ pub(super) struct SpillScan {
 impl SpillPartitions {
     /// Returns empty partitions of rows with columns of these types.
     pub(super) fn new(types: &Arc<[DataType]>, level: u32) -> SpillPartitions {
+        debug_assert!(level <= LEVEL_MAX, "partitions of level {level}");
         let writers = (0..FAN_OUT).map(|_| None).collect();
         SpillPartitions { types: Arc::clone(types), level, writers }
     }
 
     /// Appends rows. `hashes`: the hashes of their keys.
     pub(super) fn add(&mut self, batch: &Batch, hashes: &[u64], context: &Context) -> Result<()> {
+        debug_assert_eq!(batch.row_count, hashes.len(), "hashes of the rows");
+        debug_assert_eq!(batch.columns.len(), self.types.len(), "columns of a partition");
         context.check()?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
         for (row, hash) in (0u32..).zip(hashes) {

@@ -58,6 +58,13 @@ impl RangeReader {
         options: &RowOptions,
     ) -> RangeReader {
         let mut ranges: VecDeque<RowRange> = ranges.into_iter().collect();
+        debug_assert!(
+            ranges
+                .make_contiguous()
+                .windows(2)
+                .all(|pair| { pair[0].stop.as_ref().is_some_and(|stop| *stop <= pair[1].start) }),
+            "ranges that are not ascending and disjoint"
+        );
         if options.reverse {
             ranges.make_contiguous().reverse();
         }

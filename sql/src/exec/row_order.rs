@@ -110,10 +110,19 @@ impl RowOrder {
         let values = cut(values, of_values, compare_values);
         let values = interrupt::sort(values, interrupt, compare_values)?;
         let values = values.into_iter().map(|(_, row)| row);
-        Ok(match first.order.nulls_first {
+        let sorted: Vec<u32> = match first.order.nulls_first {
             true => nulls.into_iter().chain(values).collect(),
             false => values.chain(nulls).collect(),
-        })
+        };
+        debug_assert_eq!(sorted.len(), goal.min(rows.row_count), "rows of a sort");
+        debug_assert!(
+            sorted.windows(2).all(|pair| {
+                let [a, b] = [pair[0] as usize, pair[1] as usize];
+                compare_by(&self.keys, (columns, a), (columns, b)).then(a.cmp(&b)).is_lt()
+            }),
+            "a sort returned rows that are not in order"
+        );
+        Ok(sorted)
     }
 
     /// Memory of sorting in bytes per row, in addition to the rows.

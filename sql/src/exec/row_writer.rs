@@ -224,6 +224,12 @@ impl RowWriter {
             let packer = |family: usize| RowPacker::new(layout, family);
             self.packers = (0..layout.family_count).map(packer).collect::<types::Result<_>>()?;
         }
+        debug_assert!(
+            values.len() >= self.table.layout.columns.len(),
+            "{} values of a row of {}",
+            values.len(),
+            self.table.name
+        );
         let mut pace = context.eval.pace();
         let mut mutation = Mutation::new(key);
         for (family, packer) in self.packers.iter().enumerate() {

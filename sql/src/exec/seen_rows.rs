@@ -10,7 +10,8 @@
 //! # Invariants
 //!
 //! 1. A returned row is in the heap, with its hash in the index, or in `rows`. While there is a
-//!    heap, `rows` only has rows that share their hash with another row.
+//!    heap, `rows` only has rows that share their hash with another row. `SeenRows::insert` asserts
+//!    in debug builds that both together have as many rows as were returned.
 //!
 //! The index takes about 30 bytes per row; it does not spill.
 
@@ -36,6 +37,8 @@ pub(super) struct SeenRows {
     types: Arc<[DataType]>,
     rows: GroupTable,
     spilled: Option<SpilledRows>,
+    /// Number of returned rows.
+    returned: usize,
     /// Buffer reused for each batch.
     groups: Vec<u32>,
 }
@@ -56,7 +59,7 @@ impl SeenRows {
     /// Returns an empty set of rows with columns of these types.
     pub(super) fn new(types: &[DataType]) -> SeenRows {
         let rows = GroupTable::new(types);
-        SeenRows { types: types.into(), rows, spilled: None, groups: Vec::new() }
+        SeenRows { types: types.into(), rows, spilled: None, returned: 0, groups: Vec::new() }
     }
 
     /// Inserts the rows of a batch and returns the new ones, in order; `None` if there are none.
@@ -78,6 +81,9 @@ impl SeenRows {
             }
         };
         self.limit_memory(context)?;
+        self.returned += new.len();
+        let on_disk = self.spilled.as_ref().map_or(0, |spilled| spilled.frame_of.len());
+        debug_assert_eq!(self.returned, on_disk + self.rows.group_count(), "returned rows");
         Ok((!new.is_empty()).then(|| batch.take(&new)))
     }
 
@@ -155,6 +161,7 @@ impl SeenRows {
         for (frame, rows) in candidates {
             context.check()?;
             let frame = spilled.heap.read(spilled.frames[frame as usize], &self.types)?;
+            debug_assert!(frame.row_count > 0, "a frame without rows");
             let mut known = GroupTable::new(&self.types);
             known.assign(&columns(&frame), frame.row_count, &mut self.groups);
             let some = batch.take(&rows);

@@ -123,6 +123,7 @@ impl HashSetOp {
         while let Some(batch) = self.left.next()? {
             self.add(&mut of_left, &batch)?;
         }
+        debug_assert!(self.level < LEVEL_MAX, "partitions of level {}", self.level);
         for (left, right) in of_left.finish()?.into_iter().zip(of_right.finish()?) {
             if let Some(left) = left {
                 self.pending.push(SetOpPartition { level: self.level + 1, left, right });

@@ -108,12 +108,14 @@ impl SpillingGroups {
 
     /// Adds rows.
     pub(super) fn feed(&mut self, batch: &Batch) -> Result<()> {
+        debug_assert!(self.next.is_none(), "rows are added after groups were returned");
         self.groups.feed(batch, &self.context.eval)?;
         self.keep_small()
     }
 
     /// Adds partial groups.
     pub(super) fn merge(&mut self, part: PartialGroupSet) -> Result<()> {
+        debug_assert!(self.next.is_none(), "groups are merged after groups were returned");
         match part {
             PartialGroupSet::Whole(part) => self.groups.merge(&part)?,
             PartialGroupSet::Cut(part) => self.cut.push(part),
@@ -317,6 +319,7 @@ fn part_of_states(shape: &GroupShape, batch: Batch) -> PartialGroups {
         }
     };
     let partials = shape.aggregates.iter().map(partial).collect();
+    debug_assert_eq!(columns.count(), 0, "columns after the states of all aggregates");
     PartialGroups { keys, partials, group_count }
 }
 

@@ -82,6 +82,7 @@ impl TargetSource {
                     && *next < rows.row_count
                 {
                     let mut key = rows.row(*next);
+                    debug_assert!(key.len() >= key_width, "a target row without its key");
                     let extra = key.split_off(key_width);
                     *next += 1;
                     let key = self.table.layout.encode_key_values(&key)?;
@@ -240,6 +241,8 @@ pub(super) fn with_subqueries(
     }
     let mut rows = build(&given.node, &Arc::new(context))?;
     let batch = rows.next()?;
+    let row_count = batch.as_ref().map_or(0, |batch| batch.row_count);
+    debug_assert_eq!(row_count, 1, "rows of the plan of a row at hand");
     Ok(batch.filter(|batch| batch.row_count > 0).map(|batch| batch.row(0)).unwrap_or_default())
 }
 
@@ -337,6 +340,7 @@ pub(super) fn take_target(
         Some(key) => target.key = key,
     }
     let Some(mut row) = row else { return Ok(None) };
+    debug_assert_eq!(row.len(), table.columns.len(), "values of a row of {}", table.name);
     row.append(&mut target.extra);
     if recheck.reads_timestamp {
         row[table.columns.len()] = row_timestamp(&cells.row(0), &context.eval);

@@ -59,6 +59,11 @@ impl WidenedRows {
     /// there are no rows.
     pub(super) fn into_batch(self, input: &Batch, unread: &[usize]) -> Option<Batch> {
         let row_count = self.rows.len();
+        debug_assert!(
+            self.columns.iter().all(|column| column.len() == row_count),
+            "additional columns of another length than their rows"
+        );
+        debug_assert!(self.rows.is_sorted(), "input rows are repeated out of order");
         let nulls = |column: &Vector| {
             let mut nulls = column.take(&[]);
             (0..row_count).for_each(|_| nulls.push_null());

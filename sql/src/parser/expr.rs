@@ -506,10 +506,10 @@ impl Cursor<'_> {
 
     /// Folds a parsed identifier.
     pub(super) fn ident(&self, ident: &parsed::Ident) -> Ident {
-        Ident {
-            value: name::fold(&ident.value, ident.quote_style.is_some()),
-            position: self.source.position(ident.span.start),
-        }
+        let value = name::fold(&ident.value, ident.quote_style.is_some());
+        debug_assert!(value.len() <= name::IDENTIFIER_BYTES, "a name of {} bytes", value.len());
+        let position = self.source.position(ident.span.start);
+        Ident { value, position }
     }
 
     /// Folds the parts of a name; the first one must be allowed as a column name.

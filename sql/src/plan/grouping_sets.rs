@@ -14,7 +14,7 @@ pub struct GroupingSetsNode {
     /// True if the input is a [`Node::RegionAggregate`] by all keys with the same aggregates,
     /// whose partial groups are merged here, once for each set.
     pub in_regions: bool,
-    /// Keys of all sets, over the input; if the regions group, over the columns that they read.
+    /// Keys of all sets, over the input. If the regions group, only their types are used.
     pub group_by: Vec<Expr>,
     /// Sets, of which there is at least one.
     pub sets: Vec<GroupingSet>,

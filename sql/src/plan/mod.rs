@@ -12,6 +12,7 @@
 
 pub mod scan;
 mod estimates;
+mod column_types;
 mod expression;
 mod grouping_sets;
 mod explain;

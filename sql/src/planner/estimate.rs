@@ -33,6 +33,8 @@ const MATCH: f64 = 0.005;
 const IS_NULL: f64 = 0.005;
 /// Minimum selectivity.
 const LEAST: f64 = 1e-9;
+/// Rounding error of sums of fractions.
+const ROUNDING: f64 = 1e-6;
 /// Selectivity of conditions that are not analysed.
 const UNKNOWN: f64 = 1.0 / 3.0;
 /// Assumed number of iterations of a recursive query.
@@ -128,6 +130,7 @@ impl Estimator<'_> {
             }
             Logical::Append { inputs } => inputs.iter().map(|input| self.rows(input)).sum(),
         };
+        debug_assert!(!rows.is_nan(), "an estimate of rows that is not a number");
         rows.max(1.0)
     }
 
@@ -328,6 +331,7 @@ impl Estimator<'_> {
         let mut product = 1.0;
         for conjunct in conjuncts {
             let part = self.conjunct_selectivity(conjunct, plan).max(LEAST);
+            debug_assert!(part <= 1.0 + ROUNDING, "selectivity {part} of {conjunct:?}");
             if let Some((left, op, right)) = conjunct.as_comparison() {
                 let (operand, op) = if is_free(right) { (left, op) } else { (right, flipped(op)) };
                 if is_free(left) || is_free(right) {

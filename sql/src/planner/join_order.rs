@@ -115,6 +115,10 @@ impl RelationSet {
         self.0[relation / 64] & (1 << (relation % 64)) != 0
     }
 
+    fn overlaps(&self, other: &RelationSet) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
     fn with(&self, other: &RelationSet) -> RelationSet {
         RelationSet(self.0.iter().zip(&other.0).map(|(a, b)| a | b).collect())
     }
@@ -158,6 +162,16 @@ impl JoinGraph {
         classes: Vec<EqualityClass>,
         conditions: Vec<JoinCondition>,
     ) -> JoinGraph {
+        for class in &classes {
+            debug_assert!(
+                class.members.is_sorted_by(|a, b| a.0 < b.0),
+                "members of a class are not ascending: {class:?}"
+            );
+        }
+        for condition in &conditions {
+            debug_assert!(condition.relations.is_sorted_by(|a, b| a < b), "{condition:?}");
+            debug_assert!((0.0..=1.0).contains(&condition.selectivity), "{condition:?}");
+        }
         let mut classes_of = vec![Vec::new(); relations.len()];
         for (number, class) in classes.iter().enumerate() {
             for &(relation, distinct) in &class.members {
@@ -282,6 +296,7 @@ impl JoinGraph {
 
     /// Joins two sets. `rows`: the estimated result size.
     fn join(&self, left: &JoinedSet, right: &JoinedSet, link: Connection, rows: f64) -> JoinedSet {
+        debug_assert!(!left.set.overlaps(&right.set), "a relation is joined twice");
         let set = left.set.with(&right.set);
         let (cost, method) = self.cheapest(left, right, link, rows);
         let exchanged = match method {
@@ -438,7 +453,12 @@ impl JoinGraph {
                 nodes.extend(component.iter().map(|&relation| self.single(relation)));
             }
         }
-        let JoinedSet { tree, rows, cost, .. } = self.greedy(nodes)?;
+        let JoinedSet { tree, rows, cost, set } = self.greedy(nodes)?;
+        debug_assert!(
+            (0..self.relations.len()).all(|relation| set.has(relation)),
+            "a relation is not joined"
+        );
+        debug_assert!(!cost.is_nan() && !rows.is_nan(), "cost {cost}, {rows} rows");
         Some(WholeOrder { tree, rows, cost })
     }
 }

@@ -101,6 +101,8 @@ pub(super) fn build_tree(
         chooser,
     };
     let (mut part, _) = builder.build(&tree);
+    debug_assert!(builder.parts.iter().all(Option::is_none), "a unit is not joined");
+    debug_assert!(builder.between.iter().all(Option::is_none), "a condition is not applied");
     for (tail, conjuncts) in late {
         part = with_tail(part, tail, &mut sizes, chooser);
         part = part.filtered(conjuncts);

@@ -11,11 +11,13 @@
 //! * [`index_combination`]: the entries of several indexes are united or intersected.
 //! * [`build`]: plan nodes are chosen; each scan gets its access path, sorts that a key order
 //!   replaces are removed, aggregates over a table are pushed down to its regions.
+//! * [`validate`]: in debug builds, the plan is checked after each of these rules.
 
 pub mod statistics;
 mod conjunct;
 mod or_factoring;
 mod plan_properties;
+mod validate;
 mod limit_pushdown;
 mod order_preservation;
 pub(crate) mod key_term;
@@ -108,6 +110,10 @@ fn plan_bound(bound: &BoundPlan, aids: PlannerInputs<'_>) -> Result<Plan> {
     Ok(match bound {
         BoundPlan::Query(query) => {
             let mut count = parameters_of(&query.plan);
+            let width = plan_properties::width_of(&query.plan);
+            // Columns for sorting and locking may follow the result columns.
+            let shown = query.columns.len();
+            debug_assert!(shown <= width, "{shown} result columns of {width}");
             let node = plan_rows(query.plan.clone(), &mut count, aids);
             let point = scan::point_get(&node);
             Plan::new(PlanRoot::Query(node), query.columns.clone(), count, point)
@@ -150,11 +156,18 @@ fn plan_columns(
     aids: PlannerInputs<'_>,
 ) -> Node {
     let next_parameter = Cell::new(*parameter_count);
+    validate::logical("the binder", &logical, next_parameter.get());
     let logical = push_down::push_down(logical, aids.statistics, &next_parameter);
+    validate::logical("push_down", &logical, next_parameter.get());
     let mut logical = prune::to_first(logical, wanted);
+    validate::logical("prune", &logical, next_parameter.get());
     index_combination::combine(&mut logical, aids.statistics, &next_parameter);
+    validate::logical("combined_indexes", &logical, next_parameter.get());
     *parameter_count = next_parameter.get();
-    build::build(logical, aids.notes)
+    let types = if cfg!(debug_assertions) { logical.column_types() } else { Vec::new() };
+    let node = build::build(logical, aids.notes);
+    validate::physical("build", &node, &types);
+    node
 }
 
 fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {
@@ -175,6 +188,12 @@ fn plan_insert(insert: &Insert, aids: PlannerInputs<'_>) -> Plan {
     count = count.max(largest(returned(&insert.returning)));
     let given = insert.checks.iter().flat_map(|check| &check.row).chain(&insert.conflict_row);
     count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
+    debug_assert_eq!(
+        plan_properties::width_of(&insert.source),
+        insert.table.columns.len(),
+        "columns of the rows that are inserted into {}",
+        insert.table.name
+    );
     let source = plan_rows(insert.source.clone(), &mut count, aids);
     let conflict_row = insert.conflict_row.as_deref();
     let conflict_row = conflict_row.map(|row| given_row(row, &mut count, aids));

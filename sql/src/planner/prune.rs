@@ -94,8 +94,20 @@ fn list(required: &Columns) -> Vec<usize> {
 }
 
 /// Prunes a plan to at least the required columns.
-#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn pruned(plan: Logical, required: &Columns) -> PrunedPlan {
+    let pruned = pruned_step(plan, required);
+    debug_assert!(pruned.kept.is_sorted_by(|a, b| a < b), "columns {:?}", pruned.kept);
+    debug_assert!(
+        required.iter().all(|column| pruned.kept.binary_search(column).is_ok()),
+        "{:?} are retained of {required:?}",
+        pruned.kept
+    );
+    debug_assert_eq!(pruned.kept.len(), width_of(&pruned.plan), "retained columns");
+    pruned
+}
+
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
+fn pruned_step(plan: Logical, required: &Columns) -> PrunedPlan {
     match plan {
         Logical::Scan(mut scan) => {
             scan.columns = keep(scan.columns, required);

@@ -36,6 +36,7 @@ use crate::planner::row_locking::move_into_scan;
 use crate::planner::scalar_subquery_first::{ValueFirst, value_first};
 use crate::planner::semi_join::{self, SplitExists};
 use crate::planner::statistics::Statistics;
+use crate::planner::validate;
 
 /// Returns the plan with pushed-down conditions and ordered joins. `next_parameter`: the first
 /// unused parameter of the statement; look-ups allocate some.
@@ -355,7 +356,23 @@ impl PushDown<'_> {
             }
             plan => self.push(plan, conjuncts),
         };
-        join_tree::build_tree(group, first, self.chooser, push)
+        let plan = join_tree::build_tree(group, first, self.chooser, push);
+        self.validate("join_tree", &plan);
+        plan
+    }
+
+    /// Sorts the rows of a join by which a rule has replaced an order-preserving node.
+    fn in_order(&self, plan: Logical, order: RowOrdering) -> Logical {
+        self.validate("semi_join, lateral or decorrelate", &plan);
+        match order {
+            RowOrdering::By(keys) => Logical::Sort { input: Box::new(plan), keys },
+            RowOrdering::None | RowOrdering::Lost => plan,
+        }
+    }
+
+    /// Checks the plan of a rule in debug builds.
+    fn validate(&self, rule: &str, plan: &Logical) {
+        validate::logical(rule, plan, self.chooser.next_parameter.get());
     }
 
     fn push_full_join(&self, join: Join, conjuncts: Vec<Expr>) -> Logical {
@@ -405,7 +422,7 @@ impl PushDown<'_> {
         {
             stay.remove(position);
             let first = first.filter(|_| stay.is_empty());
-            return filter(self.push_first(in_order(join, order), go, first), stay);
+            return filter(self.push_first(self.in_order(join, order), go, first), stay);
         }
         if !matches!(order, RowOrdering::Lost)
             && let Some(plan) = lateral::joined(&mut apply).or_else(|| {
@@ -415,7 +432,7 @@ impl PushDown<'_> {
             })
         {
             go.extend(stay);
-            return self.push_first(in_order(plan, order), go, first);
+            return self.push_first(self.in_order(plan, order), go, first);
         }
         let parameter = self.chooser.next_parameter.get();
         if let Some(first) = value_first(&apply, (&go, &stay), parameter) {
@@ -474,6 +491,7 @@ impl PushDown<'_> {
         conjuncts: Vec<Expr>,
         first: Option<FirstRows>,
     ) -> Logical {
+        self.validate("semi_join", &plan);
         let mut over = Vec::new();
         conjuncts.into_iter().for_each(|one| split(substitute(one, &columns), &mut over));
         let first = first.map(|first| first.over(&columns));
@@ -492,14 +510,6 @@ impl PushDown<'_> {
         };
         let input = Box::new(Logical::Apply(table));
         filter(Logical::Project { input, expressions: first.output }, first.rest)
-    }
-}
-
-/// Sorts the rows of a join that replaces an order-preserving node.
-fn in_order(plan: Logical, order: RowOrdering) -> Logical {
-    match order {
-        RowOrdering::By(keys) => Logical::Sort { input: Box::new(plan), keys },
-        RowOrdering::None | RowOrdering::Lost => plan,
     }
 }
 

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use types::Datum;
+
 use crate::ast::{Deferral, SetConstraints, TableName};
 use crate::catalog::Catalog;
 use crate::catalog::foreign_key::ForeignKey;
@@ -44,6 +46,12 @@ impl DeferredConstraints {
 
     /// Queues a violation for the deferred check.
     pub(crate) fn defer(&mut self, late: DeferredViolation, work_mem: usize) -> Result<()> {
+        debug_assert!(
+            late.key.match_full || !late.values.iter().any(Datum::is_null),
+            "a NULL in a violation of foreign key {}",
+            late.key.name
+        );
+        debug_assert!(late.is_removal || late.new.is_none(), "a new key of a reference");
         self.bytes += late.bytes();
         memory::check(self.bytes, work_mem)?;
         self.late.push(late);

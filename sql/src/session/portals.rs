@@ -190,6 +190,7 @@ impl Session {
 
     /// Puts a portal back into the map after its execution.
     pub fn put_portal_back(&mut self, name: &str, portal: Portal) {
+        debug_assert!(!self.cursors.portals.has(name), "portal {name:?} was bound meanwhile");
         self.cursors.portals.insert(name, portal);
     }
 

@@ -84,7 +84,18 @@ impl ScrollBuffer {
         room: &BufferLimit,
     ) -> Result<BatchBuffer> {
         let wanted = self.go(rows, direction, room)?;
-        self.rows(&wanted, room)
+        self.check();
+        let found = self.rows(&wanted, room)?;
+        debug_assert_eq!(found.row_count(), wanted.count, "rows of {wanted:?}");
+        Ok(found)
+    }
+
+    /// Asserts in debug builds that the position is among the rows, or directly after them, and
+    /// that the batches have the counted rows.
+    fn check(&self) {
+        debug_assert!(self.position <= self.row_count() + 1, "row {}", self.position);
+        debug_assert_eq!(self.ends.len(), self.batches.len(), "ends of the batches");
+        debug_assert_eq!(self.row_count(), self.batches.row_count(), "rows of the batches");
     }
 
     fn go(

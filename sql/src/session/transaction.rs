@@ -373,6 +373,7 @@ impl OpenTransaction {
 
     /// Creates a savepoint.
     pub(crate) fn savepoint(&mut self, name: &str, settings: &Settings) {
+        debug_assert!(!self.failed, "a savepoint in a failed transaction");
         let savepoint = self.transaction.savepoint();
         let mark = self.changes.savepoint();
         let settings = settings.clone();
@@ -432,7 +433,11 @@ impl OpenTransaction {
     /// Releases the locks that were acquired after `locks`. The changes under them, DDL included,
     /// must have been undone.
     fn release_after(&self, locks: LockCounts) {
-        self.constraints.lock().tables.truncate(locks.of_tables);
+        let mut constraints = self.constraints.lock();
+        let count = constraints.tables.len();
+        debug_assert!(count >= locks.of_tables, "locks of tables were released before");
+        constraints.tables.truncate(locks.of_tables);
+        drop(constraints);
         self.transaction.release_locks_after(locks.all);
         self.advisory.release_after(locks.advisory, self.transaction.required_commit());
     }
@@ -483,6 +488,8 @@ impl OpenTransaction {
         engine: &Engine,
         settings: &mut Settings,
     ) -> Result<Option<DurableTicket>> {
+        assert!(!self.failed, "a failed transaction is committed");
+        assert!(!self.is_in_function, "a function commits the transaction of its caller");
         let result = self.commit_changes(engine);
         match &result {
             Ok(_) => {

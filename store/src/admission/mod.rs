@@ -41,6 +41,8 @@
 //!
 //! Waits of user code in an observer or an endpoint that the store does not know count only by
 //! their CPU time.
+//!
+//! The waits of the store assert 1 in debug builds ([`holds_slot`]); `Ticket::wait` keeps 4.
 
 mod slots;
 
@@ -308,6 +310,7 @@ impl ThreadTurn {
                 }
             }
         }
+        debug_assert!(self.slot_since.is_none(), "a slot holder waits for another slot");
         let entered = self.admission.enter(&self.stop)?;
         (self.slot_since, self.looked_at) = (Some(entered), Some(entered));
         Ok(())
@@ -383,6 +386,11 @@ fn spend(steps: u32) -> Result<()> {
         Some(held) => held.spend(steps),
         None => Ok(()),
     })
+}
+
+/// Returns whether the thread holds a slot: waits assert that it does not.
+pub(crate) fn holds_slot() -> bool {
+    HELD.with_borrow(|held| held.as_ref().is_some_and(|held| held.slot_since.is_some()))
 }
 
 /// Releases the thread's slot while `wait` waits for others.

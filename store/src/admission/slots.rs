@@ -3,8 +3,9 @@
 //!
 //! # Invariants
 //!
-//! 1. After a release, there is no waiter while a slot is free.
-//! 2. First come, first served.
+//! 1. There is no waiter while a slot is free.
+//!
+//! `Slots::check` asserts it in debug builds. Grants are first come, first served.
 
 use std::collections::VecDeque;
 
@@ -62,6 +63,7 @@ impl<T> Slots<T> {
     /// Joins the queue at its end.
     pub(super) fn join(&mut self, ticket: T, now_micros: i64) {
         self.waiting.push_back((ticket, now_micros));
+        self.check();
     }
 
     /// Returns the number of waiters.
@@ -81,7 +83,7 @@ impl<T> Slots<T> {
             self.note_wait(since, now_micros);
             granted.push(ticket);
         }
-        debug_assert!(self.active >= self.handlers || self.waiting.is_empty());
+        self.check();
         granted
     }
 
@@ -89,7 +91,9 @@ impl<T> Slots<T> {
     /// otherwise it was granted.
     pub(super) fn remove_waiter(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
         let place = self.waiting.iter().position(|(ticket, _)| is_it(ticket));
-        place.is_some_and(|place| self.waiting.remove(place).is_some())
+        let was_waiting = place.is_some_and(|place| self.waiting.remove(place).is_some());
+        self.check();
+        was_waiting
     }
 
     /// Takes a slot beyond the limit, after a wait since `since_micros` that reached its maximum.
@@ -108,6 +112,12 @@ impl<T> Slots<T> {
             waited: self.waited,
             waited_micros: self.waited_micros,
         }
+    }
+
+    fn check(&self) {
+        debug_assert!(self.waiting.is_empty() || self.active >= self.handlers, "a slot is free");
+        debug_assert!(self.active as u64 <= self.admitted, "a slot was not granted");
+        debug_assert!(self.waited <= self.admitted, "more grants after a wait than grants");
     }
 
     fn take(&mut self) {

@@ -16,6 +16,9 @@
 //! 4. A merge may drop markers only if no file that is left out can have older cells of a row
 //!    between the first and the last of its inputs ([`Layout::sees_oldest`]). Newer cells that
 //!    are left out do not matter: those in memory always are.
+//!
+//! The planning of a compaction checks 1 and 4 and asserts 2; the plan asserts in debug builds that
+//! a file that is left as it is shares no row with a merged one.
 
 mod layout;
 mod exploring;

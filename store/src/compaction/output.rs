@@ -51,6 +51,7 @@ impl<'a> RunWriter<'a> {
         spec: OutputSpec,
         name_file: &'a dyn Fn() -> (FileIdentity, PathBuf),
     ) -> RunWriter<'a> {
+        debug_assert!(spec.cuts.is_sorted(), "cuts ascend");
         let open = (0..=spec.cuts.len()).map(|_| None).collect();
         RunWriter { env, family, name_file, spec, open, finished: Vec::new(), cell_count: 0 }
     }

@@ -1,6 +1,6 @@
 //! Rewrite loop of flushes and compactions: passes the cells that retention keeps to a sink.
 
-use crate::cell::KeyParts;
+use crate::cell::{KeyParts, compare_keys};
 use crate::error::Result;
 use crate::scan::merge::Cursor;
 use crate::scan::retention::{Retention, Verdict};
@@ -57,6 +57,10 @@ pub fn rewrite(
         if let Some(parts) = KeyParts::decode(key)
             && previous != key
         {
+            debug_assert!(
+                previous.is_empty() || compare_keys(&previous, key).is_lt(),
+                "the cells of a merge ascend"
+            );
             cells += 1;
             let same_row = row_length == parts.row.len() && previous.starts_with(parts.row);
             if !same_row {

@@ -19,6 +19,8 @@
 //!    for each that is opened.
 //! 2. A descriptor is closed only if the file's name still refers to it: it can be opened again.
 //!
+//! `Clock::check` asserts 1 in debug builds; `OpenFiles::evict` checks 2.
+//!
 //! The number of descriptors may exceed `max` by the number of accesses in progress, and by the
 //! files that no longer have a name.
 //!
@@ -182,6 +184,18 @@ impl Clock {
         usize::try_from(self.files.len() as isize - self.dropped).unwrap_or(0)
     }
 
+    /// Asserts, in debug builds, that the file that was just added is there once, and the number
+    /// of dropped files.
+    fn check(&self) {
+        if cfg!(debug_assertions)
+            && let Some(last) = self.files.back()
+        {
+            let same = self.files.iter().filter(|file| file.ptr_eq(last)).count();
+            assert_eq!(same, 1, "a file is in the clock twice");
+            assert!(self.dropped <= self.files.len() as isize, "more were dropped than there are");
+        }
+    }
+
     /// Removes the entries of dropped files once they are the greater part.
     fn compact(&mut self) {
         if self.dropped > self.files.len() as isize / 2 {
@@ -241,6 +255,7 @@ impl CachedFile {
         self.descriptor.store(Some(Arc::clone(&file)));
         self.was_accessed.store(true, Ordering::Relaxed);
         clock.files.push_back(Weak::clone(&self.this));
+        clock.check();
         let is_full = clock.open_count() > self.files.max;
         drop(clock);
         if is_full {

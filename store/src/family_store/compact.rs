@@ -97,6 +97,20 @@ impl CompactionPlan {
         self.merged_files().map(|live| live.file.cell_count()).sum()
     }
 
+    /// Asserts, in debug builds, that no file that is left as it is shares rows with a file that
+    /// is merged.
+    fn check(&self) {
+        let kept = || self.kept.iter().map(|live| live.file.properties());
+        for merged in self.merged_files().map(|live| live.file.properties()) {
+            debug_assert!(
+                kept().all(|kept| {
+                    kept.last_row < merged.first_row || merged.last_row < kept.first_row
+                }),
+                "a file is left between cells of its rows"
+            );
+        }
+    }
+
     fn merged_files(&self) -> impl Iterator<Item = &LiveFile> {
         self.merged.iter().flatten().flat_map(|run| run.files())
     }
@@ -177,7 +191,11 @@ impl FamilyStore {
                 false => kept.extend(runs.iter().flat_map(|run| run.files()).cloned()),
             }
         }
-        busy.extend(&selection.inputs);
+        assert!(!selection.inputs.is_empty(), "a compaction without inputs");
+        for input in &selection.inputs {
+            let was_idle = busy.insert(*input);
+            assert!(was_idle, "file {} is an input of two compactions", input.0);
+        }
         let busy = Arc::clone(&self.busy);
         let view = view.files_only();
         Some(CompactionPlan { selection, merged, kept, sees_oldest, busy, view })
@@ -201,6 +219,7 @@ impl FamilyStore {
             Action::Move { level } => (*level, Vec::new()),
             Action::Merge { level, cuts } => (*level, cuts.clone()),
         };
+        plan.check();
         // Files that are left as they are belong to the first run: with cuts there are none.
         let mut files: Vec<(usize, LiveFile)> =
             plan.kept.iter().map(|live| (0, live.clone())).collect();
@@ -269,9 +288,11 @@ impl FamilyStore {
         for live in view.files().filter(|live| is_input(live) && !moved(live)) {
             live.file.mark_obsolete();
         }
+        let file_count = view.files().count() - outcome.inputs.len() + outcome.outputs.len();
         self.change_view_locked(|view| {
             view.begin_history(outcome.history_begin);
             replace(&mut view.runs, outcome);
+            debug_assert_eq!(view.files().count(), file_count, "files of the view");
         });
         self.counters.compacted(outcome);
         Ok(())
@@ -403,6 +424,7 @@ fn outcome(
     live: Vec<(FileRecord, LiveFile)>,
     (cells_in, cells_out): (u64, u64),
 ) -> CompactionOutcome {
+    debug_assert!(cells_out <= cells_in, "a compaction adds no cell");
     let is_written = |live: &&LiveFile| !plan.selection.inputs.contains(&live.id);
     CompactionOutcome {
         history_begin: Timestamp(i64::MIN),

@@ -13,6 +13,7 @@ pub(super) const CHUNK_KEY_COUNT: usize = 25_000;
 const LINE_BYTES: usize = 64;
 const BITS_PER_KEY: usize = 10;
 const PROBES: u32 = 6;
+const _: () = assert!(LINE_BYTES * 8 == 1 << (32 - 23), "a probe is a bit of a line");
 
 /// Returns the hash of a row.
 pub(super) fn row_hash(row: &[u8]) -> u64 {
@@ -26,6 +27,7 @@ pub(super) fn column_hash(row_hash: u64, qualifier: &[u8]) -> u64 {
 
 /// Appends the filter of some hashes: a number of whole lines.
 pub(super) fn build(hashes: &[u64], out: &mut Vec<u8>) {
+    debug_assert!(!hashes.is_empty(), "a filter has a key");
     let line_count = (hashes.len() * BITS_PER_KEY).div_ceil(LINE_BYTES * 8).max(1);
     let start = out.len();
     out.resize(start + line_count * LINE_BYTES, 0);

@@ -18,6 +18,10 @@ pub(super) const CHECKSUM_BYTES: usize = 4;
 /// Offset and size of the properties, version, file length, checksum, magic.
 pub(super) const TRAILER_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 8;
 
+// The offsets below rely on these.
+const _: () = assert!(BLOCK_HEADER_BYTES == 12 && TRAILER_BYTES == 28 + FILE_MAGIC.len());
+const _: () = assert!(FILE_VERSION_MIN <= FILE_VERSION);
+
 /// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
@@ -83,6 +87,7 @@ pub(super) fn append_block(
     raw: &[u8],
     out: &mut Vec<u8>,
 ) {
+    assert!(u32::try_from(raw.len()).is_ok(), "the length of a block fits its header");
     let start = out.len();
     out.extend_from_slice(&[frame.kind as u8, 0, frame.encoding, 0]);
     out.extend_from_slice(&(raw.len() as u32).to_le_bytes());

@@ -54,11 +54,12 @@ pub(crate) fn block(bytes: &[u8]) {
         steps += 1;
         moved = cursor.retreat();
     }
+    assert!(moved.is_ok() || cursor.key().is_none(), "on a cell after an error");
     for key in &keys {
-        if cursor.seek(key).is_ok() {
-            let _ = cursor.skip_column();
-        }
-        let _ = cursor.seek_before(key);
+        let moved = cursor.seek(key).and_then(|()| cursor.skip_column());
+        assert!(moved.is_ok() || cursor.key().is_none(), "on a cell after an error");
+        let moved = cursor.seek_before(key);
+        assert!(moved.is_ok() || cursor.key().is_none(), "on a cell after an error");
     }
 }
 

@@ -33,6 +33,7 @@ impl StoreFile {
             return Ok(None);
         }
         let (from, to) = (self.offset_of(Some(&first))?, self.offset_of(Some(&last))?);
+        debug_assert!(rows.contains(&first) && rows.contains(&last), "the part is of the region");
         let part = HalfFileRange { rows: rows.clone(), from, to };
         self.take_part(part, first, last);
         Ok(Some(self))

@@ -7,6 +7,7 @@
 //! blocks or, in the filter tree, at Bloom blocks. The part that an open file holds in memory is
 //! in [`crate::file::tree`].
 
+use crate::cell::compare_keys;
 use crate::file::encoding::{BlockBuilder, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::row_block::{RowBlock, RowBlockBuilder};
@@ -41,6 +42,10 @@ impl IndexWriter {
         handle: BlockHandle,
         mut write: impl FnMut(&[u8]) -> BlockHandle,
     ) {
+        assert!(
+            self.last_key.is_empty() || compare_keys(&self.last_key, key).is_lt(),
+            "the blocks of a tree ascend"
+        );
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         let mut child = handle;
@@ -70,7 +75,10 @@ impl IndexWriter {
             let handle = write(&self.raw);
             match self.levels.get_mut(level + 1) {
                 Some(above) => above.add(&self.last_key, &handle.encode()),
-                None => return TreeRoot { levels: level as u8 + 1, handle },
+                None => {
+                    assert!(level < usize::from(LEVELS_MAX), "a reader accepts the levels");
+                    return TreeRoot { levels: level as u8 + 1, handle };
+                }
             }
         }
         TreeRoot::default()

@@ -98,6 +98,20 @@ impl FileProperties {
         self.type_counts[1..].iter().sum()
     }
 
+    /// Returns the reason why the properties contradict themselves, if they do.
+    pub(super) fn objection(&self) -> Option<&'static str> {
+        let typed = self.type_counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        match () {
+            () if self.first_row > self.last_row => Some("the last row is below the first"),
+            () if self.min_timestamp > self.max_timestamp => Some("timestamps contradict"),
+            () if self.min_sequence > self.max_sequence => Some("sequences contradict"),
+            () if self.row_count == 0 || self.row_count > self.cell_count => Some("row count"),
+            () if typed != Some(self.cell_count) => Some("the types do not add up to the cells"),
+            () if self.expiring_count > self.type_counts[0] => Some("expiring cells are no puts"),
+            () => None,
+        }
+    }
+
     pub(super) fn count(&mut self, parts: &KeyParts<'_>, byte_count: usize) {
         self.min_timestamp = self.min_timestamp.min(parts.timestamp);
         self.max_timestamp = self.max_timestamp.max(parts.timestamp);
@@ -187,7 +201,8 @@ impl FileProperties {
             properties.take(tag, value)?;
             seen |= 1_u32.checked_shl(u32::from(tag)).unwrap_or(0);
         }
-        (seen & 0b1111_1110 == 0b1111_1110).then_some(properties)
+        let is_whole = seen & 0b1111_1110 == 0b1111_1110 && properties.objection().is_none();
+        is_whole.then_some(properties)
     }
 
     fn take(&mut self, tag: u8, value: &[u8]) -> Option<()> {

@@ -17,6 +17,9 @@
 //! 1. `valid`: `key` and `value` are those of the entry at `at`, and `next` is the offset of the
 //!    entry after it.
 //! 2. `slots`, unless empty, are of the current block.
+//!
+//! `RowBlockCursor::check` asserts in debug builds that `at`, `value` and `next` are an entry of
+//! the current block, and that `key` is a key.
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
@@ -83,6 +86,10 @@ impl RowBlockBuilder {
 
 impl BlockBuilder for RowBlockBuilder {
     fn add(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(
+            self.is_empty() || compare_keys(&self.previous, key).is_lt(),
+            "the keys of a block ascend"
+        );
         let offset = self.entries.len() as u32;
         let is_restart = self.wants_restart();
         let shared = if is_restart { 0 } else { shared_bytes(&self.previous, key) };
@@ -110,6 +117,8 @@ impl BlockBuilder for RowBlockBuilder {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
+        assert!(!self.restarts.is_empty(), "a block has an entry");
+        assert!(u32::try_from(self.entries.len()).is_ok(), "offsets of entries fit");
         let row = |restart: &Restart| {
             let start = restart.key_at as usize;
             &self.entries[start..start + usize::from(restart.row_length)]
@@ -442,6 +451,7 @@ impl BlockCursor for RowBlockCursor {
             let parts = KeyParts::decode(&self.key).ok_or(Malformed)?;
             if !show(parts, &entries[self.value.0..self.value.1]) {
                 self.valid = true;
+                self.check();
                 return Ok(());
             }
             if self.next >= entries.len() {
@@ -522,7 +532,19 @@ impl RowBlockCursor {
         self.next = entry.end;
         self.value = (entry.value_at, entry.end);
         self.valid = true;
+        self.check();
         Ok(())
+    }
+
+    /// Asserts, in debug builds, that the current entry is one of the current block.
+    fn check(&self) {
+        if cfg!(debug_assertions) && self.valid {
+            let entries = self.view().map_or(0, |block| block.entries().len());
+            assert!(self.at < self.value.0, "the entry {} has no value", self.at);
+            assert!(self.value.0 <= self.value.1 && self.value.1 == self.next, "end of the value");
+            assert!(self.next <= entries, "the entry is of another block");
+            assert!(is_key(&self.key), "the entry has no key");
+        }
     }
 
     /// Prepares to read from the entry at an offset, which shares nothing.
@@ -545,6 +567,7 @@ impl RowBlockCursor {
         (self.at, self.next) = (slot.at, slot.end);
         self.value = (slot.value_at, slot.end);
         self.valid = true;
+        self.check();
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Slots are all the entries of `restarts`, in order, or none.
+//! 1. Slots are all the entries of `restarts`, in order, or none. `RowSlots::check` asserts it in
+//!    debug builds; a block with other restarts is malformed.
 
 use std::ops::Range;
 
@@ -95,7 +96,20 @@ impl RowSlots {
             self.slots.clear();
             return Err(Malformed);
         }
+        self.check(block);
         Ok(())
+    }
+
+    /// Asserts invariant 1, in debug builds.
+    fn check(&self, block: RowBlock<'_>) {
+        if cfg!(debug_assertions) {
+            let first = block.restart_range(self.restarts.start).map(|range| range.start);
+            let end = block.restart_range(self.restarts.end - 1).map(|range| range.end);
+            assert_eq!(self.slots.first().map(|slot| slot.at), first.ok(), "the first entry");
+            assert_eq!(self.slots.last().map(|slot| slot.end), end.ok(), "the last entry");
+            let is_adjacent = |pair: &[Slot]| pair[0].end == pair[1].at;
+            assert!(self.slots.windows(2).all(is_adjacent), "an entry has no slot");
+        }
     }
 
     fn append(&mut self, block: RowBlock<'_>, restart: usize) -> Result<(), Malformed> {
@@ -105,7 +119,7 @@ impl RowSlots {
         // A writer makes no more entries, and a larger number could claim much memory.
         for _ in 0..RESTART_ENTRIES {
             if at >= range.end {
-                return Ok(());
+                return if at == range.end { Ok(()) } else { Err(Malformed) };
             }
             let entry = block.entry(at)?;
             if entry.shared > previous.len() {
@@ -122,6 +136,6 @@ impl RowSlots {
             self.slots.push(Slot { at, value_at: entry.value_at, end: entry.end, key });
             at = entry.end;
         }
-        if at < range.end { Err(Malformed) } else { Ok(()) }
+        if at == range.end { Ok(()) } else { Err(Malformed) }
     }
 }

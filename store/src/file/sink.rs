@@ -291,6 +291,7 @@ impl Sink {
         let file_bytes = handle.offset + u64::from(handle.size) + TRAILER_BYTES as u64;
         self.bytes.extend_from_slice(&trailer(handle, file_bytes));
         self.drain(0)?;
+        assert_eq!(self.written_bytes, file_bytes, "the trailer states the length of the file");
         if let Some(file) = &mut self.file {
             file.sync()?;
         }

@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! 1. A [`Node`] that holds blocks has a slot for each entry of its index block, filled at most
-//!    once: readers access the slots without a lock.
+//!    once: readers access the slots without a lock. A debug assertion checks their number.
 
 use std::sync::OnceLock;
 
@@ -87,6 +87,7 @@ impl Tree {
         at: BlockHandle,
         block: PinnedBlock,
     ) -> Result<HeldBlock, Malformed> {
+        debug_assert!((1..=self.levels()).contains(&level), "level {level} of the tree");
         let node = match self.levels() - level {
             0 => None,
             levels_below => {
@@ -108,6 +109,10 @@ impl Node {
 
     fn index<'a>(&'a self, block: &'a Block) -> IndexBlock<'a> {
         let view = RowBlock::new(block.bytes(), self.layout);
+        debug_assert!(
+            self.below.is_empty() || self.below.len() == view.restart_count(),
+            "a slot for each entry"
+        );
         IndexBlock { view, offset: self.offset, below: &self.below }
     }
 }

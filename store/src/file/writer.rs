@@ -115,6 +115,7 @@ impl FileWriter {
     }
 
     fn finish_block(&mut self) -> Result<()> {
+        assert!(!self.block.is_empty(), "a block has a cell");
         let compression = self.block.frame_compression(self.compression);
         let frame = BlockFrame { kind: BlockKind::Data, encoding: self.encoding, compression };
         let (block, key) = (&mut self.block, &self.previous_key);
@@ -122,6 +123,7 @@ impl FileWriter {
     }
 
     fn finish_bloom(&mut self) -> Result<()> {
+        assert!(!self.bloom_hashes.is_empty(), "a filter has a key");
         let (hashes, key) = (&self.bloom_hashes, &self.previous_key);
         // Filters do not compress.
         let frame =
@@ -142,6 +144,7 @@ impl FileWriter {
             self.finish_bloom()?;
         }
         self.properties.last_row = row_of(&self.previous_key).to_vec();
+        assert_eq!(self.properties.objection(), None, "properties of a new file");
         self.output.finish(&mut self.properties)?;
         Ok(Some(self.properties))
     }

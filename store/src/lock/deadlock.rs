@@ -39,7 +39,9 @@ pub(super) struct Processes {
 impl Processes {
     /// Registers the session of a transaction.
     pub(super) fn join(&mut self, transaction: Owner, session: Owner) {
-        if self.session_of.insert(transaction, session).is_none() {
+        let before = self.session_of.insert(transaction, session);
+        debug_assert!(before.is_none_or(|before| before == session), "of two sessions");
+        if before.is_none() {
             self.transactions_of.entry(session).or_default().push(transaction);
         }
     }

@@ -5,8 +5,10 @@
 //! 1. No two holders have conflicting modes.
 //! 2. A waiter conflicts with a holder, or with an earlier waiter.
 //! 3. A transaction is a holder once, in all modes that it was granted, and waits once.
-//! 4. Only an exclusive holder has deleted the row; only a holder that excludes other writers has
-//!    changed it.
+//! 4. Only a holder that excludes other writers has changed or deleted the row.
+//!
+//! `LockEntry::check` asserts them after each change in debug builds, for up to `CHECKED` holders
+//! and waiters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +21,9 @@ use smallvec::SmallVec;
 use crate::descriptor::TableId;
 use crate::lock::Owner;
 use crate::lock_mode::{LockMode, ModeSet};
+
+/// Maximal number of holders, and of waiters, of a lock that is checked in debug builds.
+const CHECKED: usize = 8;
 
 /// A lock that has at least one holder.
 pub(super) struct LockEntry {
@@ -159,6 +164,7 @@ impl LockEntry {
             return false;
         }
         self.hold(owner, mode);
+        self.check();
         true
     }
 
@@ -192,6 +198,7 @@ impl LockEntry {
         let place = self.place_of(waiter.owner, waiter.mode);
         let queue = &mut self.crowd.get_or_insert_default().queue;
         queue.insert(place.min(queue.len()), waiter);
+        self.check();
     }
 
     /// Removes a waiter from the queue and grants the lock to later waiters that only it blocked.
@@ -228,6 +235,7 @@ impl LockEntry {
     /// Replaces a holder by another transaction, which does not hold the lock; returns whether it
     /// was a holder.
     pub(super) fn hand_over(&mut self, from: Owner, to: Owner) -> bool {
+        debug_assert!(self.modes_of(to).is_none(), "{to} is a holder");
         if self.holder == from {
             self.holder = to;
             return true;
@@ -284,6 +292,44 @@ impl LockEntry {
         if self.crowd.as_ref().is_some_and(|c| c.queue.is_empty() && c.sharers.is_empty()) {
             self.crowd = None;
         }
+        self.check();
+    }
+
+    /// Asserts the invariants, in debug builds.
+    pub(super) fn check(&self) {
+        let is_small = self
+            .crowd
+            .as_ref()
+            .is_none_or(|crowd| crowd.sharers.len() < CHECKED && crowd.queue.len() <= CHECKED);
+        if !cfg!(debug_assertions) || !is_small {
+            return;
+        }
+        for (place, (holder, modes)) in self.holders().enumerate() {
+            assert!(!modes.is_empty(), "{holder} holds a lock in no mode");
+            for (other, others) in self.holders().skip(place + 1) {
+                assert!(holder != other, "{holder} is a holder twice");
+                let conflicts = others.iter().any(|mode| modes.conflicts_with(mode));
+                assert!(!conflicts, "the modes of {holder} and {other} conflict");
+            }
+        }
+        for (place, LockWaiter { owner, mode, .. }) in self.queue().enumerate() {
+            let mut ahead = self.queue().take(place);
+            assert!(ahead.all(|other| other.owner != *owner), "{owner} waits twice");
+            let mut ahead = self.queue().take(place);
+            assert!(
+                self.conflicting_holders(*owner, *mode).next().is_some()
+                    || ahead.any(|other| mode.conflicts_with(other.mode)),
+                "{owner} waits for nobody"
+            );
+        }
+        assert!(
+            !self.is_deleted || is_of_changer(self.modes),
+            "a row was deleted by a holder that does not exclude other writers"
+        );
+        assert!(
+            !self.is_changed || self.holders().any(|(_, modes)| is_of_changer(modes)),
+            "a row was changed by no holder"
+        );
     }
 }
 

@@ -16,12 +16,16 @@
 //!
 //! # Invariants
 //!
-//! 1. While a list is open, only its owner has row locks of its table. Rows are added and the
-//!    list is closed under the mutex of the list.
-//! 2. A restored entry stays until its transaction releases it.
-//! 3. Lock order: a list, then shards.
-//! 4. The owner has received the release marks of the table's locks when the list was opened. No
-//!    other transaction has held such a lock since.
+//! 1. A restored entry stays until its transaction releases it.
+//! 2. A deleted row is in the list; rows and deleted rows ascend.
+//!
+//! Debug assertions check 1 when the list ends, and 2 when a deletion is noted
+//! ([`OrderedRows`] checks the order).
+//!
+//! While a list is open, only its owner has row locks of its table: [`LockTable::open_list`] checks
+//! it, and others close the list first. Rows are added and the list is closed under its mutex. The
+//! owner has received the release marks of the table's locks when the list was opened. No other
+//! transaction has held such a lock since. Lock order: a list, then shards.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -138,6 +142,7 @@ impl LockList {
         table: &LockTable,
     ) -> Result<ListedLockOutcome> {
         let mut state = self.state.lock();
+        debug_assert!(!state.has_ended, "a lock is taken after the end of the transaction");
         let is_covered = ModeSet::of(self.mode).covers(mode);
         if state.rows.is_before(row) {
             if state.is_closed || mode != self.mode {
@@ -217,6 +222,7 @@ impl LockList {
             state.deletions.push((edits, count));
         }
         state.deleted.push(row);
+        debug_assert!(state.deleted.count() <= state.rows.count(), "a deleted row is not listed");
         if state.restored.contains_key(&key) {
             table.set_deleted(self.owner, key, true);
         }
@@ -334,6 +340,21 @@ impl LockTable {
         Some((list, mark))
     }
 
+    /// Asserts, in debug builds, that restored locks have entries of their owner.
+    pub(super) fn check_restored<'k>(
+        &self,
+        owner: Owner,
+        restored: impl Iterator<Item = &'k LockKey>,
+    ) {
+        if cfg!(debug_assertions) {
+            for key in restored {
+                let shard = self.shards[key.shard()].lock();
+                let is_held = shard.entries.get(key).is_some_and(|e| e.modes_of(owner).is_some());
+                assert!(is_held, "a restored lock of {owner} was released before its end");
+            }
+        }
+    }
+
     fn remove_list(&self, list: &Arc<LockList>) {
         let mut lists = self.listed.lists.write();
         let before = lists.len();
@@ -404,6 +425,7 @@ impl LockTable {
             std::mem::replace(&mut *state, ListState { has_ended: true, ..ListState::default() });
         drop(state);
         self.remove_list(list);
+        self.check_restored(list.owner, ended.restored.keys());
         ended.restored.into_keys().collect()
     }
 

@@ -11,6 +11,8 @@
 //!
 //! 1. Rows ascend strictly, so that a row is in at most one chunk.
 //! 2. Only the last chunk grows.
+//!
+//! `OrderedRows::push` asserts 1, `OrderedRows::check` 2, in debug builds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -144,6 +146,7 @@ impl OrderedRows {
     /// Appends a row, which sorts behind all others.
     pub(super) fn push(&mut self, row: &[u8]) {
         debug_assert!(self.is_before(row));
+        debug_assert!(u16::try_from(row.len()).is_ok(), "the length of a row fits");
         let is_full = |chunk: &Chunk| match &chunk.rows {
             ChunkRows::Held(rows) => rows.len() >= CHUNK_BYTES,
             ChunkRows::Written { .. } => true,
@@ -154,6 +157,7 @@ impl OrderedRows {
             self.held_bytes += chunk.held_bytes();
             self.chunks.push(chunk);
             self.last.clear();
+            self.check();
         }
         if let Some(Chunk { rows: ChunkRows::Held(rows), .. }) = self.chunks.last_mut() {
             let same = self.last.iter().zip(row).take_while(|(last, new)| last == new).count();
@@ -244,7 +248,24 @@ impl OrderedRows {
         self.count = count;
         self.found = None;
         self.held_bytes = self.chunks.iter().map(Chunk::held_bytes).sum();
+        self.check();
         Ok(())
+    }
+
+    /// Asserts, in debug builds, that only the last chunk has room, and that chunks ascend.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            for pair in self.chunks.windows(2) {
+                assert!(pair[0].before < pair[1].before, "a chunk without rows");
+                assert!(pair[0].first_row < pair[1].first_row, "chunks ascend");
+                let is_full = match &pair[0].rows {
+                    ChunkRows::Held(rows) => rows.len() >= CHUNK_BYTES,
+                    ChunkRows::Written { .. } => true,
+                };
+                assert!(is_full, "a chunk with room is not the last");
+            }
+            assert!(self.chunks.last().is_none_or(|last| last.before <= self.count), "row count");
+        }
     }
 
     /// Writes all chunks but the last to a file.

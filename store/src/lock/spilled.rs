@@ -17,7 +17,9 @@
 //! 1. An entry is removed after its run is registered, under the lock of its shard; a request
 //!    that finds it missing finds the run.
 //! 2. A restored entry stays until its transaction releases it.
-//! 3. Lock order: the runs of a transaction, then shards.
+//!
+//! Debug assertions check 1 before entries are removed, and 2 when the transaction ends. Lock
+//! order: the runs of a transaction, then shards.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -132,6 +134,11 @@ impl Record {
 impl LockRun {
     /// Writes records, which must be in key order.
     fn write(files: &SpillDirectory, records: &[Record]) -> Result<LockRun> {
+        let order = |record: &Record| (record.key.high, record.key.low);
+        debug_assert!(
+            records.is_sorted_by(|one, next| order(one) < order(next)),
+            "a run has each lock once, in key order"
+        );
         let (env, path) = (Arc::clone(files.env()), files.name_file()?.1);
         let mut blocks = Vec::with_capacity(records.len().div_ceil(BLOCK_RECORDS));
         let mut write = || {
@@ -140,6 +147,7 @@ impl LockRun {
             for block in records.chunks(BLOCK_RECORDS) {
                 bytes.clear();
                 block.iter().for_each(|record| record.encode(&mut bytes));
+                assert_eq!(bytes.len(), block.len() * RECORD_BYTES, "records have one length");
                 blocks.push((block[0].key.high, crc32c::crc32c(&bytes)));
                 file.append(&bytes)?;
             }
@@ -405,6 +413,10 @@ impl LockTable {
         });
         list.locks.lock().runs.push(run);
         self.spilled.version.fetch_add(1, Ordering::SeqCst);
+        debug_assert!(
+            self.spilled.lists.read().iter().any(|other| Arc::ptr_eq(other, list)),
+            "requests do not find the run"
+        );
         let mut spilled: HashSet<LockKey> = HashSet::with_capacity(records.len());
         for record in records {
             let mut shard = self.shards[record.key.shard()].lock();
@@ -420,6 +432,10 @@ impl LockTable {
         let left = std::mem::take(&mut held.keys).into_iter().enumerate();
         let left = left.filter(|(_, key)| !spilled.contains(key));
         held.pinned.extend(left.map(|(index, key)| (before + index as u64, key)));
+        debug_assert!(
+            held.pinned.is_sorted_by(|(one, _), (next, _)| one < next),
+            "pinned locks are in the order of their positions"
+        );
         Ok(())
     }
 
@@ -519,6 +535,7 @@ impl LockTable {
         drop(locks);
         self.spilled.lists.write().retain(|other| other.owner != list.owner);
         drop(runs);
+        self.check_restored(list.owner, restored.keys());
         restored.into_keys().collect()
     }
 

@@ -55,6 +55,7 @@ impl LockTable {
         (key, mode): (LockKey, LockMode),
         patience: WaitPolicy<'_>,
     ) -> Result<()> {
+        assert!(owner != other, "a transaction waits for its own end");
         let end = end_of(other);
         self.awaited.fetch_add(1, Ordering::SeqCst);
         if let Entry::Vacant(vacant) = self.shards[end.shard()].lock().entries.entry(end) {
@@ -69,7 +70,8 @@ impl LockTable {
             // There may be no other waiter that has it released.
             _ => self.give_back(other, end),
         }
-        self.awaited.fetch_sub(1, Ordering::SeqCst);
+        let awaited = self.awaited.fetch_sub(1, Ordering::SeqCst);
+        assert!(awaited > 0, "the wait for an end was not counted");
         outcome.map(drop)
     }
 

@@ -16,6 +16,8 @@
 //! 1. An allocation of an arena stays at its address, unmodified by the arena, until the arena is
 //!    dropped.
 //! 2. `held_bytes` is the sum of the sizes of the chunks; `used_bytes` that of the allocations.
+//!
+//! Miri checks 1 in the tests of memstores; `Arena::check` asserts 2 in debug builds.
 
 #![allow(unsafe_code, reason = "memory that readers share while more is taken; run under Miri")]
 
@@ -142,6 +144,7 @@ impl Drop for Chunk {
         let chunk = Chunk { start: self.start, bytes: self.bytes };
         if self.bytes == CHUNK_BYTES {
             let mut pool = POOL.lock();
+            debug_assert!(pool.taken_count > 0, "a chunk returns to the pool twice");
             pool.taken_count -= 1;
             if pool.free.len() < pool.free_max() && !is_near_limit() {
                 pool.free.push(chunk);
@@ -246,6 +249,7 @@ impl Arena {
             if last > 0 {
                 self.chunks.swap(last - 1, last);
             }
+            self.check();
             return Some(start);
         }
         // As much as is held already: at most half of it is free.
@@ -255,7 +259,22 @@ impl Arena {
         self.held_bytes += size as u64;
         self.free_start = 0;
         self.free_end = size;
+        self.check();
         None
+    }
+
+    /// Asserts, in debug builds, that the counts are those of the chunks, after one was added.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let held: u64 = self.chunks.iter().map(|chunk| chunk.bytes as u64).sum();
+            assert_eq!(held, self.held_bytes, "bytes of the chunks");
+            assert!(self.used_bytes <= held, "more is used than is held");
+            let last = self.chunks.last().map_or(0, |chunk| chunk.bytes);
+            assert!(
+                self.free_start <= self.free_end && self.free_end <= last,
+                "the free part is in the last chunk"
+            );
+        }
     }
 }
 

@@ -23,6 +23,9 @@
 //! 3. Between two changes of `reuses` the permutation's count only grows: a permutation never
 //!    recurs with the same `reuses`.
 //! 4. All pointers in a node point into the arena that holds the node itself.
+//!
+//! Debug assertions of the writer check 2 and 3, and that the entries of a node ascend. Miri and
+//! the model tests check 1 and 4.
 
 #![allow(unsafe_code, reason = "readers follow links while a writer adds nodes; run under Miri")]
 
@@ -31,6 +34,7 @@ use std::ptr::null_mut;
 use super::arena::{Arena, CellPtr, CellRef, prefetch};
 use super::prefix::{CommonPrefix, Probe};
 use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SLOTS};
+use crate::cell::compare_keys;
 
 /// A node in an arena.
 pub(super) struct Node {
@@ -268,14 +272,36 @@ impl Node {
     pub(super) fn put(&self, position: usize, entry: Entry<'_>) {
         let seen = self.snapshot();
         let (permutation, slot) = seen.permutation.insert(position);
+        debug_assert!(
+            (0..seen.count()).all(|other| seen.permutation.slot(other) != slot),
+            "the slot of an entry is stored"
+        );
+        debug_assert_eq!(permutation.count(), seen.count() + 1, "the count only grows");
+        debug_assert!(self.fits(seen, position, entry), "the entries of a node ascend");
         self.prefixes[slot].store(entry.prefix(self.skip), Ordering::Release);
         self.slots[slot].store(entry.pointer(), Ordering::Release);
         self.permutation.store(permutation.0, Ordering::Release);
     }
 
+    /// Returns whether an entry belongs between its neighbours at a position.
+    fn fits(&self, seen: Snapshot, position: usize, entry: Entry<'_>) -> bool {
+        let Some(key) = entry.low().map(CellRef::key) else { return position == 0 };
+        let low = |at: usize| self.entry(seen, at).low().map(CellRef::key);
+        let is_behind = |before: usize| low(before).is_none_or(|b| compare_keys(b, key).is_lt());
+        let is_before = |next: usize| low(next).is_some_and(|n| compare_keys(key, n).is_lt());
+        position.checked_sub(1).is_none_or(is_behind)
+            && (position >= seen.count() || is_before(position))
+    }
+
     /// Replaces the target of an entry by an equal one.
     pub(super) fn replace(&self, position: usize, entry: Entry<'_>) {
-        let slot = self.snapshot().permutation.slot(position);
+        let seen = self.snapshot();
+        let slot = seen.permutation.slot(position);
+        debug_assert_eq!(
+            self.entry(seen, position).low().map(CellRef::key),
+            entry.low().map(CellRef::key),
+            "an entry is replaced by another one"
+        );
         self.slots[slot].store(entry.pointer(), Ordering::Release);
     }
 
@@ -297,6 +323,7 @@ impl Node {
     }
 
     fn show_fewer(&self, permutation: Permutation) {
+        debug_assert!(permutation.count() < self.snapshot().count(), "no entry is removed");
         self.permutation.store(permutation.0, Ordering::Release);
         let reuses = self.reuses.load(Ordering::Relaxed);
         self.reuses.store(reuses.wrapping_add(1), Ordering::Release);
@@ -305,6 +332,8 @@ impl Node {
     /// Copies entries of another node into this one, which is empty and not visible to readers.
     pub(super) fn copy_from(&self, other: &Node, positions: std::ops::Range<usize>) {
         let seen = other.snapshot();
+        debug_assert!(positions.end <= seen.count(), "entries that are not there");
+        debug_assert_eq!(self.level, other.level, "entries of another level");
         for (position, from) in positions.enumerate() {
             self.put(position, other.entry(seen, from));
         }

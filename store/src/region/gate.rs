@@ -1,11 +1,14 @@
-//! Service gate of a region: open, unless a test holds the region.
+//! Gates of a region: the service gate, open unless a test holds the region, and the guard of a
+//! commit in the write gate.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLockReadGuard};
 
+use crate::admission::holds_slot;
 use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
 use crate::options::BlockingSection;
@@ -30,7 +33,8 @@ impl ServiceGate {
     /// Releases one hold.
     pub(crate) fn release(&self) {
         let _closed = self.closed.lock();
-        self.holders.fetch_sub(1, Ordering::SeqCst);
+        let holders = self.holders.fetch_sub(1, Ordering::SeqCst);
+        assert!(holders > 0, "a gate is released that is not held");
         self.opened.notify_all();
     }
 
@@ -52,6 +56,7 @@ impl ServiceGate {
         let deadline = timeout.map(|timeout| monotonic_now() + timeout);
         let mut outcome = Ok(false);
         blocking.run(&mut || {
+            debug_assert!(!holds_slot(), "a slot is held during a wait for a region");
             let mut closed = self.closed.lock();
             outcome = loop {
                 if self.holders.load(Ordering::SeqCst) == 0 {
@@ -76,6 +81,38 @@ impl ServiceGate {
 pub(crate) trait GatedRegion: Send + Sync {
     /// Returns the gate.
     fn gate(&self) -> &ServiceGate;
+}
+
+thread_local! {
+    /// Number of write gates that the thread is in, in debug builds.
+    static WRITE_GATES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Guard of a commit in the write gate of a region.
+pub(crate) struct WriteGuard<'a> {
+    _gate: RwLockReadGuard<'a, ()>,
+}
+
+impl<'a> WriteGuard<'a> {
+    pub(super) fn new(gate: RwLockReadGuard<'a, ()>) -> WriteGuard<'a> {
+        if cfg!(debug_assertions) {
+            WRITE_GATES.set(WRITE_GATES.get() + 1);
+        }
+        WriteGuard { _gate: gate }
+    }
+
+    /// Asserts, in debug builds, that the thread is in no write gate: it is about to wait.
+    pub(crate) fn check_none() {
+        debug_assert_eq!(WRITE_GATES.get(), 0, "a commit waits while it is in a write gate");
+    }
+}
+
+impl Drop for WriteGuard<'_> {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            WRITE_GATES.set(WRITE_GATES.get() - 1);
+        }
+    }
 }
 
 /// Guard that holds a region's gate closed.

@@ -25,7 +25,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A line except the last has one writer: the living thread that holds its number.
+//! 1. A line except the last has one writer: the living thread that holds its number. A debug
+//!    assertion at each count checks that the number is held.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -137,6 +138,10 @@ impl LoadCounters {
     #[inline]
     fn add(&self, direction: Direction, requests: u64, Volume { rows, cells, bytes }: Volume) {
         let number = line_number();
+        debug_assert!(
+            number == SHARED || HELD.load(Ordering::Relaxed) & 1 << number != 0,
+            "the thread does not hold its line"
+        );
         let first = direction as usize;
         let counters = &self.lines[number].0[first..first + COUNTERS / 2];
         for (counter, amount) in counters.iter().zip([requests, rows, cells, bytes]) {
@@ -239,7 +244,8 @@ impl LineNumber {
 impl Drop for LineNumber {
     fn drop(&mut self) {
         if self.0 < SHARED {
-            HELD.fetch_and(!(1 << self.0), Ordering::Release);
+            let held = HELD.fetch_and(!(1 << self.0), Ordering::Release);
+            debug_assert!(held & 1 << self.0 != 0, "a line is released twice");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Map from rows to the regions of a table.
+//! Map from rows to the regions of a table. [`RegionMap::new`] asserts that they cover all rows
+//! once.
 
 use std::sync::Arc;
 

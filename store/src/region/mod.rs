@@ -15,6 +15,9 @@
 //! 3. Flushes of a region are serialized; compactions of disjoint files may run concurrently with
 //!    them and with each other.
 //! 4. `unflushed` is not above the sequence of any cell that is in memory only.
+//!
+//! [`Region::freeze`] asserts 1 and 4, in debug builds by the highest applied sequence; each flush
+//! asserts 2. The mutex `flushing` ensures 3.
 
 mod compact;
 mod gate;
@@ -26,6 +29,7 @@ mod split_row;
 mod split_policy;
 
 pub use gate::HoldGuard;
+pub(crate) use gate::WriteGuard;
 pub(crate) use held_flushes::{HeldFiles, HeldFlushes};
 pub use load::LoadStatistics;
 pub(crate) use load::Volume;
@@ -37,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock};
 
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
@@ -155,6 +159,8 @@ pub(crate) struct Region {
     unflushed: AtomicU64,
     /// The same for the frozen memstores.
     unflushed_frozen: AtomicU64,
+    /// The highest sequence that was applied, in debug builds.
+    highest_applied: AtomicU64,
     /// All commits up to here are in files.
     flushed: AtomicU64,
     /// Memstore bytes at the last report.
@@ -219,6 +225,7 @@ impl Region {
             too_many_files: AtomicBool::new(false),
             unflushed: AtomicU64::new(u64::MAX),
             unflushed_frozen: AtomicU64::new(u64::MAX),
+            highest_applied: AtomicU64::new(0),
             flushed: AtomicU64::new(record.flushed),
             reported_bytes: AtomicU64::new(0),
             replicas: ArcSwap::default(),
@@ -426,12 +433,16 @@ impl Region {
 
     /// Enters the write gate: sequences for cells of the region may be assigned until the guard
     /// is dropped.
-    pub(crate) fn enter_write(&self) -> RwLockReadGuard<'_, ()> {
-        self.write_gate.read()
+    pub(crate) fn enter_write(&self) -> WriteGuard<'_> {
+        WriteGuard::new(self.write_gate.read())
     }
 
     /// Applies the region's cells of a commit. The caller holds the write gate.
     pub(crate) fn apply(&self, sequence: Sequence, mut cells: LoggedCells<'_>) {
+        debug_assert!(sequence > self.flushed(), "a commit that is in files is applied again");
+        if cfg!(debug_assertions) {
+            self.highest_applied.fetch_max(sequence.0, Ordering::SeqCst);
+        }
         self.unflushed.fetch_min(sequence.0, Ordering::SeqCst);
         let families = self.families.load();
         while let Some((family, cells)) = cells.next_family() {
@@ -509,13 +520,20 @@ impl Region {
     /// Freezes the active memstores. The caller holds the write gate exclusively, and `through`
     /// is the last assigned sequence.
     fn freeze(&self, flushing: &mut Flushing, through: Sequence) {
+        assert!(flushing.frozen.is_none(), "memstores are frozen twice without a flush");
+        assert!(through >= self.flushed(), "a rotation before the last flush");
+        let lowest = self.unflushed.load(Ordering::SeqCst);
+        assert!(lowest == u64::MAX || lowest <= through.0, "a cell is newer than the rotation");
+        debug_assert!(
+            self.highest_applied.load(Ordering::SeqCst) <= through.0,
+            "a cell is newer than the rotation"
+        );
         for family in self.families.load().iter() {
             family.rotate(through);
         }
         for replica in self.replicas.load().iter() {
             replica.rotate(through);
         }
-        let lowest = self.unflushed.load(Ordering::SeqCst);
         self.unflushed_frozen.store(lowest, Ordering::SeqCst);
         self.unflushed.store(u64::MAX, Ordering::SeqCst);
         flushing.frozen = Some(through);
@@ -545,6 +563,10 @@ impl Region {
             }
         }
         watch.commit(&outcomes)?;
+        assert!(
+            outcomes.iter().all(|(_, outcome)| outcome.flushed <= through),
+            "a file holds commits that may not be durable"
+        );
         let changes = outcomes.iter().filter_map(|(index, outcome)| {
             let (added, history) = (Vec::from_iter(outcome.file), outcome.history_begin);
             let (family, history) = (*index as u8, begin_in_manifest(history));

@@ -10,6 +10,8 @@
 //! 2. Its first entry is positioned on the least key in the order of the merge, and is open: on a
 //!    cell.
 //! 3. With several sources, the prefix of an entry is that of the current row of its source.
+//!
+//! `Merge::check` asserts them after each move in debug builds, for up to `CHECKED` sources.
 
 use std::cmp::Ordering;
 
@@ -17,6 +19,9 @@ use smallvec::SmallVec;
 
 use crate::cell::{KeyParts, KeyPlace, column_of, compare_keys, row_of, row_prefix};
 use crate::error::Result;
+
+/// Maximal number of sources that are checked in debug builds.
+const CHECKED: usize = 8;
 
 /// Cursor over a sorted source of cells.
 pub trait Cursor {
@@ -279,7 +284,27 @@ impl<C: Cursor> Merge<C> {
             }
             self.sink_first();
         }
+        self.check();
         Ok(())
+    }
+
+    /// Asserts the invariants, in debug builds.
+    fn check(&self) {
+        if !cfg!(debug_assertions) || self.sources.len() > CHECKED {
+            return;
+        }
+        let positioned = self.sources.iter().filter(|source| source.key().is_some()).count();
+        assert_eq!(self.heap.len(), positioned, "the heap has the sources that are on a key");
+        let Some((first, others)) = self.heap.split_first() else { return };
+        for other in others {
+            assert!(other.source != first.source, "a source is in the heap twice");
+            assert!(!self.precedes(*other, *first), "the first entry is the least");
+        }
+        for HeapEntry { prefix, source } in self.heap.iter().filter(|_| !others.is_empty()) {
+            let row = self.sources[*source as usize].key().map(row_of);
+            let current = row.map(|row| standing_prefix(self.order, row));
+            assert_eq!(current, Some(*prefix), "the prefix of another row");
+        }
     }
 
     /// Moves by `go` every source that is positioned before a key.

@@ -11,7 +11,9 @@
 //!
 //! 1. While `in_row` is set, the last row of the batch was begun here, and the last cell seen
 //!    belongs to it. The newest version of the column of its last cell was taken.
-//! 2. A rejected cell changes nothing.
+//! 2. A rejected cell does not change the batch.
+//!
+//! Debug assertions in [`PlainRows::take`] check 1.
 
 use crate::cell::{CellBatch, CellRef, KeyParts};
 use crate::scan::merge::RowOrder;
@@ -106,6 +108,7 @@ impl<'a> PlainRows<'a> {
     #[inline]
     pub(super) fn take(&mut self, cell: &KeyParts<'_>, value: &[u8]) -> bool {
         let last = self.batch.last_column().filter(|_| self.in_row);
+        debug_assert_eq!(last.is_some(), self.in_row, "the last row of the batch has a cell");
         let goes_on = last.is_some_and(|(row, _)| row == cell.row);
         if goes_on {
             let same_column = last.is_some_and(|(_, qualifier)| qualifier == cell.qualifier);
@@ -128,6 +131,7 @@ impl<'a> PlainRows<'a> {
                 });
             }
             if !goes_on {
+                debug_assert!(!self.in_row, "a row begins within another one");
                 self.batch.start_row(cell.row);
                 self.in_row = true;
             }

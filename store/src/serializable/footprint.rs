@@ -10,6 +10,9 @@
 //!
 //! 1. Sets only grow: a row that was read stays in the set, even if the set is coarsened.
 //! 2. The ranges of a table are disjoint and not adjacent.
+//! 3. The account holds the bytes of all sets.
+//!
+//! In debug builds, each addition asserts 1 and `ReadSet::check` asserts 2 and 3.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -68,9 +71,13 @@ impl AccountShare {
 
     fn set(&mut self, bytes: u64) {
         match bytes.checked_sub(self.bytes) {
-            Some(more) => self.account.bytes.fetch_add(more, Ordering::Relaxed),
-            None => self.account.bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
-        };
+            Some(more) => drop(self.account.bytes.fetch_add(more, Ordering::Relaxed)),
+            None => {
+                let less = self.bytes - bytes;
+                let before = self.account.bytes.fetch_sub(less, Ordering::Relaxed);
+                debug_assert!(before >= less, "the account is below zero");
+            }
+        }
         self.bytes = bytes;
     }
 
@@ -79,6 +86,7 @@ impl AccountShare {
     }
 
     fn take(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.bytes, "a set gives back more than it has");
         self.set(self.bytes.saturating_sub(bytes));
     }
 }
@@ -197,6 +205,8 @@ impl TableReads {
         if self.whole || writes.whole {
             return true;
         }
+        debug_assert!(writes.rows.iter().take(FEW).is_sorted(), "the write set is finished");
+        debug_assert_eq!(writes.rows.len(), writes.hashes.len(), "a hash for each row");
         let shared_row = match self.rows.len() < writes.hashes.len() {
             true => self.rows.iter().any(|row| writes.hashes.contains(row)),
             false => writes.hashes.iter().any(|row| self.rows.contains(row)),
@@ -256,6 +266,7 @@ impl ReadSet {
             self.share.add(ROW_BYTES);
             self.limit(table);
         }
+        debug_assert!(self.has(table, row), "a row that was read is not in the set");
     }
 
     /// Adds the rows from `start` to before `stop`, including absent ones.
@@ -263,6 +274,7 @@ impl ReadSet {
         if stop.as_ref().is_some_and(|stop| *stop <= start) {
             return;
         }
+        let first = cfg!(debug_assertions).then(|| start.clone());
         let reads = self.tables.entry(table).or_default();
         if !reads.whole {
             let (grown, shrunk) = reads.add_range(start, stop);
@@ -270,6 +282,10 @@ impl ReadSet {
             self.share.take(shrunk);
             self.limit(table);
         }
+        debug_assert!(
+            first.is_some_and(|first| self.has(table, &first)),
+            "a range that was read is not in the set"
+        );
     }
 
     /// Coarsens the set of a table if it is too large.
@@ -292,6 +308,8 @@ impl ReadSet {
     pub(crate) fn absorb(&mut self, other: &ReadSet) {
         self.coarsen();
         other.tables.keys().for_each(|table| self.tables.entry(*table).or_default().coarsen());
+        debug_assert!(self.tables.values().all(|reads| reads.whole), "a set is merged by table");
+        self.check();
     }
 
     /// Returns whether a row was read.
@@ -320,7 +338,10 @@ impl ReadSet {
                     stop.as_ref().is_some_and(|stop| stop < next)
                 };
                 assert!(stops.zip(next).all(apart), "ranges meet");
-                assert!(!reads.whole || reads.ranges.is_empty() && reads.rows.is_empty());
+                assert!(
+                    !reads.whole || reads.ranges.is_empty() && reads.rows.is_empty(),
+                    "a table that counts as a whole has rows"
+                );
             }
         }
     }

@@ -39,6 +39,10 @@
 //! 4. Memory is bounded: sets are coarsened ([`footprint`]), and of more than [`LISTED_MAX`]
 //!    validated transactions the oldest are merged into one that conflicts with more.
 //!
+//! In debug builds, `validate` asserts 1, `committed` and `abandon` assert 2 for pending
+//! transactions, and `Graph::check` asserts 3 for up to `CHECKED` transactions with exact sets, and
+//! 4.
+//!
 //! # Out of scope
 //!
 //! Writes over a row that changed since the snapshot: row locks ([`crate::lock`]) and the check of
@@ -54,6 +58,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
+use crate::admission::holds_slot;
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
@@ -64,6 +69,8 @@ pub(crate) use footprint::{Account, ReadSet, WriteSet};
 
 /// Maximal number of validated transactions that are listed individually.
 const LISTED_MAX: usize = 1024;
+/// Maximal number of transactions that are checked for chains in debug builds.
+const CHECKED: usize = 8;
 /// Interval at which a transaction that waits for a safe snapshot checks for cancellation, or
 /// tries another snapshot.
 const POLL: Duration = Duration::from_millis(20);
@@ -96,6 +103,8 @@ struct Graph {
     validated: Vec<Validated>,
     /// Transactions that wait for a safe snapshot.
     deferred: HashMap<u64, Deferred>,
+    /// True once transactions were merged or recovered, which conflict with more than they did.
+    is_coarse: bool,
 }
 
 /// A transaction that has begun to read.
@@ -274,7 +283,10 @@ impl Serializable {
             graph.deferred.insert(transaction, deferred);
             drop(graph);
             let mut outcome = Ok(false);
-            blocking.run(&mut || outcome = self.wait_until_safe(transaction, cancelled));
+            blocking.run(&mut || {
+                debug_assert!(!holds_slot(), "a slot is held during a wait for a safe snapshot");
+                outcome = self.wait_until_safe(transaction, cancelled);
+            });
             self.graph.lock().deferred.remove(&transaction);
             if outcome? {
                 tracker.is_on.store(false, Ordering::Release);
@@ -359,6 +371,10 @@ impl Serializable {
     ) -> Result<Option<Pending<'_>>> {
         let Validation { transaction, snapshot, tracker, writes } = asked;
         let mut graph = self.graph.lock();
+        debug_assert!(
+            graph.active.get(&transaction).is_none_or(|active| active.snapshot <= snapshot),
+            "an active transaction reads an older snapshot than it is listed with"
+        );
         let taken = if tracker.is_on() { tracker.reads.lock().take() } else { None };
         let reads = taken.unwrap_or_else(|| ReadSet::new(&self.account));
         let is_read_only = writes.is_empty();
@@ -420,13 +436,19 @@ impl Serializable {
             earliest_out: Some(Sequence(0)),
             pending_readers: SmallVec::new(),
         };
-        self.graph.lock().validated.push(validated);
+        let mut graph = self.graph.lock();
+        graph.is_coarse = true;
+        graph.validated.push(validated);
+        graph.check();
     }
 
     /// Records the commit sequence of a pending transaction.
     pub(crate) fn committed(&self, transaction: u64, place: Sequence) {
         let mut graph = self.graph.lock();
-        if let Some(this) = graph.pending(transaction) {
+        let this = graph.pending(transaction);
+        debug_assert!(this.is_some(), "a pending transaction is listed until it ends");
+        if let Some(this) = this {
+            debug_assert!(this.low <= place, "it is committed before it was validated");
             (this.low, this.high) = (place, place);
         }
         drop(graph);
@@ -436,7 +458,9 @@ impl Serializable {
     /// Removes a pending transaction, which was rolled back.
     pub(crate) fn abandon(&self, transaction: u64) {
         let mut graph = self.graph.lock();
+        let count = graph.validated.len();
         graph.validated.retain(|one| one.transaction != transaction || one.high != OPEN);
+        debug_assert_eq!(graph.validated.len() + 1, count, "one pending transaction ends");
         drop(graph);
         self.ended.notify_all();
     }
@@ -616,6 +640,7 @@ impl Graph {
                 none => *none = Some(one),
             }
         }
+        self.is_coarse |= merged.is_some();
         rest.extend(merged);
         self.validated = rest;
     }
@@ -626,6 +651,29 @@ impl Graph {
             debug_assert!(one.low <= one.high, "bounds of a place");
             debug_assert!(!one.writes.is_empty() || one.high == one.snapshot, "a reader's place");
             debug_assert!(!self.active.contains_key(&one.transaction), "listed twice");
+        }
+        let pending = self.validated.iter().filter(|one| one.is_pending()).count();
+        debug_assert!(self.validated.len() <= LISTED_MAX + pending, "too many are listed");
+        if cfg!(debug_assertions) && !self.is_coarse && self.validated.len() <= CHECKED {
+            self.check_chains();
+        }
+    }
+
+    /// Asserts that no chain `T1 -> T2 -> T3` is complete: `earliest_out` of T2 is T3.
+    fn check_chains(&self) {
+        for second in &self.validated {
+            let Some(third) = second.earliest_out else { continue };
+            for first in self.validated.iter().filter(|one| one.transaction != second.transaction) {
+                let overlap = first.high > second.snapshot && second.high > first.snapshot;
+                let is_chain = third <= first.harm_through() && first.reads.meets(&second.writes);
+                assert!(
+                    !(overlap && is_chain),
+                    "the chain {} -> {} -> commit {} is complete",
+                    first.transaction,
+                    second.transaction,
+                    third.0
+                );
+            }
         }
     }
 }

@@ -13,7 +13,8 @@
 //!
 //! 1. It is either prepared, with all cells and locks, or ended, with none.
 //! 2. A commit that fails leaves it prepared.
-//! 3. A SERIALIZABLE one stays listed as pending until it ends: see [`crate::serializable`].
+//! 3. A SERIALIZABLE one stays listed as pending until it ends: see [`crate::serializable`], which
+//!    asserts it in debug builds.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -23,6 +23,7 @@ impl Progression {
 impl ProgressionSet {
     /// Adds a number that is above all others.
     pub(crate) fn push(&mut self, number: u64) {
+        debug_assert!(self.runs.last().is_none_or(|run| run.last() < number), "numbers ascend");
         if let Some(run) = self.runs.last_mut() {
             let distance = number - run.last();
             if run.count == 1 || run.step == distance {

@@ -85,6 +85,7 @@ impl Staging {
     /// Skips a number; returns the number of edits staged before.
     pub(crate) fn skip(&mut self) -> u64 {
         self.count += 1;
+        debug_assert!(self.count < Sequence::STAGED, "all numbers of edits are used up");
         self.count - 1
     }
 
@@ -292,6 +293,14 @@ impl Staging {
         }
         // A table created since then is removed, and nothing may refer to it.
         self.tables.retain(|staged| staged.families.iter().any(Option::is_some));
+        debug_assert!(
+            self.tables.iter().flat_map(|staged| staged.families.iter().flatten()).all(|family| {
+                let files = family.runs().iter().flat_map(|run| run.files());
+                self.failure.is_some()
+                    || files.into_iter().all(|live| live.file.properties().max_sequence < from)
+            }),
+            "an undone cell is on disk"
+        );
         self.replacing.truncate(count);
         self.kept.extract_if(.., |kept| kept.after >= count).collect()
     }

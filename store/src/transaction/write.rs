@@ -2,9 +2,11 @@
 //!
 //! # Invariants
 //!
-//! 1. A batch with observers or expectations names no row twice: at a repeated row the batch is
-//!    cut in two, so that the state before a mutation is always the state staged before it.
-//! 2. A batch is staged completely, with the mutations that observers added, or not at all.
+//! 1. A batch with observers names no row twice, and none names a row before a mutation that
+//!    expects it to be absent: at a repeated row the batch is cut in two, so that the state before
+//!    a mutation is always the state staged before it. Asserted in debug builds.
+//! 2. A batch is staged completely, with the mutations that observers added, or not at all:
+//!    [`Transaction::mutate`] rolls back to the edits before it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -132,6 +134,7 @@ impl Transaction {
             let cut = self.lock_batch(&table, &rest, observers.is_some())?;
             let mut batch = rest;
             rest = if cut < batch.len() { batch.split_off(cut) } else { Vec::new() };
+            debug_assert!(names_rows_once(&batch, observers.is_some()), "a row is repeated");
             self.check_expectations(&table, &mut batch)?;
             self.observe_and_stage(&table, batch, observers)?;
         }
@@ -327,6 +330,15 @@ impl ObservedTransaction for Transaction {
     fn check_cancelled(&self) -> Result<()> {
         Transaction::check_cancelled(self)
     }
+}
+
+/// Returns whether no row is repeated where its previous state matters.
+fn names_rows_once(batch: &[Mutation], is_observed: bool) -> bool {
+    let mut seen: HashSet<&[u8], ahash::RandomState> = HashSet::default();
+    batch.iter().all(|mutation| {
+        let is_new = seen.insert(mutation.row.as_slice());
+        is_new || !is_observed && mutation.expect != RowExpectation::Absent
+    })
 }
 
 /// Returns the error for a row that was expected to be absent.

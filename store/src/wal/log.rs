@@ -17,9 +17,10 @@
 //!
 //! # Invariants
 //!
-//! 1. There is at most one leader ([`LogState::led`]); only a leader syncs. While there is a
-//!    waiter, there is a leader or the log has failed.
-//! 2. Lock order: writer, then state.
+//! 1. There is at most one leader ([`LogState::led`]); only a leader syncs. While there is a waiter,
+//!    there is a leader or the log has failed.
+//!
+//! [`LogState::check_led`] asserts it in debug builds. Lock order: writer, then state.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -217,6 +218,7 @@ impl Log {
             let (parked, waiter) = Waiter::of_this_thread();
             let key = (sequence.0, state.new_ticket());
             state.waiters.insert(key, waiter);
+            state.check_led();
             drop(state);
             if parked.wait() {
                 self.lead(SyncMode::IfWanted);
@@ -249,12 +251,14 @@ impl Log {
             state.thread_appointed = true;
             self.work.notify_one();
         }
+        state.check_led();
         Poll::Pending
     }
 
     /// Writes the queued records, syncs them if a commit waits for that, wakes the waiters, and
     /// appoints the next leader. The caller was made leader.
     pub(super) fn lead(&self, sync: SyncMode) {
+        debug_assert!(self.state.lock().led, "the caller was made leader");
         let leading = LeaderGuard { log: self };
         let mut writer = self.writer.lock();
         let written = self.write_queued(&mut writer);
@@ -349,6 +353,7 @@ impl Log {
         let ready = state.take_ready(self.durable());
         let sync_waiters = std::mem::take(&mut state.sync_waiters);
         let next = state.appoint();
+        state.check_led();
         if state.thread_appointed || state.failed.is_some() || state.stopping {
             self.work.notify_one();
         }

@@ -220,8 +220,11 @@ impl LogState {
         let sequence = Sequence(self.clock.sequence.0 + 1);
         let timestamp = now.max(Timestamp(self.clock.timestamp.0 + 1));
         let clock = CommitClock { sequence, timestamp };
+        debug_assert!(!sequence.is_staged(), "all sequences are used up");
+        debug_assert!(timestamp < Timestamp::LATEST, "the highest timestamp is no time");
         self.clock = clock;
         let queue = &mut self.queue;
+        debug_assert!(queue.last < sequence && queue.last_logged < sequence, "sequences rise");
         queue.last = sequence;
         if durability != Durability::SkipWal {
             push_commit(&mut queue.bytes, clock, body, edits);
@@ -249,7 +252,17 @@ impl LogState {
     pub(super) fn take_queue(&mut self, batch: &mut Batch) {
         batch.last = self.queue.last;
         batch.mark_count = self.queue.mark_count;
+        debug_assert!(batch.bytes.is_empty() && batch.manifest.is_none(), "a batch is lost");
         std::mem::swap(batch, &mut self.queue);
+    }
+
+    /// Asserts, in debug builds, that waiters have a leader.
+    pub(super) fn check_led(&self) {
+        debug_assert!(
+            self.waiters.is_empty() || self.led || self.failed.is_some() || self.stopped,
+            "nobody leads for the waiters"
+        );
+        debug_assert!(!self.thread_appointed || self.led, "a leader was appointed twice");
     }
 
     /// Removes and returns the waiters for sequences up to `durable`; all of them if the log has

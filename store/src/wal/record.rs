@@ -33,6 +33,11 @@ const MARK_BODY_BYTES: usize = 8 + 8 + 4 + 8;
 pub(super) const START_BYTES: u64 =
     (SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + START_BODY_BYTES) as u64;
 
+// Headers and bodies are encoded with these offsets.
+const _: () = assert!(SEGMENT_HEADER_BYTES == 36 && OLD_SEGMENT_HEADER_BYTES == 20);
+const _: () = assert!(RECORD_HEADER_BYTES == 41);
+const _: () = assert!(START_BODY_BYTES == 36 && MARK_BODY_BYTES == 28);
+
 /// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordKind {
@@ -198,10 +203,13 @@ pub(super) fn parse_segment_header(bytes: &[u8]) -> Option<SegmentHeader> {
 pub(super) fn push_commit(out: &mut Vec<u8>, clock: CommitClock, body: Body, edits: &[RegionEdit]) {
     out.reserve(RECORD_HEADER_BYTES + body.byte_count as usize);
     push_header(out, RecordKind::Commit, clock, body);
+    let start = out.len();
     for edit in edits {
         out.extend_from_slice(&prefix(edit));
         out.extend_from_slice(edit.cells.bytes());
     }
+    assert_eq!(out.len() - start, body.byte_count as usize, "the header states another length");
+    debug_assert_eq!(crc32c::crc32c(&out[start..]), body.checksum, "the body was changed");
 }
 
 /// Appends the record of a commit as it was read, to be sealed.
@@ -254,14 +262,18 @@ fn push_header(out: &mut Vec<u8>, kind: RecordKind, clock: CommitClock, body: Bo
 /// Completes the headers of all records in `records` for `segment`.
 pub(super) fn seal(records: &mut [u8], segment: u32, synced: LogEnd) {
     let mut rest = records;
-    while let Some((header, behind)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
+    while rest.len() >= RECORD_HEADER_BYTES {
+        let first = std::mem::take(&mut rest).split_first_chunk_mut::<RECORD_HEADER_BYTES>();
+        let Some((header, behind)) = first else { break };
         header[12..16].copy_from_slice(&segment.to_le_bytes());
         header[16..24].copy_from_slice(&synced.to_bytes());
         let checksum = crc32c::crc32c(&header[4..]);
         header[..4].copy_from_slice(&checksum.to_le_bytes());
         let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
-        rest = behind.get_mut(length..).unwrap_or_default();
+        assert!(length <= behind.len(), "a record of the log is cut");
+        rest = &mut behind[length..];
     }
+    assert!(rest.is_empty(), "the header of a record is cut");
 }
 
 /// Decodes the header at the start of `bytes`, if it is complete, valid and of this segment.

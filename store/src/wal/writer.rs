@@ -14,9 +14,13 @@
 //! 2. Records that are not known to be on disk are retained in memory. After a failed write or
 //!    sync the file is not synced again: all retained records go to a new segment, whose first
 //!    record says where the log before it ends, and only then is a commit acknowledged.
-//! 3. Small synced records only overwrite zeros that are already on disk, and an earlier record
-//!    states how many bytes the file has, so that a truncated file is detected.
+//! 3. A length of the file that a record states is on disk, so that a truncated file is detected.
 //! 4. One thread syncs at a time, without the writer's lock, so that others can write meanwhile.
+//!
+//! Small synced records overwrite zeros that were written ahead and are usually on disk already.
+//!
+//! [`Writer::write`] and [`Writer::end_sync`] assert 1 and that the synced marks rise,
+//! `Writer::check_lengths` asserts 3, [`Writer::begin_sync`] 4 in debug builds.
 //!
 //! The leader and committing threads ([`super::log`]) call it; the reader of the same files is
 //! [`super::reader`].
@@ -284,6 +288,7 @@ impl Writer {
     /// Nothing can be written at present, to a new segment either.
     pub(super) fn write(&mut self, roll: Roll) -> Result<()> {
         let last = self.batch.last;
+        assert!(last >= self.written, "records are written in the order of their sequences");
         self.manifest = self.manifest.max(self.batch.manifest.unwrap_or_default());
         self.written_marks = self.batch.mark_count;
         if self.batch.bytes.is_empty() && self.batch.manifest.is_none() {
@@ -292,6 +297,11 @@ impl Writer {
         }
         // A batch with only a mark has the last sequence of an earlier batch.
         let last_logged = self.batch.last_logged.max(self.active.highest);
+        assert!(last_logged <= last, "a record is logged before it has a sequence");
+        assert!(
+            self.batch.first_synced.is_none_or(|first| self.written < first && first <= last),
+            "a commit of the batch was written before"
+        );
         let outcome = self.check().and_then(|()| self.roll(roll)).and_then(|()| self.write_batch());
         self.unsynced.keep(&mut self.batch);
         self.active.highest = last_logged;
@@ -340,7 +350,18 @@ impl Writer {
         if small && self.active.byte_count + ahead_bytes / 2 > self.allocated_bytes {
             self.allocated_bytes = allocate_ahead(&*self.file, self.allocated_bytes, ahead_bytes);
         }
+        self.check_lengths();
         Ok(())
+    }
+
+    /// Asserts that the length that a record states is on disk.
+    fn check_lengths(&self) {
+        assert!(
+            self.allocated_noted <= self.allocated_synced
+                && self.allocated_synced <= self.allocated_bytes,
+            "a record states a length that is not on disk"
+        );
+        debug_assert!(self.synced <= self.active.end(), "more is synced than was written");
     }
 
     /// Returns the lengths of manifest and active segment that a record may state.
@@ -367,6 +388,7 @@ impl Writer {
                 prepare(&self.options, number)?
             }
         };
+        assert!(next.number > self.active.number, "segments are numbered in order");
         let mut start = Vec::new();
         let highest = self.active.highest;
         let known = StatedLengths {
@@ -442,6 +464,13 @@ impl Writer {
         }
         match result {
             Ok(()) => {
+                assert!(
+                    self.synced <= job.synced
+                        && self.synced_through <= job.written
+                        && self.synced_logged <= job.last_logged,
+                    "the synced end of the log goes back"
+                );
+                assert!(job.written <= self.written, "more is synced than was written");
                 self.synced = job.synced;
                 self.synced_logged = job.last_logged;
                 self.synced_through = job.written;
@@ -599,6 +628,7 @@ impl Writer {
 
     /// Removes a closed segment from the list after its file was removed.
     pub(super) fn forget(&mut self, number: u32) {
+        assert!(number != self.active.number, "the active segment is removed");
         self.closed.retain(|segment| segment.number != number);
     }
 
@@ -672,6 +702,7 @@ fn begin_segment(
     PreviousLog { end, last, manifest }: PreviousLog,
     chunks: &mut [&mut [u8]],
 ) -> Result<(Arc<dyn SegmentFile>, LogEnd, u64)> {
+    assert!(number > end.segment, "a segment follows one with a lower number");
     let file = options.env.create_segment(&segment_path(&options.directory, number))?;
     let mut byte_count = START_BYTES;
     for chunk in chunks.iter_mut() {

@@ -69,6 +69,11 @@ impl<'a> Frames<'a> {
     pub(super) fn of(&self, partition: &Range<usize>, row: usize) -> Range<usize> {
         let start = self.position(&self.start, FrameSide::Start, partition, row);
         let end = self.position(&self.end, FrameSide::End, partition, row);
+        debug_assert!(partition.contains(&row), "row {row} of partition {partition:?}");
+        debug_assert!(
+            partition.start <= start && end <= partition.end,
+            "a frame {start}..{end} outside of partition {partition:?}"
+        );
         start..end.max(start)
     }
 

@@ -195,11 +195,13 @@ impl WindowAgg {
     }
 
     fn compute(&self, inputs: Batch, starts: Vec<usize>) -> Result<RunResults> {
+        debug_assert!(self.results.is_none(), "results of the previous run are not returned");
         let row_count = inputs.row_count;
         let run = PartitionRun::new(inputs, starts, &self.computation.order_by, &self.context)?;
         let mut columns: Vec<Vector> = Vec::with_capacity(self.computation.functions.len());
         for function in &self.computation.functions {
             columns.push(functions::compute(function, &run)?);
+            debug_assert_eq!(columns.last().map(Vector::len), Some(row_count), "results of a run");
             let bytes = columns.iter().map(Vector::byte_count).sum::<usize>();
             memory::check(run.byte_count() + bytes, self.context.work_mem())?;
         }

@@ -60,6 +60,11 @@ impl PartitionRun {
             }
         }
         group_starts.push(batch.row_count);
+        debug_assert!(
+            starts.first().is_none_or(|first| *first == 0) && starts.is_sorted(),
+            "partitions that do not cover the rows"
+        );
+        debug_assert_eq!(group_of.len(), batch.row_count, "peer groups of the rows");
         let (order_by, context) = (order_by.to_vec(), Arc::clone(context));
         Ok(PartitionRun { batch, partitions, keys, order_by, group_of, group_starts, context })
     }

@@ -238,6 +238,31 @@ impl ColumnarBuilder {
         }
     }
 
+    /// Asserts the invariants of the block.
+    fn check(&self) {
+        let count = self.types.len();
+        assert!((1..=CELLS_MAX).contains(&count), "a block has from 1 to {CELLS_MAX} cells");
+        assert!(
+            [&self.timestamps, &self.sequences, &self.shapes].iter().all(|of| of.len() == count),
+            "an entry of numbers for each cell"
+        );
+        assert!(
+            [&self.rows, &self.qualifiers, &self.whole].iter().all(|of| of.count() == count),
+            "an entry of strings for each cell"
+        );
+        assert!(
+            self.sections.iter().all(|section| match section {
+                SectionBuilder::Fixed { width, bytes } => bytes.len() == width * count,
+                SectionBuilder::Variable(strings) => strings.count() == count,
+            }),
+            "an entry of each section for each cell"
+        );
+        if self.is_plain {
+            debug_assert!(self.types.iter().all(|code| *code == CellType::Put as u64));
+            debug_assert!(self.shapes.iter().all(|shape| *shape > 0), "a value is stored whole");
+        }
+    }
+
     fn head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.types.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.sections.len() as u16).to_le_bytes());
@@ -376,6 +401,7 @@ impl BlockBuilder for ColumnarBuilder {
                 self.qualifier_prefix =
                     self.qualifier_prefix.min(shared(qualifier, parts.qualifier));
                 self.is_plain &= row != parts.row && qualifier == parts.qualifier;
+                debug_assert!((row, qualifier) <= (parts.row, parts.qualifier), "cells ascend");
             }
             _ => {
                 self.row_prefix = parts.row.len();
@@ -401,6 +427,7 @@ impl BlockBuilder for ColumnarBuilder {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
+        self.check();
         let start = out.len();
         self.head(out);
         let mut divided = DividedBlock {

@@ -23,6 +23,9 @@
 //!    that is stored whole: [`ColumnSlice`] requires this.
 //! 2. All parts have as many entries as the block has cells.
 //!
+//! The builder asserts both before a block is written. The reader of a part checks 2 and rejects
+//! the block otherwise.
+//!
 //! The builder is in [`builder`], the directory in [`directory`], the cached form of a block in
 //! [`block`], reading by cell in [`cursor`], reading by column in [`mod@slice`], one row of a
 //! plain block in [`plain_row`], and the encodings of parts in [`numbers`] and [`strings`].

@@ -27,6 +27,11 @@ impl StringsBuilder {
         self.ends.push(self.bytes.len() as u32);
     }
 
+    /// Returns the number of strings.
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Returns the string pushed last.
     pub(super) fn last(&self) -> Option<&[u8]> {
         self.get(self.ends.len().checked_sub(1)?)
@@ -49,6 +54,10 @@ impl StringsBuilder {
         let length_of = |index: usize| self.get(index).map_or(0, |string| string.len());
         let length = length_of(0);
         let same = (1..count).all(|index| length_of(index) == length);
+        debug_assert!(
+            (0..count).all(|index| length_of(index) >= prefix_length),
+            "a string is shorter than the common prefix"
+        );
         let rest_bytes = self.bytes.len() - count * prefix_length;
         let width = match (same, u16::try_from(rest_bytes)) {
             (true, _) => 0,

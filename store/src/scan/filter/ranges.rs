@@ -62,6 +62,10 @@ impl Ranges {
                 _ => merged.push((start, stop)),
             }
         }
+        debug_assert!(
+            merged.windows(2).all(|pair| pair[0].1.as_ref().is_some_and(|stop| *stop < pair[1].0)),
+            "ranges ascend and are not adjacent"
+        );
         Ranges { ranges: merged }
     }
 
