@@ -62,7 +62,7 @@ fn run(directory: &Path, out: &mut impl Write) -> Result<()> {
     tell("SELECT * FROM endpoint('price', 'histogram', width => 250)")?;
     tell("SELECT max(row_count) FROM endpoint('price', 'histogram', start => 40, stop => 60)")?;
     tell("SELECT * FROM endpoint('price', 'histogram', width => 0)")?;
-    tell("SELECT name, kind, refusals FROM bennu.coprocessors WHERE scope = 'table'")?;
+    tell("SELECT name, kind, rejections FROM bennu.coprocessors WHERE scope = 'table'")?;
     drop(session);
     database.shut_down()
 }
@@ -319,7 +319,7 @@ mod tests {
             answers,
             [
                 "ok",
-                "coprocessor \"max_change\" needs parameter \"most\" (SQLSTATE 22023)",
+                "coprocessor \"max_change\" requires parameter \"most\" (SQLSTATE 22023)",
                 "ok",
                 "ok",
                 "ok",
@@ -336,9 +336,9 @@ mod tests {
                 "10",
                 "(1 row)",
                 "the width of a range is above 0 (SQLSTATE 22023)",
-                "name    |   kind   | refusals",
-                "max_change | observer |        1",
-                "histogram  | endpoint |        1",
+                "name    |   kind   | rejections",
+                "max_change | observer |          1",
+                "histogram  | endpoint |          1",
                 "(2 rows)",
             ],
             "{out}"

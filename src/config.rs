@@ -41,50 +41,50 @@ const HANDLERS_MAX: usize = 100_000;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigSource {
-    /// Directory that holds the data
+    /// Data directory
     #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
     pub data: Option<PathBuf>,
-    /// Address to listen on for Postgres clients
+    /// Address to listen on for PostgreSQL clients
     #[arg(long, value_name = "ADDR", env = "BENNU_LISTEN")]
     pub listen: Option<String>,
-    /// Memory for memstores, block cache and queries, for example 512MB; by default a quarter of
-    /// the machine's, or the container's
+    /// Memory for memstores, block cache and queries, for example 512MB [default: a quarter of the
+    /// memory of the machine or container]
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
-    /// Long statements that execute at a time; by default one for each core
+    /// Execution slots: long-running statements that execute concurrently [default: number of cores]
     #[arg(long, value_name = "COUNT", env = "BENNU_HANDLERS")]
     pub handlers: Option<usize>,
-    /// Maximum number of concurrent connections; by default 1000
+    /// Maximum number of concurrent connections [default: 1000]
     #[arg(long, value_name = "COUNT", env = "BENNU_MAX_CONNECTIONS")]
     pub max_connections: Option<usize>,
-    /// Time limit of a coprocessor call, for example 500ms; 0 for no limit; by default 5s
+    /// Time limit of a coprocessor call, for example 500ms; 0 for no limit [default: 5s]
     #[arg(long, value_name = "TIME", env = "BENNU_COPROCESSOR_TIME_LIMIT")]
     pub coprocessor_time_limit: Option<String>,
-    /// Consecutive failures after which a coprocessor is suspended; by default 10
+    /// Consecutive failures after which a coprocessor is suspended [default: 10]
     #[arg(long, value_name = "COUNT", env = "BENNU_COPROCESSOR_FAILURES_MAX")]
     pub coprocessor_failures_max: Option<u32>,
-    /// Period of auto-analyze, for example 5min; 0 to disable it; by default 1min
+    /// Interval of auto-analyze, for example 5min; 0 to disable it [default: 1min]
     #[arg(long, value_name = "TIME", env = "BENNU_ANALYZE_PERIOD")]
     pub analyze_period: Option<String>,
-    /// Certificate chain for TLS, PEM
+    /// TLS certificate chain file (PEM)
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key for TLS, PEM; must not be accessible to other users
+    /// TLS private key file (PEM); must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
     /// File with the password of clients in its first line; must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
-    /// Listen beyond loopback without TLS
+    /// Allow connections without TLS on addresses other than loopback
     #[arg(long, env = "BENNU_ALLOW_PLAINTEXT", num_args = 0..=1, default_missing_value = "true")]
     pub allow_plaintext: Option<bool>,
     /// Log client connections
     #[arg(long, env = "BENNU_LOG_CONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
     pub log_connections: Option<bool>,
-    /// Log the end of each session
+    /// Log the end of each session, with its duration
     #[arg(long, env = "BENNU_LOG_DISCONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
     pub log_disconnections: Option<bool>,
-    /// Statements to log: none, ddl, mod or all; sessions may SET it; by default none
+    /// Statements to log: none, ddl, mod or all; sessions can SET it [default: none]
     #[arg(long, value_name = "WHICH", env = "BENNU_LOG_STATEMENT")]
     pub log_statement: Option<String>,
     /// Coprocessors on every table: `[[coprocessor]]`, only in the file
@@ -307,7 +307,9 @@ impl ConfigSource {
             (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (None, None) => None,
             _ => {
-                return Err(Error::Usage("--tls-cert and --tls-key go together".to_owned()));
+                return Err(Error::Usage(
+                    "--tls-cert and --tls-key must be specified together".to_owned(),
+                ));
             }
         };
         let password = self.password_file.as_deref().map(read_password).transpose()?;
@@ -315,12 +317,13 @@ impl ConfigSource {
         if !listen.ip().is_loopback() {
             if tls.is_none() && !allow_plaintext {
                 return Err(Error::Usage(format!(
-                    "{listen} can be reached from other machines: give --tls-cert and --tls-key, or --allow-plaintext"
+                    "{listen} is not a loopback address: specify --tls-cert and --tls-key, or \
+                     --allow-plaintext"
                 )));
             }
             if password.is_none() {
                 return Err(Error::Usage(format!(
-                    "{listen} can be reached from other machines: give --password-file"
+                    "{listen} is not a loopback address: specify --password-file"
                 )));
             }
         }
@@ -372,7 +375,7 @@ fn resolve(address: &str) -> Result<SocketAddr> {
         .to_socket_addrs()
         .map_err(|error| bad(&error.to_string()))?
         .next()
-        .ok_or_else(|| bad("it names no host"))
+        .ok_or_else(|| bad("it does not resolve to a host"))
 }
 
 fn read_password(path: &Path) -> Result<String> {
@@ -403,7 +406,7 @@ fn parse_size(text: &str) -> Result<u64> {
     match bytes {
         None => Err(Error::Usage(format!("bad size \"{text}\"; an example is 512MB"))),
         Some(bytes) if bytes < MEMORY_BYTES_MIN => {
-            Err(Error::Usage(format!("memory of {text} is too small; the least is 32MB")))
+            Err(Error::Usage(format!("memory of {text} is too small; the minimum is 32MB")))
         }
         Some(bytes) => Ok(bytes),
     }

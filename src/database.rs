@@ -67,14 +67,14 @@ impl Database {
     pub fn shut_down(&self) -> Result<()> {
         if let Err(error) = self.engine.return_reserved() {
             // The reserved values are skipped.
-            tracing::warn!(%error, "could not give back values of sequences before the stop");
+            tracing::warn!(%error, "could not return cached sequence values at shutdown");
         }
         let store = self.engine.store();
         if store.status().log_bytes > REPLAY_BYTES_MAX
             && let Err(error) = store.flush_all()
         {
             // The log holds all commits; the next start only takes longer.
-            tracing::warn!(%error, "could not flush before the stop");
+            tracing::warn!(%error, "could not flush memstores at shutdown");
         }
         Ok(store.shut_down()?)
     }

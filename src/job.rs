@@ -17,23 +17,23 @@ use crate::machine_memory::MemoryBudget;
 /// A job with its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Job {
-    /// Copy what can be read of a damaged data directory to a new one, and report what is lost
+    /// Copy the readable data of a damaged data directory to a new one, and report losses
     Salvage {
-        /// The damaged directory; nothing is changed in it
+        /// The damaged data directory; it is not modified
         #[arg(long, value_name = "DIR")]
         data: PathBuf,
-        /// The new directory
+        /// The new data directory
         #[arg(long, value_name = "NEWDIR")]
         to: PathBuf,
     },
-    /// Check a store file and show its contents
+    /// Verify a store file and print its properties
     Storefile {
-        /// The file
+        /// The store file
         file: PathBuf,
-        /// Show each block
+        /// Print each block
         #[arg(long)]
         blocks: bool,
-        /// Show each cell
+        /// Print each cell
         #[arg(long)]
         cells: bool,
     },
@@ -65,13 +65,13 @@ fn salvage_to(data: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "copied: {tables} tables, {regions} regions, {cells} cells of {files} store files, \
-         {commits} commits of the log"
+         {commits} commits of the write-forward_range log"
     )?;
     let options = Options { memory_bytes: MemoryBudget::of_machine().bytes, ..Options::default() };
     Database::open(to, options)?.shut_down()?;
     writeln!(out, "the copy can be opened: {}", to.display())?;
     if !losses.is_empty() {
-        writeln!(out, "rebuild the indexes of tables that have lost something: REINDEX TABLE …")?;
+        writeln!(out, "rebuild the indexes of tables that lost data: REINDEX TABLE …")?;
     }
     Ok(())
 }

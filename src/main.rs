@@ -34,15 +34,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve a data directory to Postgres clients
+    /// Start a server on a data directory
     Serve {
         #[command(flatten)]
         source: Box<ConfigSource>,
-        /// Configuration file, TOML; keys are the flags with underscores
+        /// Configuration file (TOML); keys are the option names with underscores
         #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
         config: Option<PathBuf>,
     },
-    /// Load sample data into a temporary directory, print a tour, then serve it
+    /// Load sample data into a temporary directory, print a tour, then start a server on it
     Demo {
         /// Exit after the tour
         #[arg(long)]
@@ -51,23 +51,23 @@ enum Command {
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
     },
-    /// Run a job on a data directory or a file of it
+    /// Run a maintenance job on a data directory or one of its files
     Job {
         #[command(subcommand)]
         job: Job,
     },
-    /// Run SQL on a data directory, without a server
+    /// Run SQL statements on a data directory without a server
     Sql {
-        /// Directory that holds the data [default: ./bennu-data]
+        /// Data directory [default: ./bennu-data]
         #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
         data: Option<PathBuf>,
-        /// Configuration file of the server, for its data directory and its coprocessors
+        /// Configuration file of the server, for its data directory and coprocessors
         #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
         config: Option<PathBuf>,
-        /// Statements to run
+        /// Statements to execute
         #[arg(short = 'c', value_name = "SQL", conflicts_with = "file")]
         command: Option<String>,
-        /// File with statements to run; without it and -c, standard input
+        /// File with statements to execute [default: standard input]
         #[arg(short = 'f', value_name = "FILE")]
         file: Option<PathBuf>,
     },

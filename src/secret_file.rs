@@ -35,12 +35,12 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
 /// Returns the violated rule for owner and mode of a file, if any.
 fn exposure(owner: u32, own: u32, mode: u32) -> Option<&'static str> {
     if owner != own && owner != 0 {
-        return Some("must be owned by the user of the server or by root");
+        return Some("must be owned by the database user or root");
     }
     let others = if owner == own { 0o077 } else { 0o037 };
     (mode & others != 0).then_some(
-        "has group or world access; it must have permissions u=rw (0600) or less if it is owned \
-         by the user of the server, or u=rw,g=r (0640) or less if it is owned by root",
+        "has group or world access; it must have permissions u=rw (0600) or less if owned by the \
+         database user, or permissions u=rw,g=r (0640) or less if owned by root",
     )
 }
 

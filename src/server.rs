@@ -68,7 +68,7 @@ pub fn raise_file_limit(connections_max: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files could not be raised");
+        tracing::warn!(%error, "could not raise the limit of open files");
     }
     let shares = DescriptorShares::of_process();
     if shares.sessions < connections_max {
@@ -218,7 +218,10 @@ impl Server {
         if tokio::time::timeout(STOP_GRACE, drain(&mut clients)).await.is_err() {
             service.cancels.cancel_all();
             if tokio::time::timeout(CANCEL_GRACE, drain(&mut clients)).await.is_err() {
-                tracing::warn!(clients = clients.len(), "clients are cut off");
+                tracing::warn!(
+                    clients = clients.len(),
+                    "disconnecting clients that did not stop in time"
+                );
                 service.cancels.close_all_sockets();
                 clients.abort_all();
             }
@@ -263,9 +266,9 @@ async fn auto_analyze_loop(service: Arc<Service>, period: Duration) {
         };
         match done {
             Ok(Ok(0)) => {}
-            Ok(Ok(tables)) => tracing::info!(tables, "analysed tables that had changed"),
-            Ok(Err(error)) => tracing::debug!(%error, "analysing tables was given up"),
-            Err(panic) => tracing::error!(%panic, "analysing tables has panicked"),
+            Ok(Ok(tables)) => tracing::info!(tables, "auto-analyze: analyzed changed tables"),
+            Ok(Err(error)) => tracing::debug!(%error, "auto-analyze: canceled"),
+            Err(panic) => tracing::error!(%panic, "auto-analyze: panicked"),
         }
     }
 }
@@ -299,7 +302,7 @@ fn admit(
 ) {
     // Without it, small answers are delayed until the client has acknowledged the previous one.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a client is gone before it was served");
+        tracing::debug!(%error, "client disconnected before it was served");
         return;
     }
     let slot = service.login_throttle.acquire(address.ip());
@@ -317,7 +320,7 @@ fn log_panic(ended: std::result::Result<(), JoinError>) {
         && error.is_panic()
     {
         let panic = error.into_panic();
-        tracing::error!(panic = panic_message(panic.as_ref()), "a connection has panicked");
+        tracing::error!(panic = panic_message(panic.as_ref()), "connection task panicked");
     }
 }
 
@@ -333,7 +336,7 @@ fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
         .map_err(|error| unusable(&files.certificate, &error))?;
     let key = rustls_pemfile::private_key(&mut key_pem.as_slice())
         .map_err(|error| unusable(&files.key, &error))?
-        .ok_or_else(|| unusable(&files.key, &"it holds no private key"))?;
+        .ok_or_else(|| unusable(&files.key, &"no private key found"))?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(&files.certificate, &error))?

@@ -105,7 +105,7 @@ fn collect(session: &Session, execution: Execution, plan: Option<String>) -> sql
             Ok(Outcome { rows: Some(table), completion: rows.completion(), plan })
         }
         Execution::CopyIn(_) | Execution::CopyOut(..) => Err(sql::Error::not_supported(
-            "COPY in this shell",
+            "COPY in bennu sql",
             "Connect with psql for COPY FROM STDIN and COPY TO STDOUT.",
         )),
     }

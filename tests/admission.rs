@@ -78,10 +78,8 @@ async fn long_statements_queue_up_and_short_ones_do_not() {
         assert_eq!(row.get::<_, i32>(0), 10);
         client.batch_execute("UPDATE t SET b = 20 WHERE a = 2").await.unwrap();
     }
-    let row = client
-        .query_one("SELECT handlers, active, queued FROM bennu.admission", &[])
-        .await
-        .unwrap();
+    let row =
+        client.query_one("SELECT slots, active, queued FROM bennu.admission", &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 1);
     assert!((1..=3).contains(&(row.get::<_, i64>(1) + row.get::<_, i64>(2))));
     computing.cancel().await;

@@ -42,7 +42,7 @@ const ADVICE: &[(&str, &[&str])] = &[
     ("To call a function, use SELECT.", &["SELECT length('a')"]),
     ("To call a procedure, use CALL.", &["CALL p()"]),
     (
-        "Write it anew with CREATE OR REPLACE FUNCTION.",
+        "Re-create it with CREATE OR REPLACE FUNCTION.",
         &["CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'"],
     ),
     (
@@ -52,7 +52,7 @@ const ADVICE: &[(&str, &[&str])] = &[
             "CREATE FUNCTION h() RETURNS int LANGUAGE sql AS 'DELETE FROM child RETURNING id'",
         ],
     ),
-    ("read it with SELECT then", &["SELECT _timestamp FROM t"]),
+    ("Read it with SELECT after the commit", &["SELECT _timestamp FROM t"]),
     (
         "Add the expression/function to every SELECT",
         &["SELECT id, id + 1 FROM t UNION SELECT v, v + 1 FROM t ORDER BY 2"],
@@ -95,7 +95,7 @@ const ADVICE: &[(&str, &[&str])] = &[
         &["ALTER TABLE t ALTER COLUMN w DROP EXPRESSION"],
     ),
     (
-        "RESET takes it away",
+        "Use RESET to remove the quota",
         &[
             "ALTER TABLE t SET (max_read_bytes_per_second = '10MB')",
             "ALTER TABLE t RESET (max_read_bytes_per_second)",
@@ -145,7 +145,7 @@ const ADVICE: &[(&str, &[&str])] = &[
     ),
     ("Use the REFRESH MATERIALIZED VIEW command.", &["REFRESH MATERIALIZED VIEW stored"]),
     (
-        "rebuild the indexes of tables that have lost something: REINDEX TABLE …",
+        "rebuild the indexes of tables that lost data: REINDEX TABLE …",
         &["REINDEX TABLE t", "REINDEX INDEX t_v", "REINDEX DATABASE bennu"],
     ),
 ];
@@ -155,7 +155,7 @@ const NO_ADVICE: &[&str] = &[
     "The name is used both as MERGE target table and data source.",
     "Generated columns cannot be used in COPY.",
     "do not have the same ON COMMIT setting",
-    "bytes at once, or use COPY",
+    "bytes in one message, or use COPY",
 ];
 
 fn sources() -> Vec<PathBuf> {

@@ -212,7 +212,8 @@ fn the_largest_statement_fails_and_its_memory_is_given_back() {
                 run(&small, "SELECT pg_sleep(0.01)").await.unwrap();
             }
         }
-        let shown = "SELECT bytes FROM bennu.memory WHERE holder = 'total' AND bytes < limit_bytes";
+        let shown =
+            "SELECT bytes FROM bennu.memory WHERE component = 'total' AND bytes < limit_bytes";
         assert_eq!(client.query(shown, &[]).await.unwrap().len(), 1);
     });
 }

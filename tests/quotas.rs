@@ -69,7 +69,7 @@ async fn a_table_over_its_quota_refuses_and_says_when_to_come_back() {
     client.batch_execute("INSERT INTO t VALUES (1000, 'x')").await.unwrap();
     client.batch_execute("CREATE INDEX t_a ON t (b, a)").await.unwrap();
     let query =
-        "SELECT kind, name, quota, per_second, available < 0, refused > 0 FROM bennu.quotas";
+        "SELECT kind, name, quota, per_second, available < 0, rejected > 0 FROM bennu.quotas";
     assert_eq!(rows(&client, query).await, ["table t max_read_bytes_per_second 1 t t"]);
     client.batch_execute("ALTER TABLE t RESET (max_read_bytes_per_second)").await.unwrap();
     client.batch_execute("SELECT * FROM t").await.unwrap();

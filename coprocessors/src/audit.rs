@@ -64,7 +64,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "table",
         kind: ArgumentKind::Table,
         need: ParameterRequirement::Default("audit_log"),
-        about: "the table that changes are written to",
+        about: "the table to which changes are logged",
     },
     Parameter {
         name: "columns",
@@ -231,7 +231,7 @@ impl RegionObserver for AuditObserver {
     }
 
     fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
-        Err(bulk_load_error("an audit"))
+        Err(bulk_load_error("an audit log"))
     }
 
     fn pre_batch(
@@ -239,7 +239,7 @@ impl RegionObserver for AuditObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        reject_edits_of_unknown_outcome("an audit", batch)?;
+        reject_edits_of_unknown_outcome("an audit log", batch)?;
         load_previous(context, batch, |_| true)?;
         let entries = self.entries(context.user(), batch);
         let entries = entries.map_err(|error| violation::value_error(&self.name, error))?;

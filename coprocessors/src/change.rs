@@ -181,7 +181,7 @@ pub fn reject_unmaintainable_edits(derived: &str, batch: &[Mutation]) -> store::
     reject_edits_of_unknown_outcome(derived, batch)?;
     let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
     match edits.any(|edit| matches!(edit, Edit::Put { ttl: Some(_), .. })) {
-        true => Err(refusal("cells cannot have a TTL of their own", derived)),
+        true => Err(refusal("per-cell TTL is not supported", derived)),
         false => Ok(()),
     }
 }
@@ -192,7 +192,7 @@ pub fn reject_edits_of_unknown_outcome(derived: &str, batch: &[Mutation]) -> sto
     let is_of_version =
         |edit: &Edit| matches!(edit, Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. });
     match edits.any(is_of_version) {
-        true => Err(refusal("single versions cannot be deleted", derived)),
+        true => Err(refusal("deletion of single versions is not supported", derived)),
         false => Ok(()),
     }
 }
@@ -203,7 +203,7 @@ fn refusal(what: &str, derived: &str) -> store::Error {
 
 /// Returns the error of a bulk load, for `pre_bulk_load` of observers that must see every row.
 pub fn bulk_load_error(derived: &str) -> store::Error {
-    store::Error::InvalidRequest(format!("a table with {derived} takes no bulk loads"))
+    store::Error::InvalidRequest(format!("cannot bulk load a table with {derived}"))
 }
 
 /// Reads the previous state of the mutations for which `is_needed` and that have none, and stores
@@ -332,10 +332,7 @@ mod tests {
         };
         assert!(refused(put(None)).is_ok());
         let error = refused(put(Some(Duration::from_secs(1)))).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cells cannot have a TTL of their own in a table with indexes"
-        );
+        assert_eq!(error.to_string(), "per-cell TTL is not supported in a table with indexes");
     }
 
     #[test]

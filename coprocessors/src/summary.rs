@@ -71,19 +71,19 @@ const PARAMETERS: &[Parameter] = &[
         name: "table",
         kind: ArgumentKind::Table,
         need: ParameterRequirement::Required,
-        about: "the table that counts and sums are kept in",
+        about: "the table that stores counts and sums",
     },
     Parameter {
         name: "group_by",
         kind: ArgumentKind::Columns,
         need: ParameterRequirement::Required,
-        about: "the columns whose values make a group",
+        about: "the grouping columns",
     },
     Parameter {
         name: "sum",
         kind: ArgumentKind::Columns,
         need: ParameterRequirement::Optional,
-        about: "the columns that are summed up",
+        about: "the columns to sum",
     },
 ];
 
@@ -93,7 +93,7 @@ impl CoprocessorFactory for SummaryFactory {
     }
 
     fn about(&self) -> &str {
-        "keeps counts and sums of groups of rows in a table"
+        "maintains counts and sums of groups of rows in a table"
     }
 
     fn parameters(&self) -> &[Parameter] {
@@ -109,7 +109,9 @@ impl CoprocessorFactory for SummaryFactory {
         if table.descriptor.families.iter().any(|family| family.ttl.is_some()) {
             let message = format!("a summary of table \"{}\" is not supported", table.name);
             return Err(Error::new(types::error::sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_detail("Its rows expire by a TTL, and nobody would take them away."));
+                .with_detail(
+                    "The table has a TTL, but expired rows cannot be subtracted from the summary.",
+                ));
         }
         let named = |name: String, data_type: DataType, not_null: bool| ColumnDefinition {
             name,
@@ -135,7 +137,10 @@ impl CoprocessorFactory for SummaryFactory {
         }
         for (position, column) in columns.iter().enumerate() {
             if columns[..position].iter().any(|other| other.name == column.name) {
-                let message = format!("a summary would have two columns \"{}\"", column.name);
+                let message = format!(
+                    "column \"{}\" would appear more than once in the summary",
+                    column.name
+                );
                 return Err(Error::new(DUPLICATE_COLUMN, message));
             }
         }
@@ -184,8 +189,7 @@ fn sum_type(column: &str, data_type: DataType) -> Result<DataType> {
         DataType::Int2 | DataType::Int4 => Ok(DataType::Int8),
         DataType::Int8 | DataType::Numeric => Ok(DataType::Numeric),
         other => {
-            let message =
-                format!("a summary cannot sum column \"{column}\" of type {}", other.sql_name());
+            let message = format!("cannot sum column \"{column}\" of type {}", other.sql_name());
             let error = Error::new(types::error::sqlstate::DATATYPE_MISMATCH, message);
             Err(match other {
                 DataType::Float4 | DataType::Float8 => error.with_detail(
@@ -369,11 +373,12 @@ impl Summary {
 
     fn out_of_step(&self) -> Error {
         let message = format!(
-            "summary table \"{}\" does not say what table \"{}\" holds",
+            "summary table \"{}\" does not match the rows of table \"{}\"",
             self.target_name, self.table_name
         );
         Error::new(NOT_IN_PREREQUISITE_STATE, message).with_detail(
-            "Its rows were changed by hand. Detach the coprocessor, drop the table and attach again.",
+            "Rows of the summary table were modified directly. Detach the coprocessor, drop the \
+             summary table, and attach the coprocessor again.",
         )
     }
 }

@@ -66,13 +66,13 @@ const PARAMETERS: &[Parameter] = &[
         name: "column",
         kind: ArgumentKind::Column,
         need: ParameterRequirement::Required,
-        about: "the column that says when a row expires",
+        about: "the column with the expiration time of a row",
     },
     Parameter {
         name: "after",
         kind: ArgumentKind::Duration,
         need: ParameterRequirement::Optional,
-        about: "how long after the column's time that is",
+        about: "the interval that is added to the expiration time",
     },
 ];
 
@@ -82,7 +82,7 @@ impl CoprocessorFactory for TtlByColumnFactory {
     }
 
     fn about(&self) -> &str {
-        "has rows expire at the time that a column says"
+        "expires rows at the time in a column"
     }
 
     fn parameters(&self) -> &[Parameter] {
@@ -103,12 +103,12 @@ impl CoprocessorFactory for TtlByColumnFactory {
         let data_type = known.sql_type.base;
         if !matches!(data_type, DataType::Timestamp | DataType::Timestamptz | DataType::Date) {
             let message = format!(
-                "column \"{}\" of type {} does not say when a row expires",
+                "column \"{}\" of type {} cannot be used as expiration time",
                 known.name,
                 data_type.sql_name()
             );
             return Err(Error::new(types::error::sqlstate::DATATYPE_MISMATCH, message)
-                .with_detail("It should be a timestamp or a date."));
+                .with_detail("The column must be a timestamp or a date."));
         }
         Ok(Arc::new(TtlByColumn {
             name: attachment.name.to_owned(),
@@ -251,7 +251,7 @@ impl RegionObserver for TtlByColumn {
     }
 
     fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
-        Err(bulk_load_error("rows that expire by a column"))
+        Err(bulk_load_error("row expiration by column"))
     }
 
     fn pre_batch(

@@ -269,7 +269,7 @@ impl Engine {
             self.forget_attached(*table);
             if let Err(error) = self.row_ids.remove(*table) {
                 let table = table.0;
-                tracing::warn!(table, %error, "could not forget the row numbers of a table");
+                tracing::warn!(table, %error, "could not remove the row ID counter of a table");
             }
             if let Err(error) = self.store().drop_table(*table) {
                 tracing::warn!(table = table.0, %error, "could not drop a table from the store");
@@ -467,7 +467,7 @@ fn with_definitions(
             let late = left.iter().position(|(definition, error)| {
                 let next = with_definition(&catalog, definition, coprocessors, true);
                 if let Ok(next) = next {
-                    tracing::error!(error = %unreadable(definition, error), "a damaged definition");
+                    tracing::error!(error = %unreadable(definition, error), "damaged definition");
                     catalog = next;
                     return true;
                 }
@@ -579,7 +579,7 @@ fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Re
                 || table.indexes.iter().any(|index| index.spec.store_table == descriptor.id)
         });
         if !known && descriptor.id.0 >= FIRST_USER_TABLE {
-            tracing::info!(table = %descriptor.name, "removing what an unfinished statement left");
+            tracing::info!(table = %descriptor.name, "removing a table of an unfinished statement");
             store.drop_table(descriptor.id)?;
         }
     }

@@ -14,7 +14,7 @@ use crate::parser::ParseError;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Message for a read before the retained history, until the table is known.
-pub(crate) const BEFORE_HISTORY: &str = "history begins after the time that was asked for";
+pub(crate) const BEFORE_HISTORY: &str = "history begins after the requested time";
 
 /// Source location of an error or a notice.
 #[derive(Debug, PartialEq, Eq)]
@@ -375,13 +375,16 @@ impl From<coprocessors::row::RowError> for Error {
 fn log_failed(message: String, is_full: bool, is_open: bool) -> Error {
     if is_open {
         return Error::new(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN, message)
-            .with_detail("The transaction is committed when the log can be written again.")
-            .with_hint("Look what there is before you repeat it.");
+            .with_detail(
+                "The outcome of the transaction is unknown. It is committed if the log can be \
+                 written again.",
+            )
+            .with_hint("Check whether the transaction was committed before you retry it.");
     }
     let code = if is_full { sqlstate::DISK_FULL } else { sqlstate::IO_ERROR };
-    Error::new(code, message)
-        .with_detail("Nothing was committed.")
-        .with_hint("Mend the cause; the log is tried again all the time.")
+    Error::new(code, message).with_detail("The transaction was not committed.").with_hint(
+        "Fix the cause of the write failure. The server retries writing the log automatically.",
+    )
 }
 
 impl From<store::Error> for Error {
@@ -389,7 +392,7 @@ impl From<store::Error> for Error {
         use store::Error as Store;
         // Paths of the data directory are logged, not sent to clients.
         if matches!(error, Store::Corrupt { .. } | Store::Io { .. }) {
-            tracing::error!(%error, "a statement fails");
+            tracing::error!(%error, "statement failed");
         }
         let message = error.without_directory();
         match error {
@@ -407,12 +410,12 @@ impl From<store::Error> for Error {
             Store::LockNotAvailable { .. } => Error::new(sqlstate::LOCK_NOT_AVAILABLE, message),
             Store::OutOfMemory { limit_bytes } => Error::new(sqlstate::OUT_OF_MEMORY, message)
                 .with_detail(format!(
-                    "Open transactions may hold {} MiB together.",
+                    "The limit for all open transactions together is {} MiB.",
                     limit_bytes >> 20
                 ))
-                .with_hint("Commit in smaller pieces, or give the server more memory."),
+                .with_hint("Use smaller transactions, or start the server with more --memory."),
             Store::PreparedTooLarge => Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("Prepare it in smaller pieces, or give the server more memory."),
+                .with_hint("Prepare smaller transactions, or start the server with more --memory."),
             Store::QuotaExceeded { quota, per_second, retry_after, .. } => {
                 // Rounded up: a retry after this time is admitted.
                 let millis = retry_after.as_micros().div_ceil(1_000);
@@ -433,11 +436,13 @@ impl From<store::Error> for Error {
                 Error::new(sqlstate::DISK_FULL, message)
             }
             Store::Io { .. } => Error::new(sqlstate::IO_ERROR, message),
-            Store::LogFailed { failure, outcome_unknown: is_open } => {
-                log_failed(message, failure.is_full, is_open)
+            Store::LogFailed { failure, outcome_unknown } => {
+                log_failed(message, failure.is_full, outcome_unknown)
             }
-            Store::FlushFailed(failure) => log_failed(message, failure.is_full, false)
-                .with_hint("Mend the cause; memstores are flushed again all the time."),
+            Store::FlushFailed(failure) => log_failed(message, failure.is_full, false).with_hint(
+                "Fix the cause of the write failure. The server retries flushing memstores \
+                 automatically.",
+            ),
             Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),
             Store::ShutDown => Error::new(
                 sqlstate::ADMIN_SHUTDOWN,
@@ -463,7 +468,7 @@ fn from_veto(veto: store::error::Veto) -> Error {
         true => (veto.code.into(), None),
         false => {
             let hint = format!(
-                "Coprocessor \"{}\" should refuse with the SQLSTATE of an error, and gave \"{}\".",
+                "Coprocessor \"{}\" must reject with an error SQLSTATE, but returned \"{}\".",
                 veto.coprocessor, veto.code
             );
             (sqlstate::INTERNAL_ERROR.into(), Some(hint))
@@ -491,8 +496,11 @@ mod tests {
     fn a_transaction_too_large_is_out_of_memory_with_a_hint() {
         let error = Error::from(store::Error::OutOfMemory { limit_bytes: 300 << 20 });
         assert_eq!(error.sqlstate, "53200");
-        assert_eq!(error.detail.as_deref(), Some("Open transactions may hold 300 MiB together."));
-        assert!(error.hint.is_some_and(|hint| hint.contains("smaller pieces")));
+        assert_eq!(
+            error.detail.as_deref(),
+            Some("The limit for all open transactions together is 300 MiB.")
+        );
+        assert!(error.hint.is_some_and(|hint| hint.contains("smaller transactions")));
     }
 
     #[test]
@@ -510,7 +518,7 @@ mod tests {
             let error = of(code);
             assert_eq!(error.sqlstate, "XX000");
             assert_eq!(error.message, "no");
-            assert!(error.hint.is_some_and(|hint| hint.contains(&format!("gave \"{code}\""))));
+            assert!(error.hint.is_some_and(|hint| hint.contains(&format!("returned \"{code}\""))));
         }
     }
 }

@@ -271,7 +271,11 @@ fn relieve(
     let part = if total > limit { SMALL_PART } else { LARGE_PART };
     if largest.account().byte_count() >= limit / part {
         let detail = describe(&sessions, largest, (total, limit));
-        tracing::warn!(session = largest.session, detail, "a statement is stopped for its memory");
+        tracing::warn!(
+            session = largest.session,
+            detail,
+            "canceling a statement because memory is exhausted"
+        );
         largest.cancel_for_memory(MemoryShortage { detail });
         stopped.insert(largest.session, monotonic_now());
     }
@@ -315,11 +319,11 @@ fn describe(
     };
     let resident = match total > limit {
         true => String::new(),
-        false => format!("The process takes {} MiB, ", resident_bytes() >> 20),
+        false => format!("Resident memory is {} MiB; ", resident_bytes() >> 20),
     };
     format!(
-        "{resident}{} MiB are in use, of {} MiB that --memory leaves: this session holds {} MiB{}{rest}, \
-         caches and memstores {} MiB.",
+        "{resident}{} MiB of the {} MiB available under --memory are in use: this session {} \
+         MiB{}{rest}, caches and memstores {} MiB.",
         mebibytes(total),
         mebibytes(limit),
         mebibytes(stopped.account().byte_count()),

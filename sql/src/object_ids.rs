@@ -88,8 +88,9 @@ impl ObjectIds {
                     })?
                 }
             };
-        let end = change(start)
-            .ok_or_else(|| Error::new("54000", "the catalog has no object numbers left"))?;
+        let end = change(start).ok_or_else(|| {
+            Error::new("54000", "object identifiers of the catalog are exhausted")
+        })?;
         let row = Mutation::new(NEXT_ID_KEY).put(0, Vec::new(), end.to_be_bytes().to_vec());
         transaction.mutate(CATALOG_TABLE, vec![row])?;
         transaction.commit()?.durable.wait()?;

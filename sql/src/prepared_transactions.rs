@@ -166,7 +166,8 @@ impl PreparedTransactions {
         if by_gid.len() >= PREPARED_MAX {
             let message = "maximum number of prepared transactions reached";
             return Err(Error::new(sqlstate::OUT_OF_MEMORY, message).with_hint(format!(
-                "Commit or roll back those in pg_prepared_xacts: there may be {PREPARED_MAX}."
+                "Commit or roll back transactions in pg_prepared_xacts. The maximum is \
+                 {PREPARED_MAX}."
             )));
         }
         by_gid.insert(gid.to_owned(), None);

@@ -294,8 +294,8 @@ pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize)
     let families = entry_families(table, &layout, &texts, index);
     if families.is_any_family_sufficient() && index.unique && *index.deferral == Deferral::Never {
         return Err(Error::not_supported(
-            "a unique index over columns of the primary key alone, where all families have a TTL",
-            "The primary key is unique as it is.",
+            "a unique index on only primary key columns when all column families have a TTL",
+            "The primary key is unique already.",
         ));
     }
     let families = stored_families(table, &families);

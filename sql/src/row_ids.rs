@@ -67,13 +67,16 @@ impl RowIds {
                 true => {
                     let value = batch.row(0).value(0, b"").and_then(|value| value.try_into().ok());
                     value.map(u64::from_be_bytes).ok_or_else(|| {
-                        Error::new(sqlstate::DATA_CORRUPTED, "damaged row numbers in the catalog")
+                        Error::new(
+                            sqlstate::DATA_CORRUPTED,
+                            "damaged row ID counter in the catalog",
+                        )
                     })?
                 }
             };
         let end = start.saturating_add(RESERVED).min(i64::MAX as u64);
         if start >= end {
-            return Err(Error::new("2200H", "the table has no row numbers left"));
+            return Err(Error::new("2200H", "row identifiers of the table are exhausted"));
         }
         let row = Mutation::new(key).put(0, Vec::new(), end.to_be_bytes().to_vec());
         transaction.mutate(CATALOG_TABLE, vec![row])?;

@@ -262,7 +262,7 @@ pub(crate) fn with_cancel_reason(mut error: Error, stop: &StopFlag) -> Error {
 /// Returns the error of a statement that was cancelled to free its memory.
 pub(crate) fn out_of_memory(shortage: MemoryShortage) -> Error {
     Error::new(sqlstate::OUT_OF_MEMORY, "out of memory").with_detail(shortage.detail).with_hint(
-        "Narrow the statement, add a LIMIT or an index, run fewer such statements at once, or \
-             start the server with more --memory.",
+        "Restrict the query, add a LIMIT or an index, run fewer such statements concurrently, or \
+         start the server with more --memory.",
     )
 }

@@ -133,7 +133,7 @@ fn without_effect(line: &'static str) -> Option<SettingSpec> {
         "pages" => SettingKind::Pages(whole(low), whole(high)),
         _ => SettingKind::Text,
     };
-    let about = "Accepted, as PostgreSQL has it; without effect here.";
+    let about = "Accepted for compatibility with PostgreSQL; has no effect.";
     let draft = spec(name, default, kind, false, about);
     // In the form that SHOW prints.
     let default = canonical(&draft, default).map_or(default, |shown| shown.leak());
@@ -576,8 +576,9 @@ fn read_encoding(value: &str) -> Result<String> {
         return Ok(encoding.name.to_owned());
     }
     let detail = format!("Conversion between {} and UTF8 is not supported.", encoding.name);
-    let hint = "There are UTF8, SQL_ASCII, LATIN1 to LATIN10, WIN866 to WIN1258, KOI8R, KOI8U, \
-                ISO_8859_5 to ISO_8859_8, EUC_CN, EUC_JP, EUC_KR, EUC_TW, BIG5, GBK, SJIS and UHC.";
+    let hint = "Supported encodings are UTF8, SQL_ASCII, LATIN1 to LATIN10, WIN866 to WIN1258, \
+                KOI8R, KOI8U, ISO_8859_5 to ISO_8859_8, EUC_CN, EUC_JP, EUC_KR, EUC_TW, BIG5, GBK, \
+                SJIS and UHC.";
     let error = Error { sqlstate: sqlstate::FEATURE_NOT_SUPPORTED.into(), ..invalid(NAME, value) };
     Err(error.with_detail(detail).with_hint(hint))
 }
@@ -725,7 +726,7 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
             }
             Err(Error::not_supported(
                 format!("{} = \"{value}\"", spec.name),
-                format!("The only value is \"{}\".", spec.default),
+                format!("The only supported value is \"{}\".", spec.default),
             ))
         }
         SettingKind::Fixed if value == spec.default && !value.is_empty() => Ok(value.to_owned()),

@@ -380,7 +380,7 @@ impl SpillHeap {
             true => Ok(read_batch(types, frame)?),
             false => {
                 let path = &self.writer.file.path;
-                Err(store::Error::corrupt(path, place.offset, "the checksum is wrong").into())
+                Err(store::Error::corrupt(path, place.offset, "checksum mismatch").into())
             }
         }
     }
@@ -433,7 +433,7 @@ impl SpillReader {
             }
             _ => {
                 let path = &self.file.path;
-                Err(store::Error::corrupt(path, self.offset, "the checksum is wrong").into())
+                Err(store::Error::corrupt(path, self.offset, "checksum mismatch").into())
             }
         }
     }
@@ -482,7 +482,8 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let spilled = directory.path().join("spill");
         std::fs::create_dir_all(&spilled).unwrap();
-        std::fs::write(spilled.join("0000000007.spill"), "of a process before").unwrap();
+        std::fs::write(spilled.join("0000000007.spill"), "left behind by a previous process")
+            .unwrap();
         let files = || std::fs::read_dir(&spilled).unwrap().count();
         let area = SpillArea::open(Arc::new(RealEnv::default()), spilled.clone()).unwrap();
         assert_eq!(files(), 0);
@@ -526,7 +527,7 @@ pub(crate) mod tests {
         let rows = batch(0..10_000);
         let error = std::iter::from_fn(|| Some(writer.add(&rows))).find_map(Result::err).unwrap();
         assert_eq!(error.sqlstate, "53100");
-        assert!(error.message.contains("leave 5 MiB to commits"), "{}", error.message);
+        assert!(error.message.contains("leave 5 MiB for commits"), "{}", error.message);
         assert!(area.env.disk_space(Path::new("spill")).unwrap().free_bytes < 20 << 20);
         // The disk is full for other statements, too, until the file is removed.
         let mut other = area.begin(None).create(&types).unwrap();

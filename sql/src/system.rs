@@ -130,12 +130,12 @@ const VIEWS: &[SystemView] = &[
     SystemView {
         name: "admission",
         columns: &[
-            ("handlers", DataType::Int8),
+            ("slots", DataType::Int8),
             ("active", DataType::Int8),
             ("queued", DataType::Int8),
             ("admitted", DataType::Int8),
-            ("waited", DataType::Int8),
-            ("waited_seconds", DataType::Float8),
+            ("waits", DataType::Int8),
+            ("wait_seconds", DataType::Float8),
         ],
         rows: admission,
     },
@@ -147,7 +147,7 @@ const VIEWS: &[SystemView] = &[
             ("quota", DataType::Text),
             ("per_second", DataType::Int8),
             ("available", DataType::Int8),
-            ("refused", DataType::Int8),
+            ("rejected", DataType::Int8),
         ],
         rows: quotas,
     },
@@ -176,7 +176,7 @@ const VIEWS: &[SystemView] = &[
             ("transaction", DataType::Int8),
             ("started", DataType::Timestamptz),
             ("rows_read", DataType::Int8),
-            ("answers", DataType::Int8),
+            ("pages", DataType::Int8),
             ("regions_done", DataType::Int8),
             ("regions", DataType::Int8),
         ],
@@ -643,7 +643,7 @@ fn cells(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>> {
     let Some(Datum::Text(name)) = arguments.first() else {
         return Err(Error::new(
             sqlstate::INVALID_PARAMETER_VALUE,
-            "cells needs the name of a table",
+            "cells() requires the name of a table",
         ));
     };
     let path = source.settings.search_path();

@@ -129,15 +129,19 @@ impl CoprocessorRegistry {
             }
             if registry.endpoint(&record.coprocessor).is_some() {
                 let message = format!("coprocessor \"{}\" is an endpoint", record.coprocessor);
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                    .with_hint("Attach it to single tables: ALTER TABLE … ATTACH COPROCESSOR."));
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_hint(
+                    "Attach it to individual tables with ALTER TABLE … ATTACH COPROCESSOR.",
+                ));
             }
             let factory = factory(&registry, &record.coprocessor)?;
             if !factory.suits_every_table() {
-                let message =
-                    format!("coprocessor \"{}\" cannot watch every table", record.coprocessor);
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                    .with_hint("Attach it to single tables: ALTER TABLE … ATTACH COPROCESSOR."));
+                let message = format!(
+                    "coprocessor \"{}\" cannot be attached to all tables",
+                    record.coprocessor
+                );
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_hint(
+                    "Attach it to individual tables with ALTER TABLE … ATTACH COPROCESSOR.",
+                ));
             }
             let arguments = Arguments::read(
                 &record.coprocessor,
@@ -185,8 +189,8 @@ impl CoprocessorRegistry {
             let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
             let error = Error::new(sqlstate::UNDEFINED_OBJECT, message);
             return Err(match names[..] {
-                [] => error.with_hint("Attach it: ALTER TABLE … ATTACH COPROCESSOR."),
-                _ => error.with_hint(format!("There are: {}.", names.join(", "))),
+                [] => error.with_hint("Attach it with ALTER TABLE … ATTACH COPROCESSOR."),
+                _ => error.with_hint(format!("Available are: {}.", names.join(", "))),
             });
         };
         if record.kind != CoprocessorKind::Endpoint {
@@ -198,7 +202,7 @@ impl CoprocessorRegistry {
                 sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("endpoint \"{name}\" of table \"{}\" is not available", table.name),
             )
-            .with_hint("Start a program that has it, or detach it.")),
+            .with_hint("Start a server that includes it, or detach it.")),
         }
     }
 
@@ -283,8 +287,11 @@ impl CoprocessorRegistry {
         });
         let Some(follower) = follower else { return Ok(()) };
         Err(Error::not_supported(
-            format!("coprocessor \"{}\" beside coprocessor \"{}\"", follower.name, expiring.name),
-            "Rows that expire leave behind what is kept of them: use only one of the two.",
+            format!(
+                "coprocessor \"{}\" together with coprocessor \"{}\"",
+                follower.name, expiring.name
+            ),
+            "Expired rows would remain in the output table. Use only one of the two coprocessors.",
         ))
     }
 
@@ -354,7 +361,7 @@ impl CoprocessorRegistry {
                 table = table.name,
                 coprocessor = record.name,
                 %error,
-                "a coprocessor is not available: writes to its table are refused"
+                "coprocessor is not available; writes to its table are rejected"
             );
             attached.unavailable = Some(error.message.clone());
             Arc::new(UnavailableObserver {
@@ -411,11 +418,11 @@ fn factory<'r>(registry: &'r Registry, name: &str) -> Result<&'r Arc<dyn Coproce
 
 fn unknown(registry: &Registry, name: &str) -> Error {
     Error::new(sqlstate::UNDEFINED_OBJECT, format!("coprocessor \"{name}\" does not exist"))
-        .with_hint(format!("There are: {}.", registry.names().join(", ")))
+        .with_hint(format!("Available are: {}.", registry.names().join(", ")))
 }
 
 fn no_endpoint(name: &str) -> Error {
-    let message = format!("coprocessor \"{name}\" is no endpoint");
+    let message = format!("coprocessor \"{name}\" is not an endpoint");
     Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
@@ -423,7 +430,7 @@ fn no_endpoint(name: &str) -> Error {
 pub(crate) fn duplicate(name: &str, owner: &str) -> Error {
     let message = format!("coprocessor \"{name}\" of {owner} already exists");
     Error::new(sqlstate::DUPLICATE_OBJECT, message)
-        .with_hint("Give it another name: ATTACH COPROCESSOR … AS name.")
+        .with_hint("Specify another name with ATTACH COPROCESSOR … AS name.")
 }
 
 /// Returns a table without columns, for arguments that must not depend on a table.
@@ -478,7 +485,7 @@ impl RegionObserver for UnavailableObserver {
                 "coprocessor \"{}\" of table \"{}\" is not available",
                 self.name, self.table
             ),
-            detail: format!("{}: start a program that has it, or detach it.", self.why),
+            detail: format!("{}: start a server that includes it, or detach it.", self.why),
             table: self.table.clone(),
             ..Veto::default()
         })))

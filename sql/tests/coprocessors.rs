@@ -205,7 +205,7 @@ fn a_server_with_a_wrong_coprocessor_does_not_open() {
     assert_eq!(opened("nobody", "table"), "42704 coprocessor \"nobody\" does not exist");
     assert_eq!(
         opened("summary", "table"),
-        "22023 coprocessor \"summary\" cannot watch every table"
+        "22023 coprocessor \"summary\" cannot be attached to all tables"
     );
     assert_eq!(
         opened("audit", "colour"),

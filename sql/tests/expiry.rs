@@ -409,7 +409,7 @@ impl Run {
     /// may be rejected.
     fn alters(&mut self, sql: &str) -> bool {
         let said = self.ask(sql);
-        let is_done = said == "ok\n" || said.starts_with("notice: history of table \"t\" begins");
+        let is_done = said == "ok\n" || said.starts_with("notice: history of table \"t\" restarts");
         assert!(is_done || said.starts_with("error 0A000"), "{sql}: {said}{}", self.shown());
         is_done
     }

@@ -170,7 +170,7 @@ fn rewrites_keep_times_and_begin_the_history_again() {
     let inserted = database.does("INSERT INTO t VALUES (1, 10, 100)");
     let updated = database.does("UPDATE t SET x = 11");
     let times = database.ask("SELECT _timestamp FROM t");
-    let notice = "notice: history of table \"t\" begins again: its rows are rewritten\n";
+    let notice = "notice: history of table \"t\" restarts because its rows are rewritten\n";
     let rewrites = [
         "ALTER TABLE t ALTER x TYPE text",
         "ALTER TABLE t ADD COLUMN a.r float8 DEFAULT random()",

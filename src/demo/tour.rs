@@ -64,7 +64,7 @@ const STOPS: &[Stop] = &[
         statement: "CREATE TABLE visits (page text PRIMARY KEY, n bigint NOT NULL) VERSIONS = 10",
     },
     Stop {
-        title: "A counter, begun and incremented by the same statement",
+        title: "A counter, initialized and incremented by the same statement",
         statement: "UPSERT INTO visits VALUES ('/home', 1) ON DUPLICATE KEY UPDATE n = n + 1; \
                     UPSERT INTO visits VALUES ('/home', 1) ON DUPLICATE KEY UPDATE n = n + 1",
     },

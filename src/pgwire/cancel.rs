@@ -54,7 +54,7 @@ impl ClientSocket {
     pub(crate) fn end(&self) {
         self.is_ended.store(true, Ordering::Relaxed);
         if let Err(error) = shutdown(&self.socket, Shutdown::Read) {
-            tracing::debug!(%error, "a client is gone");
+            tracing::debug!(%error, "client disconnected");
         }
     }
 }
@@ -114,7 +114,7 @@ impl CancelRegistry {
             .map(|entry| PollFd::new(&entry.connection.socket, DISCONNECT_EVENTS))
             .collect();
         if let Err(error) = poll(&mut sockets, Some(&Timespec::default())) {
-            tracing::debug!(%error, "could not ask which clients are gone");
+            tracing::debug!(%error, "could not poll client sockets");
             return;
         }
         for (entry, socket) in sessions.values().zip(&sockets) {

@@ -40,8 +40,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const NO_DESCRIPTOR_PAUSE: Duration = Duration::from_millis(50);
 
 /// Message to a client whose startup slot was taken over by another client.
-const SLOT_PREEMPTED: &str =
-    "too many clients are connecting, and this one has taken longest to log in";
+const SLOT_PREEMPTED: &str = "terminating connection because too many clients are logging in";
 
 /// SQLSTATE classes of rejected logins: invalid authorization, and unknown database.
 const NOT_LET_IN: [&str; 2] = ["28", "3D"];
@@ -84,7 +83,7 @@ pub(crate) async fn serve(
             let channel = match channel.into_channel(IDLE_THREAD_TIMEOUT, registration.connection())
             {
                 Ok(channel) => channel,
-                Err(error) => return tracing::debug!(%error, "a client is gone"),
+                Err(error) => return tracing::debug!(%error, "client disconnected"),
             };
             let sessions = (session, registration);
             let connection = Connection::new(channel, sessions, service, (client, began));
@@ -120,7 +119,7 @@ async fn on_thread(part: impl FnOnce() -> WorkOutcome + Send + 'static) -> WorkO
         Err(error) => {
             if let Ok(panic) = error.try_into_panic() {
                 let panic = panic_message(panic.as_ref());
-                tracing::error!(panic, "a connection has panicked");
+                tracing::error!(panic, "connection task panicked");
             }
             WorkOutcome::Ended
         }
@@ -184,11 +183,11 @@ async fn end(mut channel: StartChannel, failure: Failure) {
     let error = match failure {
         Failure::Statement(error) | Failure::Fatal(error) => error,
         Failure::Gone(error) => {
-            tracing::debug!(%error, "a client is gone");
+            tracing::debug!(%error, "client disconnected");
             return;
         }
     };
-    tracing::info!(sqlstate = &*error.sqlstate, message = error.message, "a connection ends");
+    tracing::info!(sqlstate = &*error.sqlstate, message = error.message, "terminating connection");
     channel.output().put_error(Severity::Fatal, &error);
     // A client that does not read is abandoned after the time limit.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, channel.close()).await;

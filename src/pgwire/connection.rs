@@ -181,10 +181,10 @@ impl Connection {
         client.disconnected(&service.log, began.elapsed());
         match result {
             Ok(()) => {}
-            Err(Failure::Gone(error)) => tracing::debug!(%error, "a client is gone"),
+            Err(Failure::Gone(error)) => tracing::debug!(%error, "client disconnected"),
             Err(Failure::Statement(error) | Failure::Fatal(error)) => {
                 let message = error.message.as_str();
-                tracing::info!(sqlstate = &*error.sqlstate, message, "a connection ends");
+                tracing::info!(sqlstate = &*error.sqlstate, message, "terminating connection");
                 channel.output().put_error(Severity::Fatal, &error);
                 channel.into_channel().close(CLOSE_TIMEOUT);
             }

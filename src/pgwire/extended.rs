@@ -334,7 +334,7 @@ fn parameter_types(
         oid => type_with_oid(oid).map(Some).ok_or_else(|| {
             Error::not_supported(
                 format!("a parameter of the type with OID {oid}"),
-                "Leave the type open, or cast the parameter to one of the supported types.",
+                "Leave the type unspecified, or cast the parameter to one of the supported types.",
             )
         }),
     };

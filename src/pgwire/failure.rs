@@ -70,7 +70,7 @@ pub(crate) fn run<T>(work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
         Ok(result) => Ok(result?),
         Err(panic) => {
             let detail = panic_message(panic.as_ref());
-            tracing::error!(panic = detail, "a statement has panicked; its session ends");
+            tracing::error!(panic = detail, "statement panicked; terminating session");
             Err(Failure::fatal(sqlstate::INTERNAL_ERROR, format!("internal error: {detail}")))
         }
     }

@@ -78,7 +78,8 @@ impl IncomingMessage {
         let Some(bound) = bound else { return Ok(()) };
         if announced > bound {
             return Err(refused(&format!(
-                "A message of {} MiB is announced, of {} MiB that all messages may hold.",
+                "The announced message size is {} MiB; the limit for all incoming messages is {} \
+                 MiB.",
                 announced >> 20,
                 bound >> 20
             )));
@@ -130,13 +131,17 @@ impl IncomingMessages {
             let Some((&process_id, _)) = largest.filter(|_| all > bound) else { return };
             let Some(largest) = held.remove(&process_id) else { return };
             let detail = format!(
-                "Messages that have not come whole hold {} MiB, of {} MiB that they may; this one \
-                 is the largest and holds {} MiB.",
+                "Incomplete messages use {} MiB of the limit of {} MiB; this message is the \
+                 largest, with {} MiB.",
                 all >> 20,
                 bound >> 20,
                 largest.bytes >> 20
             );
-            tracing::warn!(session = process_id, detail, "a connection ends for its message");
+            tracing::warn!(
+                session = process_id,
+                detail,
+                "terminating connection because incoming messages exceed their memory limit"
+            );
             // Only the first reason is recorded.
             let _ = largest.ending.set(detail);
             largest.connection.end();
@@ -153,7 +158,7 @@ impl Drop for IncomingMessage {
 fn refused(detail: &str) -> Failure {
     let error = Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
         .with_detail(detail)
-        .with_hint("Send less in one message, or start the server with more --memory.");
+        .with_hint("Send smaller messages, or start the server with more --memory.");
     Failure::Fatal(Box::new(error))
 }
 
@@ -180,7 +185,7 @@ mod tests {
         assert!(messages[1].connection.must_end());
         let Err(Failure::Fatal(error)) = messages[1].check() else { panic!("it goes on") };
         assert_eq!(error.sqlstate, "53200");
-        assert!(error.detail.unwrap().contains("105 MiB, of 100 MiB"));
+        assert!(error.detail.unwrap().contains("105 MiB of the limit of 100 MiB"));
         // A complete message does not count.
         messages[0].end();
         messages[2].note_within(BOUND, (80 << 20, 90 << 20)).unwrap();

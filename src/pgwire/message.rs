@@ -41,7 +41,7 @@ impl Output {
         match message.encode(&mut self.message) {
             Ok(()) => self.bytes.extend_from_slice(&self.message),
             // The codec rejects only messages that exceed the clients' limit.
-            Err(error) => tracing::error!(%error, "a message is left out"),
+            Err(error) => tracing::error!(%error, "could not encode a message; it is not sent"),
         }
     }
 

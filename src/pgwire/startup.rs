@@ -69,7 +69,7 @@ pub(crate) async fn start(
     let database = parameters.get("database").filter(|name| !name.is_empty());
     client.database.clone_from(database.unwrap_or(&user));
     if service.tls_required && !channel.is_encrypted() {
-        let error = Error::new("28000", "the server accepts only connections with TLS")
+        let error = Error::new("28000", "connection requires TLS")
             .with_hint("Connect with sslmode=require.");
         return Err(Failure::Fatal(Box::new(error)));
     }
@@ -118,7 +118,7 @@ async fn prologue(channel: &mut StartChannel, service: &Service) -> Result<Optio
         let packet = loop {
             let taken = frame::take_startup(channel.input()).unwrap_or_else(|error| {
                 // As in PostgreSQL, clients of unknown protocols get no answer.
-                tracing::debug!(error = error.0, "a connection ends");
+                tracing::debug!(error = error.0, "terminating connection");
                 Some(BytesMut::new())
             });
             match taken {
@@ -144,7 +144,9 @@ async fn prologue(channel: &mut StartChannel, service: &Service) -> Result<Optio
             return Err(Failure::fatal("08P01", "unexpected request for encryption"));
         }
         if !channel.input().is_empty() {
-            tracing::warn!("data follows a request for encryption; the connection is dropped");
+            tracing::warn!(
+                "received unencrypted data after encryption request; closing connection"
+            );
             return Ok(None);
         }
         let acceptor = service.tls.as_ref().filter(|_| code == SSL_REQUEST);

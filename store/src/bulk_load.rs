@@ -203,7 +203,9 @@ impl BulkLoad {
         }
         let cells = &mut self.cells;
         if cells.cell_count > 0 && stream.first_row <= cells.row {
-            return Err(Error::InvalidRequest("rows of a bulk load must ascend".into()));
+            return Err(Error::InvalidRequest(
+                "rows of a bulk load must be in ascending order".into(),
+            ));
         }
         cells.families.iter_mut().try_for_each(close)?;
         stream.families.iter_mut().try_for_each(close)?;
@@ -468,7 +470,9 @@ impl LoadStream {
             || family.last_key.is_empty()
             || compare_keys(&family.last_key, &family.key).is_lt();
         if !is_behind {
-            return Err(Error::InvalidRequest("cells of a bulk load must ascend".into()));
+            return Err(Error::InvalidRequest(
+                "cells of a bulk load must be in ascending order".into(),
+            ));
         }
         let writer = match &mut family.writer {
             Some(writer) => writer,
@@ -489,7 +493,7 @@ impl LoadStream {
     fn check(&self, cell: &BulkCell<'_>) -> Result<()> {
         let refuse = |why: &str| Err(Error::InvalidRequest(why.to_owned()));
         if usize::from(cell.family) >= self.families.len() {
-            return refuse(&format!("there is no column family {}", cell.family));
+            return refuse(&format!("column family {} does not exist", cell.family));
         }
         if cell.row.is_empty() || cell.row.len() > ROW_BYTES_MAX {
             return refuse("a row key must have from 1 to 32767 bytes");
@@ -498,14 +502,16 @@ impl LoadStream {
             return refuse("the highest timestamp cannot be loaded");
         }
         if cell.cell_type.is_family_marker() && !cell.qualifier.is_empty() {
-            return refuse("a marker of a family has no qualifier");
+            return refuse("a family delete marker must not have a qualifier");
         }
         let is_short = cell.value.len() < TTL_BYTES;
         match cell.cell_type {
             CellType::Put => Ok(()),
-            CellType::ExpiringPut if is_short => refuse("a value that expires begins with its TTL"),
+            CellType::ExpiringPut if is_short => {
+                refuse("an expiring value must begin with its TTL")
+            }
             CellType::ExpiringPut => Ok(()),
-            _ if !cell.value.is_empty() => refuse("a marker has no value"),
+            _ if !cell.value.is_empty() => refuse("a delete marker must not have a value"),
             _ => Ok(()),
         }
     }
@@ -515,7 +521,9 @@ impl LoadStream {
             self.first_row = row.to_vec();
         }
         if row < &self.row[..] {
-            return Err(Error::InvalidRequest("rows of a bulk load must ascend".into()));
+            return Err(Error::InvalidRequest(
+                "rows of a bulk load must be in ascending order".into(),
+            ));
         }
         let region = self.map.index_of(row);
         for family in &mut self.families {

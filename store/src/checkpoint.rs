@@ -104,7 +104,7 @@ fn begin(env: &dyn Env, directory: &Path) -> Result<PathBuf> {
     temporary_name.push(".tmp");
     let names = env.list(parent)?;
     if names.iter().any(|other| other.as_os_str() == name) {
-        return refuse("it exists already");
+        return refuse("it already exists");
     }
     let temporary = parent.join(&temporary_name);
     if names.iter().any(|other| *other.as_os_str() == *temporary_name) {

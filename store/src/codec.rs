@@ -70,15 +70,15 @@ pub fn read_record_in<C, T: bincode::Decode<C>>(
     let version = payload[0];
     if version != RECORD_VERSION {
         return Err(Damage::Unreadable(format!(
-            "record version is {version}, this program reads {RECORD_VERSION}"
+            "unsupported record version {version}; the supported version is {RECORD_VERSION}"
         )));
     }
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
     let (record, used) =
         bincode::decode_from_slice_with_context(&payload[1..], limited, context)
-            .map_err(|error| Damage::Unreadable(format!("record cannot be decoded: {error}")))?;
+            .map_err(|error| Damage::Unreadable(format!("cannot decode record: {error}")))?;
     if used != payload.len() - 1 {
-        return Err(Damage::Unreadable(format!("{} bytes too many", payload.len() - 1 - used)));
+        return Err(Damage::Unreadable(format!("{} trailing bytes", payload.len() - 1 - used)));
     }
     Ok((record, FRAME_HEAD_BYTES + payload.len()))
 }
@@ -91,19 +91,19 @@ pub fn holds_record(bytes: &[u8]) -> bool {
 
 fn frame_payload(bytes: &[u8]) -> Result<&[u8], String> {
     let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD_BYTES) else {
-        return Err(format!("{} bytes are too few for a record", bytes.len()));
+        return Err(format!("{} bytes are too short for a record", bytes.len()));
     };
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let (length, checksum) = (word(0) as usize, word(4));
     if length == 0 {
-        return Err("record of no bytes".into());
+        return Err("record is empty".into());
     }
     let Some(payload) = rest.get(..length) else {
-        return Err(format!("record of {length} bytes, {} are left", rest.len()));
+        return Err(format!("record of {length} bytes is truncated to {} bytes", rest.len()));
     };
     let found = crc32c::crc32c(payload);
     if found != checksum {
-        return Err(format!("crc32c is {found:08x}, record says {checksum:08x}"));
+        return Err(format!("checksum mismatch: computed {found:08x}, stored {checksum:08x}"));
     }
     Ok(payload)
 }

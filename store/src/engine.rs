@@ -319,7 +319,7 @@ impl Engine {
         match builder.build() {
             Ok(pool) => Some(self.pool.get_or_init(|| pool)),
             Err(error) => {
-                tracing::warn!(%error, "could not start the threads for regions");
+                tracing::warn!(%error, "could not start region threads");
                 None
             }
         }
@@ -511,7 +511,7 @@ impl Engine {
         appended?;
         if let Err(error) = self.wal.note_manifest(mark) {
             // It is logged when the log can be written again.
-            tracing::debug!(%error, "could not note the manifest in the log");
+            tracing::debug!(%error, "could not record the manifest in the write-ahead log");
         }
         Ok(())
     }
@@ -524,7 +524,8 @@ impl Engine {
         if !manifest.is_closed()
             && let Err(error) = manifest.close(end)
         {
-            tracing::warn!(%error, "could not close the manifest; the next start is as after a crash");
+            tracing::warn!(%error, "could not close the manifest; the next start will perform \
+                                    crash recovery");
         }
     }
 

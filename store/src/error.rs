@@ -14,7 +14,7 @@ use crate::descriptor::TableId;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Advice for a missing or damaged file.
-pub(crate) const RESTORE: &str = "restore it from a copy, or copy what can be read to a new \
+pub(crate) const RESTORE: &str = "restore it from a backup, or copy the readable data to a new \
                                   directory with \"bennu job salvage\"";
 
 /// Error of a store operation.
@@ -259,7 +259,7 @@ const DIRECTORIES: [&str; 5] = ["regions", "wal", "spill", "runs", "staged"];
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::RowExists { .. } => write!(f, "the row exists already"),
+            Error::RowExists { .. } => write!(f, "row already exists"),
             Error::Serialization { detail } => write!(f, "could not serialize access: {detail}"),
             Error::Dependencies { .. } => write!(
                 f,
@@ -272,15 +272,15 @@ impl fmt::Display for Error {
             Error::LockNotAvailable { timed_out: false, .. } => {
                 write!(f, "could not obtain lock on row")
             }
-            Error::OutOfMemory { .. } => write!(f, "the transaction is too large"),
-            Error::PreparedTooLarge => write!(f, "the transaction is too large to be prepared"),
+            Error::OutOfMemory { .. } => write!(f, "transaction is too large"),
+            Error::PreparedTooLarge => write!(f, "transaction is too large to be prepared"),
             Error::QuotaExceeded { subject, .. } => write!(f, "quota of {subject} exceeded"),
             Error::Cancelled => write!(f, "canceling statement due to user request"),
             Error::SnapshotTooOld => write!(f, "snapshot too old"),
             Error::BeforeHistory { begin_micros } => {
-                write!(f, "history begins later, at {begin_micros} microseconds since 1970")
+                write!(f, "history begins at {begin_micros} microseconds since the Unix epoch")
             }
-            Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),
+            Error::RegionTimeout { .. } => write!(f, "region did not respond in time"),
             Error::Vetoed(veto) => f.write_str(&veto.message),
             Error::NoSuchTable(table) => write!(f, "table {} does not exist in the store", table.0),
             Error::InvalidRequest(detail) => f.write_str(detail),

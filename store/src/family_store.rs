@@ -85,7 +85,7 @@ pub struct FamilyStore {
 }
 
 /// Damage of a listed file without any row of the region.
-const ROWLESS: &str = "the file has no row of its region";
+const ROWLESS: &str = "the store file has no row of its region";
 
 /// Flushes that are not part of the view yet.
 struct Pending {
@@ -174,7 +174,7 @@ impl FamilyStore {
             let mut file = match opened {
                 Ok(file) => file,
                 Err(error) => {
-                    tracing::error!(%error, "a store file cannot be opened");
+                    tracing::error!(%error, "could not open a store file");
                     let found = Arc::new(Damage::of(error)?);
                     damage.get_or_insert(found);
                     unopened.push(record);
@@ -515,7 +515,7 @@ impl FamilyStore {
         let view = self.view.load();
         match file {
             Some(FileRecord { id, .. }) if !view.files().any(|live| live.id == id) => {
-                Err(Error::InvalidRequest(format!("store file {} is not to be installed", id.0)))
+                Err(Error::InvalidRequest(format!("store file {} is not live", id.0)))
             }
             _ => Ok(()),
         }
@@ -552,7 +552,7 @@ fn check_cell((key, _): &(KeyParts<'_>, &[u8])) {
 fn of_present(path: &Path, error: Error) -> Result<Error> {
     match error {
         Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            let detail = format!("the manifest lists the file, and it is missing; {RESTORE}");
+            let detail = format!("the manifest lists the file, but it does not exist; {RESTORE}");
             Err(Error::corrupt(path, 0, detail))
         }
         error => Ok(error),
@@ -582,10 +582,10 @@ fn check_identity(file: &StoreFile, record: &FileRecord) -> Result<()> {
         return Ok(());
     }
     let shown = |identity: Option<FileIdentity>| {
-        identity.map_or("a file without identity".to_owned(), |identity| identity.to_string())
+        identity.map_or("a file without an identity".to_owned(), |identity| identity.to_string())
     };
     let (found, listed) = (shown(found), shown(record.identity));
-    let detail = format!("the manifest lists {listed} here, the file is {found}; {RESTORE}");
+    let detail = format!("the manifest lists {listed}, but the file is {found}; {RESTORE}");
     Err(Error::corrupt(file.path(), 0, detail))
 }
 

@@ -116,7 +116,7 @@ impl ValueLayout {
         let mut take = |section: u16, is_fixed: bool| -> Result<(), String> {
             let kind = self.sections.get(usize::from(section));
             let kind_fits = match kind {
-                None => return Err(format!("there is no section {section}")),
+                None => return Err(format!("section {section} does not exist")),
                 Some(SectionKind::Fixed(_)) => is_fixed,
                 Some(SectionKind::Variable) => !is_fixed,
             };
@@ -137,7 +137,7 @@ impl ValueLayout {
                 ValuePiece::Rest(section) => {
                     take(*section, false)?;
                     if index + 1 < shape.pieces.len() {
-                        return Err("something follows the rest of a value".to_owned());
+                        return Err("a section follows the remainder section of a value".to_owned());
                     }
                 }
             }

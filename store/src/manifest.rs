@@ -270,7 +270,7 @@ impl ManifestState {
 
     fn table(&mut self, table: TableId) -> std::result::Result<&mut TableRecord, String> {
         let record = self.tables.get_mut(&table);
-        record.map(Arc::make_mut).ok_or_else(|| format!("table {} is not there", table.0))
+        record.map(Arc::make_mut).ok_or_else(|| format!("table {} does not exist", table.0))
     }
 
     fn apply_region(
@@ -288,25 +288,25 @@ impl ManifestState {
             .regions
             .iter_mut()
             .find(|record| record.id == region)
-            .ok_or_else(|| format!("region {} is not there", region.0))?;
+            .ok_or_else(|| format!("region {} does not exist", region.0))?;
         for change in changes {
             let family = usize::from(change.family);
             let files = record
                 .files
                 .get_mut(family)
-                .ok_or_else(|| format!("family {} is not there", change.family))?;
+                .ok_or_else(|| format!("column family {} does not exist", change.family))?;
             let begin = &mut record.history[family];
             *begin = (*begin).max(change.history.unwrap_or(NO_BEGIN));
             for removed in &change.removed {
                 let before = files.len();
                 files.retain(|file| file.id != *removed);
                 if files.len() == before {
-                    return Err(format!("file {} is removed but not there", removed.0));
+                    return Err(format!("file {} is removed but does not exist", removed.0));
                 }
             }
             for added in &change.added {
                 if files.iter().any(|file| file.id == added.id) {
-                    return Err(format!("file {} is added but there", added.id.0));
+                    return Err(format!("file {} is added but already exists", added.id.0));
                 }
                 files.push(*added);
             }
@@ -407,15 +407,15 @@ fn replace(
     added: &[RegionRecord],
 ) -> std::result::Result<(), String> {
     let at = regions.iter().position(|region| removed.contains(&region.id));
-    let at = at.ok_or("a split or merge of regions that are not there")?;
+    let at = at.ok_or("split or merge of regions that do not exist")?;
     let gone = regions.get(at..at + removed.len()).ok_or("regions to be replaced are missing")?;
     if !gone.iter().map(|region| region.id).eq(removed.iter().copied()) {
-        return Err("regions to be replaced are not neighbours in this order".to_owned());
+        return Err("regions to be replaced are not adjacent in this order".to_owned());
     }
     let ends = |of: &[RegionRecord]| Some((of.first()?.start.clone(), of.last()?.stop.clone()));
     let joined = added.windows(2).all(|pair| pair[0].stop.as_ref() == Some(&pair[1].start));
     if !joined || ends(gone) != ends(added) {
-        return Err("regions are replaced by others that do not cover the same rows".to_owned());
+        return Err("replacing regions do not cover the same rows".to_owned());
     }
     regions.splice(at..at + removed.len(), added.iter().cloned());
     Ok(())
@@ -741,7 +741,7 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
         Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}"))
     };
     if bytes.len() < MAGIC_BYTES || bytes[..8] != MAGIC {
-        return Err(corrupt(0, "not a manifest, or cut short"));
+        return Err(corrupt(0, "not a manifest, or truncated"));
     }
     let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
     let mut content = match version {
@@ -758,11 +758,11 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
                 state: ManifestState::default(),
                 byte_count: HEADER_BYTES,
             },
-            None => return Err(corrupt(0, "the header is damaged or cut short")),
+            None => return Err(corrupt(0, "the header is damaged or truncated")),
         },
         _ => {
             let detail = format!(
-                "format version is {version}, this program reads {OLDEST_VERSION} to \
+                "unsupported format version {version}; supported versions are {OLDEST_VERSION} to \
                  {FORMAT_VERSION}"
             );
             return Err(Error::corrupt(path, 8, detail));
@@ -771,7 +771,7 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
     let Header { base_bytes, closed, .. } = content.header;
     let found = bytes.len() as u64;
     let damage = (found < base_bytes || closed && found != base_bytes).then(|| {
-        let detail = format!("the file has {found} bytes, of {base_bytes} that it had");
+        let detail = format!("the file is truncated to {found} of {base_bytes} bytes");
         corrupt(bytes.len().min(base_bytes as usize), &detail)
     });
     let damage_of_edits = content.read_edits(&bytes, path).err();

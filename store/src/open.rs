@@ -107,7 +107,9 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         leftovers.clear(&*env, can_tell)?;
         spill::clear(&*env, &directory.join(spill::NAME))?;
     } else {
-        tracing::warn!("a store file is damaged: files that no manifest lists are left alone");
+        tracing::warn!(
+            "a store file is damaged; files that the manifest does not list are not removed"
+        );
     }
     let staged = directory.join(spill::NAME);
     let spill = Arc::new(SpillDirectory::new(Arc::clone(&env), staged, &context.cache));
@@ -138,7 +140,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
 fn begin_manifest(manifest: &mut Manifest, wal: &Wal) -> Result<()> {
     match manifest.begin(Some(wal.synced())) {
         Err(error) if error.is_disk_full() && wal.status().failed.is_some() => {
-            tracing::warn!(%error, "the manifest cannot be written");
+            tracing::warn!(%error, "could not write the manifest");
             Ok(())
         }
         outcome => outcome,
@@ -173,8 +175,8 @@ fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
     }
     if let Some(part) = [LOG, REGIONS].into_iter().find(|part| has(part)) {
         let detail = format!(
-            "the manifest is missing, \"{part}\" of a database is there: nothing is known of its \
-             tables without it; {RESTORE}"
+            "the manifest is missing, but the directory contains \"{part}\" of a database; \
+             {RESTORE}"
         );
         return Err(Error::corrupt(directory.join(manifest::NAME), 0, detail));
     }
@@ -183,8 +185,8 @@ fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
     match names.iter().find(|name| !is_own(name)) {
         None => Ok(false),
         Some(foreign) => Err(Error::InvalidRequest(format!(
-            "directory \"{}\" holds no database and is not empty: there is \"{}\" in it; empty it, \
-             or name another directory",
+            "directory \"{}\" contains no database but is not empty: it contains \"{}\"; empty it, \
+             or specify another directory",
             directory.display(),
             foreign.display()
         ))),
@@ -268,14 +270,18 @@ fn replay(
         unsynced_bytes_max: Budget::of(options.memory_bytes).unsynced,
     };
     let wal = Wal::open(wal_options, &known, &mut apply)?;
-    tracing::info!(records = record_count, last = wal.clock().sequence.0, "replayed the log");
+    tracing::info!(
+        records = record_count,
+        last = wal.clock().sequence.0,
+        "replayed the write-ahead log"
+    );
     Ok(wal)
 }
 
 fn unknown_region(manifest: &Manifest, region: RegionId) -> Error {
     let detail = format!(
-        "the manifest was cut: the log has writes of region {}, and it never heard of that; \
-         {RESTORE}",
+        "the manifest is truncated: the write-ahead log has writes to region {}, which the \
+         manifest does not list; {RESTORE}",
         region.0
     );
     Error::corrupt(manifest.path(), manifest.mark().byte_count, detail)
@@ -301,7 +307,7 @@ impl RegionDirectories {
             match region.filter(|region| name.as_os_str() == region.to_string().as_str()) {
                 None => {
                     let name = name.display();
-                    tracing::warn!(%name, "this is not the directory of a region; it is left alone");
+                    tracing::warn!(%name, "ignoring a directory that is not a region directory");
                 }
                 Some(region) => {
                     found.next_region = found.next_region.max(region.saturating_add(1));
@@ -330,16 +336,16 @@ impl Leftovers {
                 let mut name = path.clone().into_os_string();
                 name.push(format!(".{UNLISTED}"));
                 let shown = path.display();
-                tracing::warn!(path = %shown, "the manifest does not list this; it is set aside");
+                tracing::warn!(path = %shown, "renaming a file that the manifest does not list");
                 env.rename(path, Path::new(&name))
             });
         }
         for path in &self.files {
-            tracing::info!(path = %path.display(), "removing a file that was not completed");
+            tracing::info!(path = %path.display(), "removing an incomplete file");
             env.remove(path)?;
         }
         for path in &self.directories {
-            tracing::info!(path = %path.display(), "removing the files of a region that is gone");
+            tracing::info!(path = %path.display(), "removing the files of a dropped region");
             env.remove_directory(path)?;
         }
         Ok(())

@@ -312,7 +312,7 @@ pub(crate) fn check_views(views: &Views, wanted: Option<&[u8]>) -> Result<()> {
 }
 
 fn no_family(family: impl std::fmt::Display) -> Error {
-    Error::InvalidRequest(format!("there is no column family {family}"))
+    Error::InvalidRequest(format!("column family {family} does not exist"))
 }
 
 /// Returns the view of a family at the source.

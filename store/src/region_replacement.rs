@@ -84,7 +84,7 @@ pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<RegionR
     let RowRange { start, stop } = region.rows().clone();
     if start == at {
         return Err(Error::InvalidRequest(format!(
-            "region {} of table \"{}\" begins at that row already",
+            "region {} of table \"{}\" already begins at that row",
             region.id().0,
             table.descriptor().name
         )));
@@ -118,7 +118,7 @@ pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Res
     region.flush(engine)?;
     region.middle_row()?.ok_or_else(|| {
         Error::InvalidRequest(format!(
-            "region {} has no row at which it could be split, behind its first one",
+            "region {} has no split point after its first row",
             region.id().0
         ))
     })
@@ -144,16 +144,16 @@ pub(crate) fn merge(
     for id in regions {
         match map.by_id(*id) {
             Some(region) => old.push(Arc::clone(region)),
-            None => return refuse(&format!("there is no region {}", id.0)),
+            None => return refuse(&format!("region {} does not exist", id.0)),
         }
     }
     old.sort_by(|a, b| a.start().cmp(b.start()));
     old.dedup_by_key(|region| region.id());
     if old.len() < 2 {
-        return refuse("it takes two regions or more");
+        return refuse("at least two regions are required");
     }
     if old.windows(2).any(|pair| pair[0].stop() != Some(pair[1].start())) {
-        return refuse("they are not neighbours");
+        return refuse("the regions are not adjacent");
     }
     let start = old[0].start().to_vec();
     let stop = old[old.len() - 1].stop().map(<[u8]>::to_vec);
@@ -390,7 +390,7 @@ impl Drop for RegionReplacementJob<'_> {
         for new in &self.new {
             if let Err(error) = self.engine.options().env.remove_directory(&new.directory) {
                 // The next opening removes files that the manifest does not list.
-                tracing::warn!(%error, "could not remove the files of a region that is not to be");
+                tracing::warn!(%error, "could not remove the files of a region that was not created");
             }
         }
     }
@@ -433,8 +433,8 @@ impl NewRegion {
         }
         if live.file.is_part() && !region.rows().covers(&self.rows) {
             return Err(Error::InvalidRequest(format!(
-                "region {} cannot be merged before the files that a split has left it are written \
-                 anew",
+                "region {} cannot be merged before a compaction rewrites its reference files of a \
+                 split",
                 region.id().0
             )));
         }

@@ -280,7 +280,7 @@ impl ReplicaFeed {
         match spawned {
             Ok(_) => *self.sender.lock() = Some(sender),
             // Without the thread, the threads that write the log do the work.
-            Err(error) => tracing::warn!(%error, "could not start the thread of replicas"),
+            Err(error) => tracing::warn!(%error, "could not start the replica thread"),
         }
         // From here on replicas can lag. No commit is fed before `follow` has returned its start,
         // because the marks only rise.

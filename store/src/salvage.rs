@@ -62,7 +62,8 @@ pub fn salvage(env: &Arc<dyn Env>, from: &Path, to: &Path) -> Result<Salvaged> {
     if !env.list(to)?.is_empty() || to.starts_with(from) {
         let to = to.display();
         return Err(Error::InvalidRequest(format!(
-            "directory \"{to}\" is not empty, or is in the damaged one: name a new directory"
+            "directory \"{to}\" is not empty, or is inside the damaged directory; specify a new \
+             directory"
         )));
     }
     let lock = names.iter().any(|name| name.as_os_str() == "LOCK");
@@ -134,17 +135,19 @@ impl Salvage<'_> {
         self.salvaged.commits = log.record_count;
         self.salvaged.losses.extend(log.losses);
         if state.log.is_some_and(|known| known > log.read_to) {
-            self.lose(format!("the log: what was written behind sequence {}", log.last.sequence.0));
+            self.lose(format!(
+                "the write-ahead log: commits after sequence number {}",
+                log.last.sequence.0
+            ));
         }
         if is_whole && log.manifest > mark {
-            self.lose("the manifest: its last edits".to_owned());
+            self.lose("the manifest: the last edits".to_owned());
             is_whole = false;
         }
         let tables = self.tables(&state, is_whole)?;
         if tables.is_empty() && !is_whole {
             return Err(Error::InvalidRequest(
-                "nothing is known of the tables: there is no manifest that can be read, and no \
-                 region is described"
+                "no table can be recovered: there is no readable manifest and no region descriptor"
                     .to_owned(),
             ));
         }
@@ -178,7 +181,7 @@ impl Salvage<'_> {
         match manifest::read_some(&**self.env, &self.from.join(manifest::NAME)) {
             Ok((content, None)) => (content.state.clone(), content.mark(), true),
             Ok((content, Some(damage))) => {
-                self.lose(format!("the manifest: edits behind the damage: {damage}"));
+                self.lose(format!("the manifest: edits after the damage: {damage}"));
                 (content.state.clone(), content.mark(), false)
             }
             Err(error) => {
@@ -225,7 +228,7 @@ impl Salvage<'_> {
             if others.any(|other| other.id > region) {
                 let name = &description.table.name;
                 self.salvaged.losses.push(format!(
-                    "table \"{name}\": region {} is not copied: others have its rows",
+                    "table \"{name}\": region {} is not copied because other regions have its rows",
                     region.0
                 ));
                 continue;
@@ -249,9 +252,9 @@ impl Salvage<'_> {
             match RegionDescription::read(&**self.env, &directory.join(&name)) {
                 Some(description) => described.push(description),
                 None if listed.contains(&region) => {}
-                None => self.lose(format!(
-                    "region {region}: it is not known of which table it is: it is not copied"
-                )),
+                None => {
+                    self.lose(format!("region {region}: not copied because its table is unknown"))
+                }
             }
         }
         Ok(described)
@@ -320,7 +323,7 @@ impl Salvage<'_> {
     fn open(&self, source: &SalvagedFile) -> Result<StoreFile> {
         let file = StoreFile::open(Arc::clone(self.env), &source.path, Arc::clone(&self.cache))?;
         if source.identity.is_some() && file.identity() != source.identity {
-            return Err(Error::corrupt(&source.path, 0, "another file stands in its place"));
+            return Err(Error::corrupt(&source.path, 0, "it was replaced by another file"));
         }
         Ok(match source.adopted {
             Some(sequence) => file.adopted_at(Sequence(sequence)),
@@ -355,7 +358,7 @@ impl Salvage<'_> {
     fn empty_region(&mut self, descriptor: &TableDescriptor, rows: RowRange) -> RegionRecord {
         let id = RegionId(self.next_region);
         self.next_region += 1;
-        self.lose(format!("table \"{}\": a region of which nothing is there", descriptor.name));
+        self.lose(format!("table \"{}\": a region without any files", descriptor.name));
         let files = vec![Vec::new(); descriptor.families.len()];
         let history = vec![NO_BEGIN; files.len()];
         RegionRecord { id, start: rows.start, stop: rows.stop, flushed: 0, files, history }

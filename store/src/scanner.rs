@@ -834,11 +834,11 @@ impl Scanner {
 fn check(scan: &Scan, filter: Option<&FilterRun>, table: &TableDescriptor) -> Result<()> {
     check_families(scan.families.as_deref(), &scan.family_reads, table)?;
     if scan.raw && scan.family_reads.iter().any(|read| read.columns.is_some()) {
-        return Err(Error::InvalidRequest("a raw scan cannot name columns".into()));
+        return Err(Error::InvalidRequest("cannot specify columns for a raw scan".into()));
     }
     if scan.batch.is_some() && filter.is_some_and(FilterRun::needs_whole_rows) {
         return Err(Error::InvalidRequest(
-            "the filter decides over whole rows, so they cannot come in pieces".into(),
+            "cannot return partial rows with a filter that evaluates whole rows".into(),
         ));
     }
     Ok(())

@@ -157,7 +157,7 @@ impl EntryChunk {
         let value_length = u32::try_from(cell.value.len());
         let value_length = value_length.map_err(|_| refuse("a value is too long"))?;
         if !cell.qualifier.is_empty() {
-            return Err(refuse("entries that are sorted have no qualifier"));
+            return Err(refuse("entries to be sorted must not have a qualifier"));
         }
         let last = self.slots.last().map(|slot| entry_at(&self.bytes, slot.start).row);
         self.row_count += usize::from(last.is_none_or(|last| last != cell.row));
@@ -421,7 +421,7 @@ impl RunCursor<'_> {
             crc32c::crc32c(entries) == u32::from_le_bytes(*checksum)
         });
         if !whole {
-            return Err(Error::corrupt("a temporary file", frame.offset, "the checksum is wrong"));
+            return Err(Error::corrupt("a temporary file", frame.offset, "checksum mismatch"));
         }
         self.buffer.truncate(frame.byte_count - 4);
         Ok(())

@@ -135,7 +135,7 @@ pub(crate) fn clear(env: &dyn Env, directory: &Path) -> Result<()> {
             Some(_) => env.remove(&directory.join(name))?,
             None => {
                 let name = name.display();
-                tracing::warn!(%name, "this is not a file of a transaction; it is left alone");
+                tracing::warn!(%name, "ignoring a file that is not a transaction file");
             }
         }
     }

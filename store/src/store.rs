@@ -142,7 +142,7 @@ impl Store {
         self.engine.check_running()?;
         if self.engine.tables.load().contains_key(&descriptor.id) {
             let id = descriptor.id.0;
-            return Err(Error::InvalidRequest(format!("table {id} exists already")));
+            return Err(Error::InvalidRequest(format!("table {id} already exists")));
         }
         let mut manifest = self.engine.manifest.lock();
         let regions = region_records(&descriptor, manifest.state().next_region);
@@ -684,7 +684,7 @@ impl Store {
     pub fn hold_region(&self, region: RegionId) -> Result<HoldGuard> {
         let found = self.engine.region(region);
         let region = found
-            .ok_or_else(|| Error::InvalidRequest(format!("there is no region {}", region.0)))?;
+            .ok_or_else(|| Error::InvalidRequest(format!("region {} does not exist", region.0)))?;
         Ok(HoldGuard::new(region))
     }
 

@@ -148,7 +148,7 @@ impl Table {
         match *loads {
             0 => Ok(loads),
             _ => Err(Error::InvalidRequest(format!(
-                "the regions of table \"{}\" cannot change while a bulk load of it is under way",
+                "cannot split or merge regions of table \"{}\" during a bulk load",
                 self.descriptor().name
             ))),
         }

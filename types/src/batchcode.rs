@@ -21,7 +21,7 @@ use crate::vector::{Batch, BytesVector, Vector, VectorData};
 
 #[cold]
 fn corrupt(what: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, format!("what was set aside does not decode: {what}"))
+    Error::new(sqlstate::DATA_CORRUPTED, format!("cannot decode spilled data: {what}"))
 }
 
 /// Appends a batch.
@@ -101,7 +101,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) =
-            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("a batch is cut off"))?;
+            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("truncated batch"))?;
         self.bytes = rest;
         Ok(taken)
     }
@@ -140,9 +140,9 @@ impl<'a> Reader<'a> {
             (VectorData::Text(values), _) => {
                 let read = self.variable(row_count)?;
                 let text = std::str::from_utf8(&read.bytes);
-                let text = text.map_err(|_| corrupt("a text is not UTF-8"))?;
+                let text = text.map_err(|_| corrupt("invalid UTF-8 text"))?;
                 if read.ends.iter().any(|end| !text.is_char_boundary(*end as usize)) {
-                    return Err(corrupt("a text is not UTF-8"));
+                    return Err(corrupt("invalid UTF-8 text"));
                 }
                 *values = read;
             }
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         let ends = self.array::<4>(row_count)?;
         let ends: Vec<u32> = ends.iter().map(|end| u32::from_le_bytes(*end)).collect();
         if !ends.is_sorted() {
-            return Err(corrupt("a batch has values that end before they begin"));
+            return Err(corrupt("a batch has values with an end before their start"));
         }
         let bytes = self.take(ends.last().map_or(0, |end| *end as usize))?;
         Ok(BytesVector { ends, bytes: bytes.to_vec() })

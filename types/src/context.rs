@@ -116,7 +116,7 @@ impl Sequences {
     /// 0A000 if there is none.
     pub fn source(&self) -> Result<&dyn SequenceSource> {
         self.0.as_deref().ok_or_else(|| {
-            Error::new(sqlstate::FEATURE_NOT_SUPPORTED, "sequences cannot be used here")
+            Error::new(sqlstate::FEATURE_NOT_SUPPORTED, "sequences are not available here")
         })
     }
 }

@@ -156,7 +156,7 @@ impl Error {
 /// Returns the error of a malformed packed row.
 #[cold]
 pub(crate) fn corrupt(what: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, format!("packed row does not decode: {what}"))
+    Error::new(sqlstate::DATA_CORRUPTED, format!("cannot decode packed row: {what}"))
 }
 
 impl fmt::Display for Error {

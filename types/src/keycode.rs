@@ -49,7 +49,7 @@ const INTERVAL_BIAS: i128 = 1 << 79;
 /// Returns the error of a malformed key.
 #[cold]
 pub(crate) fn corrupt(what: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, format!("row key does not decode: {what}"))
+    Error::new(sqlstate::DATA_CORRUPTED, format!("cannot decode row key: {what}"))
 }
 
 /// Appends the key encoding of a value.
@@ -70,7 +70,7 @@ pub fn encode(
         return Ok(());
     }
     if !value.fits(data_type) {
-        let message = format!("key value is not of type {}", data_type.sql_name());
+        let message = format!("key value does not have type {}", data_type.sql_name());
         return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
     }
     out.push(VALUE);
@@ -250,7 +250,7 @@ pub fn decode_into(
             sink.put_null();
             return Ok(1);
         }
-        _ => return Err(corrupt("a value begins with a bad byte")),
+        _ => return Err(corrupt("invalid first byte of a value")),
     }
     let mask = if descending { u8::MAX } else { 0 };
     Ok(1 + decode_value(rest, data_type, mask, sink)?)
@@ -260,7 +260,7 @@ pub fn decode_into(
 #[inline]
 fn fixed<const N: usize>(bytes: &[u8], mask: u8) -> Result<[u8; N]> {
     let mut array: [u8; N] =
-        *bytes.first_chunk().ok_or_else(|| corrupt("a value of fixed width is cut off"))?;
+        *bytes.first_chunk().ok_or_else(|| corrupt("truncated fixed-width value"))?;
     if mask != 0 {
         for byte in &mut array {
             *byte ^= mask;
@@ -327,7 +327,7 @@ fn decode_value(
             Ok(())
         }),
         Representation::Text => decode_bytes(bytes, mask, |value| {
-            let text = std::str::from_utf8(value).map_err(|_| corrupt("a text is not UTF-8"))?;
+            let text = std::str::from_utf8(value).map_err(|_| corrupt("invalid UTF-8 text"))?;
             sink.put_text(text);
             Ok(())
         }),
@@ -345,7 +345,7 @@ fn decode_nested(
         (DataType::Jsonb, _) => json::decode(bytes, mask, sink),
         (DataType::Timetz, _) => decode_timetz(bytes, mask, sink),
         (DataType::Bit | DataType::Varbit, _) => decode_bits(bytes, mask, sink),
-        _ => Err(corrupt("a value is of a type that no key has")),
+        _ => Err(corrupt("a value has a type that keys do not support")),
     }
 }
 
@@ -378,7 +378,7 @@ fn decode_bits(bytes: &[u8], mask: u8, sink: &mut impl ValueSink) -> Result<usiz
     let length = (8 * value.len()).checked_sub(7 - usize::from(rest.min(7)));
     let length = if value.is_empty() { Some(0) } else { length };
     let bits = length.and_then(|length| Bits::from_bytes(length, &value));
-    let bits = bits.ok_or_else(|| corrupt("a bit string is not of its length"))?;
+    let bits = bits.ok_or_else(|| corrupt("bit string does not match its length"))?;
     sink.put_nested(Nested::Bits(Arc::new(bits)));
     Ok(taken + 1)
 }
@@ -391,12 +391,12 @@ fn decode_bytes(bytes: &[u8], mask: u8, take: impl FnOnce(&[u8]) -> Result<()>) 
             .iter()
             .position(|&byte| byte == zero)
             .map(|at| from + at)
-            .ok_or_else(|| corrupt("a value of variable length has no end"))
+            .ok_or_else(|| corrupt("unterminated variable-length value"))
     };
     let second = |at: usize| match bytes.get(at + 1).map(|byte| byte ^ mask) {
         Some(TERMINATOR) => Ok(true),
         Some(ESCAPED_ZERO) => Ok(false),
-        _ => Err(corrupt("a value of variable length has a bad escape")),
+        _ => Err(corrupt("invalid escape in a variable-length value")),
     };
     let mut at = next_zero(0)?;
     if mask == 0 && second(at)? {

@@ -60,7 +60,7 @@ impl CatalogHandle {
     /// 0A000 if there is none.
     pub fn source(&self) -> Result<&dyn CatalogAccess> {
         self.0.as_deref().ok_or_else(|| {
-            let message = "the catalog cannot be asked here";
+            let message = "the catalog is not available here";
             Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
         })
     }

@@ -288,7 +288,7 @@ fn row_life(state: &RowState<'_>) -> Result<(Timestamp, Option<Duration>)> {
         (true, true) => Ok(first),
         (true, false) => Err(types::Error::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
-            "cells of one row cannot have TTLs of their own that differ in a table with indexes",
+            "cells of one row cannot have different TTLs in a table with indexes",
         )),
     }
 }

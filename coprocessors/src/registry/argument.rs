@@ -103,11 +103,11 @@ impl Arguments {
                     return Err(Error::new(
                         INVALID_PARAMETER_VALUE,
                         format!(
-                            "coprocessor \"{coprocessor}\" needs parameter \"{}\"",
+                            "coprocessor \"{coprocessor}\" requires parameter \"{}\"",
                             parameter.name
                         ),
                     )
-                    .with_detail(format!("It is {}.", parameter.about)));
+                    .with_detail(format!("The parameter is {}.", parameter.about)));
                 }
             }
         }
@@ -206,8 +206,8 @@ impl Arguments {
 fn unknown(coprocessor: &str, parameters: &[Parameter], name: &str) -> Error {
     let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
     let detail = match known[..] {
-        [] => "It takes none.".to_owned(),
-        _ => format!("It takes {}.", known.join(", ")),
+        [] => "It has no parameters.".to_owned(),
+        _ => format!("Its parameters are {}.", known.join(", ")),
     };
     Error::new(
         INVALID_PARAMETER_VALUE,
@@ -226,30 +226,32 @@ fn read(parameter: &Parameter, table: &TableSchema, text: &str) -> Result<Argume
     };
     Ok(match parameter.kind {
         ArgumentKind::Text => Argument::Text(text.to_owned()),
-        ArgumentKind::Table if text.is_empty() => return Err(bad("It is the name of a table")),
+        ArgumentKind::Table if text.is_empty() => {
+            return Err(bad("The value must be the name of a table"));
+        }
         ArgumentKind::Table => Argument::Table(text.to_owned()),
         ArgumentKind::Integer => {
-            Argument::Integer(text.parse().map_err(|_| bad("It is a whole number"))?)
+            Argument::Integer(text.parse().map_err(|_| bad("The value must be an integer"))?)
         }
         ArgumentKind::Boolean => {
             let value = text::parse(text, DataType::Bool, &TextStyle::default());
             let value = value.ok().and_then(|value| value.as_bool());
-            Argument::Boolean(value.ok_or_else(|| bad("It is true or false"))?)
+            Argument::Boolean(value.ok_or_else(|| bad("The value must be true or false"))?)
         }
-        ArgumentKind::Duration => Argument::Duration(
-            duration_micros(text)
-                .ok_or_else(|| bad("It is a time without months, such as '7 days'"))?,
-        ),
+        ArgumentKind::Duration => Argument::Duration(duration_micros(text).ok_or_else(|| {
+            bad("The value must be an interval without months, such as '7 days'")
+        })?),
         ArgumentKind::Column | ArgumentKind::Columns => {
-            let names = names(text).ok_or_else(|| bad("It names columns, divided by commas"))?;
+            let names = names(text)
+                .ok_or_else(|| bad("The value must be a comma-separated list of columns"))?;
             if parameter.kind == ArgumentKind::Column && names.len() != 1 {
-                return Err(bad("It is the name of one column"));
+                return Err(bad("The value must be the name of one column"));
             }
             let mut columns = Vec::with_capacity(names.len());
             for name in &names {
                 let column = table.column(name).ok_or_else(|| undefined_column(table, name))?;
                 if columns.contains(&column) {
-                    return Err(bad("It names a column twice"));
+                    return Err(bad("A column appears more than once"));
                 }
                 columns.push(column);
             }

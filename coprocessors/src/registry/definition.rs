@@ -44,7 +44,7 @@ impl TableDefinition {
     pub fn check(&self, coprocessor: &str, table: &TableSchema) -> Result<()> {
         let misfit = |why: String| {
             let message = format!(
-                "table \"{}\" cannot hold what coprocessor \"{coprocessor}\" writes",
+                "table \"{}\" cannot be used as the output table of coprocessor \"{coprocessor}\"",
                 table.name
             );
             Error::new(WRONG_OBJECT_TYPE, message).with_detail(why)
@@ -53,14 +53,14 @@ impl TableDefinition {
             let type_name = wanted.sql_type.base.sql_name();
             let Some(column) = table.columns.get(position) else {
                 return Err(misfit(format!(
-                    "It lacks column {}, \"{}\" of type {type_name}.",
+                    "Column {} is missing: \"{}\" of type {type_name}.",
                     position + 1,
                     wanted.name
                 )));
             };
             if column.name != wanted.name || column.sql_type != wanted.sql_type {
                 return Err(misfit(format!(
-                    "Column {} is \"{}\" of type {}, and should be \"{}\" of type {type_name}.",
+                    "Column {} is \"{}\" of type {}; it must be \"{}\" of type {type_name}.",
                     position + 1,
                     column.name,
                     column.sql_type.base.sql_name(),
@@ -68,27 +68,31 @@ impl TableDefinition {
                 )));
             }
             if column.not_null && !wanted.not_null {
-                return Err(misfit(format!("Column \"{}\" refuses NULL.", column.name)));
+                return Err(misfit(format!(
+                    "Column \"{}\" has a not-null constraint.",
+                    column.name
+                )));
             }
         }
         let more = table.columns.iter().skip(self.columns.len());
         if let Some(column) = more.into_iter().find(|column| column.not_null) {
             return Err(misfit(format!(
-                "Column \"{}\" refuses NULL, and the coprocessor does not write it.",
+                "Column \"{}\" has a not-null constraint, but the coprocessor does not write it.",
                 column.name
             )));
         }
         let mut families = table.descriptor.families.iter();
         if self.is_exclusive && families.any(|family| family.ttl.is_some()) {
             return Err(misfit(
-                "Its rows expire by a TTL, and nobody would write them again.".into(),
+                "The table has a TTL, but the coprocessor does not write expired rows again."
+                    .into(),
             ));
         }
         let key: Vec<usize> = table.layout.key.iter().map(|key| key.column).collect();
         if key != Vec::from_iter(0..self.key_count) {
             let names: Vec<&str> =
                 self.columns[..self.key_count].iter().map(|column| column.name.as_str()).collect();
-            return Err(misfit(format!("Its primary key should be ({}).", names.join(", "))));
+            return Err(misfit(format!("The primary key must be ({}).", names.join(", "))));
         }
         Ok(())
     }
@@ -126,22 +130,26 @@ mod tests {
         let mut table = shape("log", &columns);
         definition().check("audit", &table).unwrap();
         table.columns[2].not_null = true;
-        assert!(why(&table).starts_with("Column \"remark\" refuses NULL"), "{}", why(&table));
+        assert!(
+            why(&table).starts_with("Column \"remark\" has a not-null constraint"),
+            "{}",
+            why(&table)
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
         assert_eq!(
             why(&shape("log", &[("id", DataType::Int4)])),
-            "It lacks column 2, \"b\" of type text."
+            "Column 2 is missing: \"b\" of type text."
         );
         assert_eq!(
             why(&shape("log", &[("id", DataType::Int8), ("b", DataType::Text)])),
-            "Column 1 is \"id\" of type bigint, and should be \"id\" of type integer."
+            "Column 1 is \"id\" of type bigint; it must be \"id\" of type integer."
         );
         let mut strict = shape("log", &[("id", DataType::Int4), ("b", DataType::Text)]);
         strict.columns[1].not_null = true;
-        assert_eq!(why(&strict), "Column \"b\" refuses NULL.");
+        assert_eq!(why(&strict), "Column \"b\" has a not-null constraint.");
         let columns = [("id", DataType::Int4), ("b", DataType::Text)];
         let mut other_key = shape("log", &columns);
         other_key.layout = std::sync::Arc::new(crate::fixture::layout(
@@ -149,6 +157,6 @@ mod tests {
             &[crate::fixture::key(1, false)],
             0,
         ));
-        assert_eq!(why(&other_key), "Its primary key should be (id).");
+        assert_eq!(why(&other_key), "The primary key must be (id).");
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
             None => wanted.value.clone(),
         };
         if full == TIMESTAMP_NAME {
-            let hint = "It is the time of the commit.";
+            let hint = "The server sets _timestamp to the commit time.";
             return Error::not_supported("writing column _timestamp", hint).at(wanted.position);
         }
         let message = format!("column \"{full}\" of relation \"{}\" does not exist", table.name);

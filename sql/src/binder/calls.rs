@@ -440,7 +440,7 @@ impl Binder<'_> {
         let takes = |signature: &&Signature| signature.arguments.first() == Some(&wanted);
         let signature = overloads.find(takes).ok_or_else(|| {
             let what = format!("{place} of type {}", sql_type.base.sql_name());
-            Error::not_supported(what, "Cast the values to a type that has an order.").at(position)
+            Error::not_supported(what, "Cast the values to a sortable type.").at(position)
         })?;
         let data_type = sql_type.base;
         let expr = Expr::Call { function: signature.id, arguments: operands, data_type };

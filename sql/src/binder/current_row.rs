@@ -39,7 +39,7 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         if self.frame.is_some() {
-            let hint = "Give the key of the row to the function.";
+            let hint = "Pass the key of the row to the function.";
             return Err(
                 Error::not_supported("WHERE CURRENT OF in a function", hint).at(cursor.position)
             );

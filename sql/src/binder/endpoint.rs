@@ -41,7 +41,7 @@ impl Binder<'_> {
     ) -> Result<(Rows, Scope)> {
         let position = call.name.position();
         let [table, name, named @ ..] = call.arguments.as_slice() else {
-            let message = "endpoint takes a table and the name of an endpoint";
+            let message = "endpoint() requires a table and the name of an endpoint";
             return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
                 .with_hint(format!("Write {FORM}."))
                 .at(position));
@@ -89,7 +89,7 @@ impl Binder<'_> {
         let mut seen: Vec<&str> = Vec::new();
         for FunctionArgument { name, value } in written {
             let Some(Ident { value: name, position }) = name else {
-                let message = "arguments of an endpoint are given by name";
+                let message = "arguments of an endpoint must be named";
                 return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
                     .with_hint(format!("Write {FORM}."))
                     .at(value.position()));
@@ -112,7 +112,7 @@ impl Binder<'_> {
                     let known = [parameters, &["start", "stop"]].concat().join(", ");
                     let message = format!("endpoint \"{endpoint}\" has no parameter \"{name}\"");
                     return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                        .with_detail(format!("It takes {known}."))
+                        .with_detail(format!("Its parameters are {known}."))
                         .at(*position));
                 }
             }
@@ -132,7 +132,7 @@ impl Binder<'_> {
         };
         if fields.len() > columns.len() || fields.is_empty() {
             let message = format!(
-                "a key of {} values for a table whose key has {} columns",
+                "key has {} values, but the primary key of the table has {} columns",
                 fields.len(),
                 columns.len()
             );
@@ -164,9 +164,9 @@ fn literal(argument: &FunctionArgument) -> Result<(&str, usize)> {
             Ok((value, *position))
         }
         FunctionArgument { value, .. } => {
-            let message = "the table and the endpoint are named by literals";
+            let message = "the table and the endpoint must be literals";
             Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                .with_detail("They say which columns the answer has.")
+                .with_detail("They determine the columns of the result.")
                 .with_hint(format!("Write {FORM}."))
                 .at(value.position()))
         }

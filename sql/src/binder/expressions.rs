@@ -280,11 +280,17 @@ impl Binder<'_> {
             return Ok(Typed::boolean(negate(differ_by(expr), negated), start));
         }
         let Expr::Call { function, mut arguments, .. } = expr else {
-            return Err(Error::not_supported("IS DISTINCT FROM of these types", "Cast them."));
+            return Err(Error::not_supported(
+                "IS DISTINCT FROM of these types",
+                "Cast the operands to a common type.",
+            ));
         };
         let signature = types::function::signature(function);
         let (Some(right), Some(left)) = (arguments.pop(), arguments.pop()) else {
-            return Err(Error::not_supported("IS DISTINCT FROM of these types", "Cast them."));
+            return Err(Error::not_supported(
+                "IS DISTINCT FROM of these types",
+                "Cast the operands to a common type.",
+            ));
         };
         let (left, right) = if signature.arguments.first() == signature.arguments.last() {
             (left, right)

@@ -127,7 +127,7 @@ impl Binder<'_> {
                         self.bind_sample(&mut rows, (&table, &scope), sample)?;
                     }
                     Logical::SystemRows(_) => {
-                        let hint = "Take a sample of a table that was filled with them.";
+                        let hint = "Copy the rows to a table and sample that table.";
                         return Err(Error::not_supported("TABLESAMPLE of the catalog", hint)
                             .at(name.position()));
                     }
@@ -204,7 +204,11 @@ impl Binder<'_> {
         let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
         if let Some(named) = self.bind_named(name, (alias_name, renamed))? {
-            refuse_as_of(as_of, "a query of WITH", "Name the tables that it reads.")?;
+            refuse_as_of(
+                as_of,
+                "a WITH query",
+                "Use FOR SYSTEM_TIME with the tables that it reads.",
+            )?;
             return Ok(named);
         }
         let (rows, mut scope, oid) = match self.find_relation(name) {
@@ -222,7 +226,11 @@ impl Binder<'_> {
             }
             Some(CatalogRelation::View(view)) => {
                 let view = Arc::clone(view);
-                refuse_as_of(as_of, "a view", "Name the tables that it reads.")?;
+                refuse_as_of(
+                    as_of,
+                    "a view",
+                    "Use FOR SYSTEM_TIME with the tables that it reads.",
+                )?;
                 let columns = view.columns.iter().map(|column| column.name.clone());
                 self.note_relation(name, view.oid, columns);
                 let (rows, mut scope) = self.bind_view_rows(&view, alias_name, locking)?;
@@ -234,11 +242,15 @@ impl Binder<'_> {
                 (rows, scope, view.oid)
             }
             Some(CatalogRelation::Sequence(sequence)) => {
-                refuse_as_of(as_of, "a sequence", "Sequences show the present only.")?;
+                refuse_as_of(
+                    as_of,
+                    "a sequence",
+                    "Only the current state of a sequence can be read.",
+                )?;
                 if self.trace.is_some() {
-                    let hint = "A query can read it, or the view bennu.sequences.";
+                    let hint = "Query the sequence directly, or use the view bennu.sequences.";
                     return Err(
-                        Error::not_supported("a view of a sequence", hint).at(name.position())
+                        Error::not_supported("a view on a sequence", hint).at(name.position())
                     );
                 }
                 return sequence_rows(sequence.oid, (alias_name, renamed));
@@ -265,7 +277,11 @@ impl Binder<'_> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let view = self.system.view(schema, &name.name.value);
         let columns = view.ok_or_else(|| self.explain_later(name, self.no_table(name)))?;
-        refuse_as_of(as_of, "a system view", "System views show the present only.")?;
+        refuse_as_of(
+            as_of,
+            "a system view",
+            "Only the current state of a system view can be read.",
+        )?;
         let full = match schema {
             Some(schema) => format!("{schema}.{}", name.name.value),
             None => name.name.value.clone(),

@@ -251,7 +251,7 @@ impl Binder<'_> {
             let name = &taker.function.record.name;
             let message = format!("the body of function \"{name}\" cannot be read: {reason}");
             return Err(Error::new(sqlstate::DATA_CORRUPTED, message)
-                .with_hint("Write it anew with CREATE OR REPLACE FUNCTION.")
+                .with_hint("Re-create it with CREATE OR REPLACE FUNCTION.")
                 .at(position));
         }
         self.given(taker, values, position)

@@ -254,7 +254,7 @@ fn refuse_in_body(statement: &Statement) -> Result<()> {
         }
         other => {
             let what = format!("{} in a function", other.tag());
-            Err(Error::not_supported(what, "Run it as a statement of its own."))
+            Err(Error::not_supported(what, "Run it as a separate statement."))
         }
     }
 }

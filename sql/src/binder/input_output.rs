@@ -192,7 +192,7 @@ fn modified(data_type: DataType, modifier: &Typed) -> Result<SqlType> {
         _ => None,
     };
     modifier.map(|modifier| SqlType::new(data_type, modifier)).ok_or_else(|| {
-        let what = "a modifier that is no constant";
+        let what = "a non-constant type modifier";
         Error::not_supported(what, "Cast the value to the type with the modifier.")
     })
 }

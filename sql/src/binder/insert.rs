@@ -52,8 +52,8 @@ impl Binder<'_> {
         let name = written.name();
         let position = upsert.table.position();
         if let Some(hint) = upsert.hints.first() {
-            let what = format!("hint {} of UPSERT", hint.name);
-            return Err(Error::not_supported(what, "Remove it.").at(position));
+            let what = format!("hint {} in UPSERT", hint.name);
+            return Err(Error::not_supported(what, "Remove the hint.").at(position));
         }
         let (source, named_columns) =
             self.bind_insert_source(&written, &upsert.columns, &upsert.source, None)?;

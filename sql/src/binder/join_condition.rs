@@ -74,8 +74,8 @@ impl Binder<'_> {
                 return Ok(true);
             }
             if kind == JoinKind::Full {
-                let what = "a subquery over both sides in the condition of a full join";
-                let hint = "Join one side with the subquery's rows in FROM.";
+                let what = "a subquery that references both sides in the condition of a full join";
+                let hint = "Join one side with the rows of the subquery in FROM.";
                 return Err(Error::not_supported(what, hint).at(subquery.position));
             }
             return Ok(true);

@@ -408,7 +408,7 @@ impl QueryLevel {
             None => Ok(()),
             Some(subquery) => Err(Error::not_supported(
                 format!("a subquery in {place}"),
-                "Compute the value in a statement of its own and pass it.",
+                "Compute the value in a separate statement and pass it as a parameter.",
             )
             .at(subquery.position)),
         }

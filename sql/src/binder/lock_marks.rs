@@ -45,8 +45,8 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
                 // A query in FROM got the clause pushed down before it was bound.
                 RelationKind::Table | RelationKind::Query => continue,
                 RelationKind::Opaque => {
-                    let what = format!("{text} of what the system shows");
-                    let hint = "Name the tables to lock with OF.";
+                    let what = format!("{text} with system views");
+                    let hint = "Specify the tables to lock with OF.";
                     return Err(Error::not_supported(what, hint).at(clause.position));
                 }
                 RelationKind::Function => "a function",
@@ -80,8 +80,8 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
     let mut past = false;
     for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
     if past && let Some(clause) = clauses.first() {
-        let what = format!("{} of past versions", clause.strength.clause());
-        return Err(Error::not_supported(what, "Lock the rows of the present.").at(clause.position));
+        let what = format!("{} with FOR SYSTEM_TIME", clause.strength.clause());
+        return Err(Error::not_supported(what, "Lock the current rows.").at(clause.position));
     }
     Ok(())
 }
@@ -284,7 +284,7 @@ pub(super) fn apply_hints(
             }
             _ => {
                 let what = format!("hint {}", hint.name);
-                let known = "The hints are INDEX(table index) and NO_INDEX(table).";
+                let known = "Supported hints are INDEX(table index) and NO_INDEX(table).";
                 return Err(Error::not_supported(what, known).at(position));
             }
         };

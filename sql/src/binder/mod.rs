@@ -330,8 +330,8 @@ impl Binder<'_> {
             Statement::Merge(merge) => self.bind_merge(merge)?,
             Statement::Call(call) => self.bind_procedure(call)?,
             other => {
-                let what = format!("{} in place of a query", other.tag());
-                return Err(Error::not_supported(what, "Run it as a statement of its own."));
+                let what = format!("{} as a query", other.tag());
+                return Err(Error::not_supported(what, "Run it as a separate statement."));
             }
         };
         let mut bound = self.close_steps(with, bound);
@@ -373,7 +373,7 @@ pub fn bind_as_domain(value: Expr, domain: SqlType, names: NameContext<'_>) -> R
     let value = Typed { expr: value, sql_type, position: 1 };
     let checked = binder.coerce(value, domain, CastContext::Assignment)?;
     checked.ok_or_else(|| {
-        let message = "the type of a parameter does not exist any more";
+        let message = "the type of a parameter no longer exists";
         Error::new(sqlstate::UNDEFINED_OBJECT, message)
     })
 }

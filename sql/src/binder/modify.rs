@@ -350,7 +350,7 @@ fn explain_timestamp(error: Error) -> Error {
     if error.sqlstate != sqlstate::UNDEFINED_COLUMN || !error.message.contains(TIMESTAMP_NAME) {
         return error;
     }
-    let hint = "It is known when the transaction has been committed: read it with SELECT then.";
+    let hint = "It is assigned at commit. Read it with SELECT after the commit.";
     let refused = Error::not_supported("_timestamp in RETURNING", hint);
     Error { position: error.position, ..refused }
 }

@@ -468,10 +468,10 @@ pub(super) fn system_column(name: &str) -> Option<Error> {
     ROW_LOCATORS.contains(&name).then(|| {
         let hint = match name {
             "xmin" => {
-                "The version of a row is column _timestamp: UPDATE t SET v = 2 WHERE id = 1 \
-                       AND _timestamp = '2024-05-01 12:00:00.123456+00'."
+                "Use column _timestamp as the version of a row: UPDATE t SET v = 2 WHERE id = 1 \
+                 AND _timestamp = '2024-05-01 12:00:00.123456+00'."
             }
-            _ => "Rows have no place that a statement could name: use the primary key.",
+            _ => "Rows have no physical address. Use the primary key.",
         };
         Error::not_supported(format!("system column {name}"), hint)
     })

@@ -217,7 +217,9 @@ impl Binder<'_> {
         let position = call.name.position();
         if function.ordinality {
             let what = format!("WITH ORDINALITY of {name}");
-            return Err(Error::not_supported(what, "Number the rows by row_number().").at(position));
+            return Err(
+                Error::not_supported(what, "Number the rows with row_number().").at(position)
+            );
         }
         let bind = |binder: &mut Self| {
             let bind = |argument: &ast::FunctionArgument| binder.bind_expr(&argument.value);
@@ -225,7 +227,7 @@ impl Binder<'_> {
         };
         let (arguments, level) =
             self.in_new_level(Scope::default(), Clause::FunctionInFrom, bind)?;
-        level.refuse_subqueries("a function of the system")?;
+        level.refuse_subqueries("a system function")?;
         let shown = self.shown_call(name, &arguments);
         let placed = self.placed(call, arguments)?;
         let types: Vec<DataType> = placed.iter().flatten().map(Expr::data_type).collect();

@@ -278,9 +278,8 @@ impl Binder<'_> {
                 return self.written_view(Arc::clone(inner), change);
             }
             if has_subquery(view.query()?) {
-                let what =
-                    format!("changing rows through view \"{}\", which has a subquery,", view.name);
-                return Err(Error::not_supported(what, "Change the tables that it reads."));
+                let what = format!("modifying rows through view \"{}\" with a subquery", view.name);
+                return Err(Error::not_supported(what, "Modify the underlying tables."));
             }
             return refused(SINGLE);
         };

@@ -144,8 +144,8 @@ pub fn bind_body_value(
         query => match binder.bind_statement(query)? {
             BoundPlan::Query(Query { plan, columns }) => (plan, columns, 1),
             _ => {
-                let hint = "Run the statement by itself.";
-                return Err(Error::not_supported("an expression that changes data", hint));
+                let hint = "Run it as a separate statement.";
+                return Err(Error::not_supported("a data-modifying expression", hint));
             }
         },
     };

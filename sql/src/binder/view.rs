@@ -75,8 +75,8 @@ pub fn bind_view_definition(
     second.settler = Some(LiteralSettler::new(session.clone()));
     let again = again.and_then(|query| second.bind_query(&query, true));
     if again.as_ref().ok().map(|bound| view_columns(&bound.columns)).as_ref() != Some(&columns) {
-        let hint = "Name the columns.";
-        return Err(Error::not_supported("a * in this place of a view", hint));
+        let hint = "List the columns.";
+        return Err(Error::not_supported("* in this part of a view", hint));
     }
     let text = match second.settler.take() {
         Some(settler) => settler.rewritten(&text)?,
@@ -281,7 +281,7 @@ impl Binder<'_> {
         // A position in the view's text must not be reported as one in the statement.
         let bound = bound.map_err(|error| Error { position: None, ..error })?;
         if bound.columns.len() != view.columns.len() {
-            let message = format!("view \"{}\" does not fit its definition any more", view.name);
+            let message = format!("view \"{}\" no longer matches its definition", view.name);
             return Err(Error::new(sqlstate::INTERNAL_ERROR, message));
         }
         let named = bound.columns.iter().zip(&view.columns).enumerate();

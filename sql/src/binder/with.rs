@@ -440,7 +440,7 @@ fn refuse_tail(query: &ast::Query, position: usize) -> Result<()> {
         Some((_, clause)) => {
             let message = format!("{clause} in a recursive query is not implemented");
             Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("Put it around the query that reads the recursive one.")
+                .with_hint("Use it in the query that references the recursive query.")
                 .at(position))
         }
     }

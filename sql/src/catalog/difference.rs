@@ -307,7 +307,7 @@ impl Catalog {
                 let is_it = named.is_some_and(|one| one.schema == schema.name && one.name == *name);
                 if !is_it {
                     return Err(format!(
-                        "{}.{name} stands for {id:?}, which it is not",
+                        "{}.{name} maps to {id:?}, which has another name",
                         schema.name
                     ));
                 }
@@ -334,7 +334,9 @@ impl Catalog {
         });
         match missing {
             None => Ok(()),
-            Some((entry, number)) => Err(format!("{entry:?} refers to {number}, which is gone")),
+            Some((entry, number)) => {
+                Err(format!("{entry:?} refers to {number}, which does not exist"))
+            }
         }
     }
 
@@ -343,7 +345,7 @@ impl Catalog {
             let found = self.schema(schema).and_then(|schema| schema.relations.get(name));
             match found {
                 Some(found) if *found == id => Ok(()),
-                found => Err(format!("{schema}.{name} stands for {found:?}, not {id:?}")),
+                found => Err(format!("{schema}.{name} maps to {found:?}, not {id:?}")),
             }
         };
         for table in self.tables.values() {
@@ -351,16 +353,19 @@ impl Catalog {
                 stands_for(&table.schema, name, id)?;
             }
             if self.stored.get(&table.id) != Some(&table.oid) {
-                return Err(format!("the rows of table {} are those of another", table.name));
+                return Err(format!("table {} shares its rows with another table", table.name));
             }
             for key in &table.foreign_keys {
                 if !self.referencing.get(&key.table).is_some_and(|by| by.contains(&table.oid)) {
-                    return Err(format!("foreign key {} is not known where it refers", key.name));
+                    return Err(format!(
+                        "foreign key {} is not registered in the referenced table",
+                        key.name
+                    ));
                 }
             }
         }
         if self.stored.len() != self.tables.len() {
-            return Err("rows of a table that there is not".to_owned());
+            return Err("rows of a table that does not exist".to_owned());
         }
         for view in self.views().filter(|view| !self.tables.contains_key(&view.oid)) {
             stands_for(&view.schema, &view.name, RelationId::View(view.oid))?;
@@ -372,7 +377,7 @@ impl Catalog {
         let without = relations.copied().find(|number| {
             !self.types.get(number).is_some_and(|rows| matches!(&**rows, UserType::Composite(_)))
         });
-        without.map_or(Ok(()), |number| Err(format!("relation {number} has no type of rows")))
+        without.map_or(Ok(()), |number| Err(format!("relation {number} has no row type")))
     }
 
     /// Returns whether an object with a number exists.

@@ -38,8 +38,8 @@ static PGCRYPTO: Extension = Extension {
     version: "1.3",
     comment: "cryptographic functions",
     notice: Some((
-        "of the functions of extension \"pgcrypto\" only gen_random_uuid() exists",
-        "md5(), sha224(), sha256(), sha384() and sha512() compute digests.",
+        "extension \"pgcrypto\" provides only function gen_random_uuid()",
+        "Use md5(), sha224(), sha256(), sha384() and sha512() for digests.",
     )),
 };
 

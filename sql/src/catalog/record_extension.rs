@@ -199,7 +199,7 @@ pub fn decode_view(bytes: &[u8]) -> Result<ViewRecord> {
 }
 
 fn to_nothing() -> Error {
-    let message = "damaged catalog record: an addition to nothing";
+    let message = "damaged catalog record: extension of a missing entry";
     Error::new(sqlstate::DATA_CORRUPTED, message)
 }
 

@@ -81,7 +81,8 @@ impl View {
     pub fn query(&self) -> Result<&Arc<Query>> {
         self.query.as_ref().map_err(|reason| {
             let message = format!("the query of view \"{}\" cannot be read: {reason}", self.name);
-            Error::new(sqlstate::DATA_CORRUPTED, message).with_hint("Drop it, and create it anew.")
+            Error::new(sqlstate::DATA_CORRUPTED, message)
+                .with_hint("Drop the view and create it again.")
         })
     }
 

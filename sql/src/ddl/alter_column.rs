@@ -361,7 +361,10 @@ fn stored(value: &Datum, sql_type: SqlType) -> Result<Option<String>> {
     let again = text::parse(&text, sql_type.base, &TextStyle::default())?;
     if again != *value {
         let what = format!("ADD COLUMN with a default of type {}", sql_type.base.sql_name());
-        return Err(Error::not_supported(what, "Add it without a default, and update the rows."));
+        return Err(Error::not_supported(
+            what,
+            "Add the column without a default, then update the rows.",
+        ));
     }
     Ok(Some(text))
 }
@@ -374,7 +377,7 @@ pub(super) fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) ->
         Some(family) => {
             let found = families.iter().position(|one| one.name == family.value);
             found.ok_or_else(|| {
-                let hint = "Add the column to a family that the table has.";
+                let hint = "Add the column to an existing column family.";
                 let what = "a new column family in ALTER TABLE";
                 Error::not_supported(what, hint).at(family.position)
             })?
@@ -464,8 +467,8 @@ fn rename_in(
     match relation_assembly::expression(catalog, &renamed, after, None) {
         Ok(means) if means == meant => Ok(renamed),
         _ => {
-            let what = format!("renaming a column that \"{text}\" names in this way");
-            Err(Error::not_supported(what, "Drop the constraint or index, and create it anew."))
+            let what = format!("renaming a column that \"{text}\" references in this form");
+            Err(Error::not_supported(what, "Drop the constraint or index and create it again."))
         }
     }
 }

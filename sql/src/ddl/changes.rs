@@ -111,12 +111,12 @@ impl CatalogChanges {
             return Ok(());
         }
         if let Some(entry) = Catalog::conflict(base, own, &newest, ReferenceScope::Declared) {
-            tracing::error!(?entry, "two transactions have changed the same of the catalog");
+            tracing::error!(?entry, "two transactions changed the same catalog entry");
             return Err(Error::new(
                 sqlstate::SERIALIZATION_FAILURE,
                 "could not serialize access due to concurrent definitions",
             )
-            .with_hint("Run the transaction again."));
+            .with_hint("Retry the transaction."));
         }
         let rebased = newest.with_entries(own, &own.difference(base));
         debug_assert_eq!(rebased.check(), Ok(()), "a catalog with the changes of a transaction");
@@ -253,7 +253,7 @@ fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
 
 fn forget_sequence(engine: &Engine, id: u32) {
     if let Err(error) = engine.sequences.forget(id) {
-        tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
+        tracing::warn!(sequence = id, %error, "could not remove the state of a sequence");
     }
 }
 
@@ -262,7 +262,7 @@ fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
     for record in tables.iter().filter_map(|table| catalog.record(*table)) {
         if let Err(error) = engine.apply_descriptor(record) {
             let table = &record.name;
-            tracing::error!(table, %error, "could not tell the store how a table was altered");
+            tracing::error!(table, %error, "could not apply a table descriptor to the store");
         }
     }
 }

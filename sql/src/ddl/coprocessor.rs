@@ -91,7 +91,7 @@ impl Ddl<'_> {
             if statement.priority.is_some() {
                 let message = format!("endpoint \"{}\" has no priority", name.value);
                 return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                    .with_hint("Priorities order observers; an endpoint is called by name."));
+                    .with_hint("Only observers have priorities; endpoints are called by name."));
             }
             coprocessors.check_endpoint(&record, table)?;
             records.attached.push(record);
@@ -198,7 +198,7 @@ impl Ddl<'_> {
                     format!("coprocessor \"{}\" would write to its own table", record.name);
                 return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message).with_detail(
                     format!(
-                        "What it writes to table \"{name}\" comes back to table \"{}\".",
+                        "Its writes to table \"{name}\" would cause writes to table \"{}\".",
                         table.name
                     ),
                 ));
@@ -221,11 +221,11 @@ impl Ddl<'_> {
         let mut writers = writers.filter(|(writer, _)| !self.changes.drops(*writer));
         if let Some((_, other)) = writers.find(|(_, one)| is_exclusive || one.is_exclusive) {
             let message = format!(
-                "table \"{}\" is written to by coprocessor \"{}\"",
+                "table \"{}\" is the output table of coprocessor \"{}\"",
                 target.name, other.record.name
             );
             return Err(Error::new(sqlstate::OBJECT_IN_USE, message)
-                .with_hint("Name another table, or detach the other coprocessor."));
+                .with_hint("Specify another table, or detach the other coprocessor."));
         }
         let Some(definition) = definition else { return Ok(()) };
         definition.check(&record.coprocessor, &target.shape())?;
@@ -240,7 +240,7 @@ impl Ddl<'_> {
             if self.transaction.scan(target.id, Scan::all())?.next_batch(1, &mut rows)? {
                 let message = format!("table \"{}\" is not empty", target.name);
                 return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-                    .with_hint("Delete its rows, or name a table that does not exist."));
+                    .with_hint("Delete its rows, or specify a table that does not exist."));
             }
         }
         Ok(())
@@ -321,7 +321,7 @@ impl Ddl<'_> {
                 target.name
             );
             return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                .with_hint("Take them out of the configuration file and start the server anew."));
+                .with_hint("Remove them from the configuration file and restart the server."));
         }
         for (writer, attached) in self.engine.writers_to(target.id) {
             let Some(table) = catalog.table_stored(writer).cloned() else { continue };
@@ -363,9 +363,9 @@ fn expires_what_is_kept(
     keeper: &CoprocessorRecord,
 ) -> Error {
     Error::not_supported(
-        format!("coprocessor \"{}\" on a table that a coprocessor keeps", expiring.name),
+        format!("coprocessor \"{}\" on the output table of a coprocessor", expiring.name),
         format!(
-            "Rows of table \"{}\" that expire would be missing from what coprocessor \"{}\" keeps.",
+            "Expired rows of table \"{}\" would be missing from the output of coprocessor \"{}\".",
             table.name, keeper.name
         ),
     )

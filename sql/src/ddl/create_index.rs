@@ -86,7 +86,7 @@ pub fn record(
     if options.salt_buckets > 0 && statement.unique {
         return Err(Error::not_supported(
             "SALT_BUCKETS of a unique index",
-            "Leave SALT_BUCKETS out, or leave UNIQUE out.",
+            "Omit SALT_BUCKETS or UNIQUE.",
         ));
     }
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
@@ -257,8 +257,8 @@ fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
                 format!("unrecognized parameter \"{}\"", option.name.value),
             )
             .with_hint(
-                "An index takes SALT_BUCKETS, SPLIT_ALGORITHM and SPLIT_REGIONS; its other rules \
-                 are those of its table.",
+                "Index options are SALT_BUCKETS, SPLIT_ALGORITHM and SPLIT_REGIONS. Other options \
+                 are inherited from the table.",
             )
             .at(option.name.position));
         }

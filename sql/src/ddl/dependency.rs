@@ -101,8 +101,8 @@ pub(super) fn refuse_named_in_body(
     let users = dependents(&world, object);
     match users.iter().any(|(one, _)| matches!(one, Object::Function(_))) {
         true => Err(Error::not_supported(
-            "renaming or moving what the body of a function names",
-            "Drop the function, and create it anew.",
+            "renaming or moving an object that a function body references",
+            "Drop the function and create it again.",
         )),
         false => Ok(()),
     }

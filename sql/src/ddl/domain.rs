@@ -300,8 +300,11 @@ fn check_age(catalog: &Catalog, number: u32, text: &str) -> Result<()> {
     match younger.any(|one| text_uses(catalog, &path, text, one.number())) {
         false => Ok(()),
         true => {
-            let hint = "Create the domain anew.";
-            Err(Error::not_supported("a constraint of a domain that names a younger type", hint))
+            let hint = "Drop the domain and create it again.";
+            Err(Error::not_supported(
+                "a domain constraint that references a type created after the domain",
+                hint,
+            ))
         }
     }
 }

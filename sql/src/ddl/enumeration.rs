@@ -159,8 +159,8 @@ impl TextChange for LabelRenaming {
         if same(&renamed) && meaning(&self.after, &renamed).is_ok() {
             return Ok(renamed);
         }
-        let what = format!("renaming a label that \"{text}\" names in this way");
-        let hint = "Drop the default, constraint, index or view, and create it anew.";
+        let what = format!("renaming a label that \"{text}\" references in this form");
+        let hint = "Drop the default, constraint, index or view and create it again.";
         Err(Error::not_supported(what, hint))
     }
 

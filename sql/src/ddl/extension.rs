@@ -152,8 +152,8 @@ fn check_name(name: &str) -> Result<()> {
 fn not_available(name: &str) -> Error {
     let names: Vec<&str> = EXTENSIONS.iter().map(|one| one.name).collect();
     let hint = match name {
-        "uuid-ossp" => "Function gen_random_uuid() makes random UUIDs without an extension.",
-        _ => "Leave the statement out if nothing of the extension is used.",
+        "uuid-ossp" => "Function gen_random_uuid() generates random UUIDs without an extension.",
+        _ => "Omit the statement if the extension is not used.",
     };
     Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("extension \"{name}\" is not available"))
         .with_detail(format!("Available extensions: {}.", names.join(", ")))

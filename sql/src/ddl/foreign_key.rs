@@ -177,14 +177,14 @@ impl Ddl<'_> {
             .table(referenced.oid)
             .and_then(|table| self.engine.coprocessors.expiring(table, None));
         if expires || by_coprocessor.is_some() {
-            let what = "a foreign key that refers to a table whose rows expire";
-            return Err(Error::not_supported(what, "Leave out TTL of the referenced table."));
+            let what = "a foreign key that references a table with a TTL";
+            return Err(Error::not_supported(what, "Remove TTL from the referenced table."));
         }
         for id in [record.descriptor.id, referenced.descriptor.id] {
             if let Some((_, writer)) = self.engine.writers_to(id).first() {
                 let name = &writer.record.name;
                 let what =
-                    format!("a foreign key of a table that coprocessor \"{name}\" writes to");
+                    format!("a foreign key on a table that coprocessor \"{name}\" writes to");
                 return Err(Error::not_supported(what, "Detach the coprocessor first."));
             }
         }
@@ -394,7 +394,7 @@ fn check_types(
         let (from_name, to_name) = (shown(from), shown(to));
         if is_comparable(catalog, from, to) {
             let what = format!("a foreign key from {from_name} to {to_name}");
-            return Err(Error::not_supported(what, "Give both columns one type."));
+            return Err(Error::not_supported(what, "Use the same type for both columns."));
         }
         let message = format!("foreign key constraint \"{constraint}\" cannot be implemented");
         return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(format!(

@@ -388,7 +388,7 @@ impl Ddl<'_> {
         let object = Object::Function(known.record.number);
         if super::dependency::dropped_objects(&catalog, self.system.as_ref(), &[object]).len() > 1 {
             let what = "renaming or moving a function that is in use";
-            let hint = "Drop what uses it, and create it anew.";
+            let hint = "Drop the dependent objects and create them again.";
             return Err(Error::not_supported(what, hint));
         }
         self.store_function(&Arc::new(Function::of_record(record, &catalog)?))

@@ -41,7 +41,7 @@ impl Ddl<'_> {
                 }
             };
             if Settings::is_transaction_mode(name) {
-                let what = format!("{name} as a setting of a function");
+                let what = format!("{name} in a SET clause of a function");
                 return Err(Error::not_supported(what, "Set it for the transaction."));
             }
             let mut tried = settings.clone();

@@ -40,7 +40,8 @@ impl Ddl<'_> {
     /// Adds the notice that older states of a table cannot be read any more, because its rows are
     /// rewritten.
     pub(super) fn note_end_of_history(&mut self, table: &str) {
-        let message = format!("history of table \"{table}\" begins again: its rows are rewritten");
+        let message =
+            format!("history of table \"{table}\" restarts because its rows are rewritten");
         self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
     }
 }

@@ -56,7 +56,10 @@ impl Ddl<'_> {
         let oid = self.create_own_sequence(record, record.columns.len() - 1, of)?;
         let catalog = self.changes.catalog(self.engine);
         catalog.sequence(oid).cloned().map(ColumnFill::Sequence).ok_or_else(|| {
-            Error::new(sqlstate::INTERNAL_ERROR, "the sequence of a column is not there")
+            Error::new(
+                sqlstate::INTERNAL_ERROR,
+                "the sequence of an identity column does not exist",
+            )
         })
     }
 

@@ -94,7 +94,7 @@ impl TableOptions {
                 other.name.value == option.name.value && other.family == option.family
             });
             if again {
-                return Err(bad(option, "it is given twice"));
+                return Err(bad(option, "it is specified more than once"));
             }
             if is_without_oids(option)? {
                 continue;
@@ -181,7 +181,7 @@ impl TableOptions {
                 return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
             };
             if seen.contains(&name.as_str()) || column.name.family.is_some() {
-                let message = format!("column \"{name}\" is put into two column families");
+                let message = format!("column \"{name}\" is assigned to two column families");
                 return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
             }
             seen.push(name);
@@ -214,7 +214,7 @@ impl TableOptions {
         // Checked after all options are set: FIFO needs a TTL, which may follow it.
         let of_compaction = family.compaction.objection(family.ttl, family.min_versions);
         let of_versions = (family.min_versions > family.versions)
-            .then(|| "MIN_VERSIONS must not be above VERSIONS".to_owned());
+            .then(|| "MIN_VERSIONS must not exceed VERSIONS".to_owned());
         match of_versions.or(of_compaction.map(Into::into)) {
             Some(why) => {
                 let message = format!("invalid options of column family \"{name}\": {why}");
@@ -301,7 +301,7 @@ fn is_block_size(option: &TableOption) -> bool {
 /// `key_prefix(4)`, `delimited_key_prefix(_)`.
 fn split_policy(option: &TableOption) -> Result<SplitPolicy> {
     let (OptionValue::String(text) | OptionValue::Word(text)) = &option.value else {
-        return Err(bad(option, "it is the name of a policy"));
+        return Err(bad(option, "it must be the name of a policy"));
     };
     let (name, argument) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
         Some((name, argument)) => (name, Some(argument)),
@@ -385,8 +385,8 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
         "blocksize" => family.block_bytes = bytes(option, 1 << 10, 1 << 24)? as u32,
         name if NOT_YET.contains(&name) => {
             return Err(Error::not_supported(
-                format!("the option {}", name.to_uppercase()),
-                "Leave it out to get the default.",
+                format!("option {}", name.to_uppercase()),
+                "Omit the option to use the default.",
             )
             .at(option.name.position));
         }
@@ -414,7 +414,7 @@ fn ttl(option: &TableOption) -> Result<Option<Duration>> {
             let interval = types::text::parse(text, DataType::Interval, &TextStyle::default())
                 .map_err(|error| bad(option, &error.message))?;
             let Datum::Interval(interval) = interval else {
-                return Err(bad(option, "it is not an interval"));
+                return Err(bad(option, "it must be an interval"));
             };
             let days = i64::from(interval.months) * 30 + i64::from(interval.days);
             let micros = i128::from(days) * 86_400_000_000 + i128::from(interval.microseconds);
@@ -436,7 +436,7 @@ fn integer(option: &TableOption, low: i64, high: i64) -> Result<i64> {
     text.parse()
         .ok()
         .filter(|number| (low..=high).contains(number))
-        .ok_or_else(|| bad(option, &format!("it must be a whole number from {low} to {high}")))
+        .ok_or_else(|| bad(option, &format!("it must be an integer from {low} to {high}")))
 }
 
 /// Parses a number of bytes, with or without a unit such as `'64MB'`.
@@ -455,7 +455,7 @@ fn word(option: &TableOption) -> Result<String> {
     match &option.value {
         OptionValue::String(text) | OptionValue::Word(text) => Ok(text.to_ascii_lowercase()),
         OptionValue::Boolean(value) => Ok(value.to_string()),
-        OptionValue::Number(_) => Err(bad(option, "it is not a number")),
+        OptionValue::Number(_) => Err(bad(option, "it must be a number")),
     }
 }
 

@@ -45,7 +45,7 @@ pub fn split_points(
         let what = if written.is_empty() { "SPLIT_ALGORITHM" } else { "SPLIT ON" };
         return Err(Error::not_supported(
             format!("{what} with SALT_BUCKETS"),
-            "What is salted begins with a region for each bucket.",
+            "Salted tables and indexes are pre-split into one region per bucket.",
         ));
     }
     let mut points = match by_number {
@@ -57,7 +57,7 @@ pub fn split_points(
         Some(_) if !written.is_empty() => {
             return Err(Error::new(
                 sqlstate::SYNTAX_ERROR,
-                "SPLIT ON and SPLIT_ALGORITHM exclude each other",
+                "SPLIT ON and SPLIT_ALGORITHM are mutually exclusive",
             ));
         }
         Some((algorithm, regions)) => {
@@ -90,7 +90,7 @@ fn by_number(options: &TableOptions) -> Result<Option<(SplitAlgorithm, u32)>> {
 fn lone(given: &str, missing: &str) -> Error {
     Error::new(
         sqlstate::INVALID_PARAMETER_VALUE,
-        format!("parameter \"{given}\" means nothing by itself"),
+        format!("parameter \"{given}\" cannot be used alone"),
     )
     .with_hint(format!("Add {missing}."))
 }
@@ -184,16 +184,16 @@ fn unsuited(algorithm: SplitAlgorithm, digits: bool, data_type: DataType) -> Err
         SplitAlgorithm::Uniform => "uniform",
     };
     let hint = match digits {
-        true => "It cuts text of eight digits; name the keys of the regions with SPLIT ON.",
+        true => "It splits text keys of eight digits. Specify the split points with SPLIT ON.",
         false => {
-            "It cuts bytea, uuid, smallint, integer and bigint over all their values; name the keys \
-             of the regions with SPLIT ON."
+            "It splits the value range of bytea, uuid, smallint, integer and bigint keys. Specify \
+             the split points with SPLIT ON."
         }
     };
     Error::new(
         sqlstate::INVALID_PARAMETER_VALUE,
         format!(
-            "SPLIT_ALGORITHM '{name}' does not suit a key that begins with type {}",
+            "SPLIT_ALGORITHM '{name}' does not support a key whose first column has type {}",
             data_type.sql_name()
         ),
     )

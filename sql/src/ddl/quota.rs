@@ -148,8 +148,8 @@ fn kind(name: &ast::Ident, of_family: bool) -> Result<QuotaKind> {
             let error = Error::not_supported(
                 format!("changing \"{}\"", name.value),
                 format!(
-                    "What can be changed are quotas ({names}), and of a table split_policy and \
-                     max_filesize."
+                    "Only quotas ({names}) and, for tables, split_policy and max_filesize can be \
+                     changed."
                 ),
             );
             Err(error.at(name.position))
@@ -175,8 +175,13 @@ fn per_second(option: &TableOption, kind: QuotaKind) -> Result<u64> {
         );
         error
             .with_hint(match kind {
-                QuotaKind::Requests => "It is a whole number above 0; RESET takes it away.",
-                _ => "It is a number of bytes above 0, such as 1000000 or '10MB'; RESET takes it away.",
+                QuotaKind::Requests => {
+                    "The value must be a positive integer. Use RESET to remove the quota."
+                }
+                _ => {
+                    "The value must be a positive number of bytes, such as 1000000 or '10MB'. Use \
+                     RESET to remove the quota."
+                }
             })
             .at(option.name.position)
     })

@@ -50,8 +50,8 @@ impl Ddl<'_> {
             let message = format!("role \"{name}\" does not exist");
             return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
         }
-        let what = format!("giving something to role \"{name}\"");
-        Err(Error::not_supported(what, format!("Everything belongs to role {OWNER}.")))
+        let what = format!("changing the owner to role \"{name}\"");
+        Err(Error::not_supported(what, format!("Role {OWNER} owns all objects.")))
     }
 
     /// Renames a schema.

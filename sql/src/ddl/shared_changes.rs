@@ -24,7 +24,7 @@ impl SharedChanges {
         let mut changes = self.0.lock();
         if let Err(error) = changes.rebase(engine) {
             // The next DDL statement or the commit reports the error.
-            tracing::debug!(%error, "a transaction sees the catalog as it was");
+            tracing::debug!(%error, "could not rebase the catalog changes of a transaction");
         }
         changes.catalog(engine)
     }
@@ -83,8 +83,8 @@ impl SharedChanges {
         // They must be dropped or restored when the transaction is undone.
         shared.created.extend(within.created);
         shared.touched.extend(within.touched);
-        let hint = "Call the function in a statement of its own.";
-        result.and(Err(Error::not_supported("a definition within a definition", hint)))
+        let hint = "Call the function in a separate statement.";
+        result.and(Err(Error::not_supported("a DDL statement within a DDL statement", hint)))
     }
 
     /// Sets a savepoint; returns its number.

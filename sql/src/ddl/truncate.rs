@@ -72,12 +72,13 @@ impl Ddl<'_> {
 
     /// Rejects tables whose coprocessors maintain state about rows, which would become stale.
     fn check_unwatched(&self, table: &Table) -> Result<()> {
-        let hint = "DELETE FROM tells coprocessors of each row; or detach it first.";
+        let hint = "Use DELETE FROM, which calls coprocessors for each row, or detach the \
+                    coprocessor first.";
         let attached = self.engine.attached(table.id).unwrap_or_default();
         for one in attached.iter() {
             let name = &one.record.name;
             if !one.writes.is_empty() || self.engine.coprocessors.stores_every_row(&one.record) {
-                let what = format!("TRUNCATE of a table that coprocessor \"{name}\" follows");
+                let what = format!("TRUNCATE of a table with coprocessor \"{name}\"");
                 return Err(Error::not_supported(what, hint));
             }
         }

@@ -195,9 +195,9 @@ fn refuse_named(default: &Expr) -> Result<()> {
     });
     match names {
         true => {
-            let what =
-                "a default of a view's column that names a sequence, function or type of users";
-            Err(Error::not_supported(what, "Give the default to the column of the table."))
+            let what = "a view column default that references a sequence, user-defined function or \
+                        user-defined type";
+            Err(Error::not_supported(what, "Set the default on the column of the table."))
         }
         false => Ok(()),
     }

@@ -107,7 +107,7 @@ fn prefix(table: &Table, values: &[Datum]) -> Result<Option<Vec<u8>>> {
     for (value, column) in values.iter().zip(&table.layout.key) {
         if value.is_null() {
             let name = &table.columns[column.column].name;
-            let message = format!("the range of an endpoint has NULL for column \"{name}\"");
+            let message = format!("key range of an endpoint has NULL for column \"{name}\"");
             return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
         let data_type = table.layout.columns[column.column].data_type;

@@ -83,7 +83,7 @@ impl JoinCandidates for AllRows {
 
     fn add(&mut self, batch: &Batch, _context: &Context) -> Result<()> {
         let count = self.row_count.checked_add(batch.row_count as u32).ok_or_else(|| {
-            let message = "too many rows on one side of a join of all pairs";
+            let message = "too many rows on one side of a nested loop join";
             Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
         })?;
         self.row_count = count;

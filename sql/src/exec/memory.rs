@@ -43,11 +43,11 @@ pub(crate) fn check(bytes: usize, work_mem: usize) -> Result<()> {
     }
     Err(Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
         .with_detail(format!(
-            "One step of the statement needs more than {} MiB, and cannot go on on disk.",
+            "An operation of the statement requires more than {} MiB and cannot spill to disk.",
             limit >> 20
         ))
         .with_hint(
-            "Narrow the statement, add a LIMIT or an index, or start the server with more --memory.",
+            "Restrict the query, add a LIMIT or an index, or start the server with more --memory.",
         ))
 }
 

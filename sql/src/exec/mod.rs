@@ -208,8 +208,8 @@ pub trait SystemSource: Send + Sync {
     ///
     /// Errors of its statements; 0A000 where functions cannot be called.
     fn routine_rows(&self, routine: &Routine, _arguments: Vec<Datum>) -> Result<Vec<Vec<Datum>>> {
-        let what = format!("a call of function \"{}\" in this place", routine.name);
-        Err(Error::not_supported(what, "Call it in a statement of a session."))
+        let what = format!("calling function \"{}\" here", routine.name);
+        Err(Error::not_supported(what, "Call it in a statement of a client session."))
     }
 
     /// Calls an endpoint and returns its result.

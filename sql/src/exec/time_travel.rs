@@ -87,8 +87,8 @@ fn before(table: &Table, (at, begin): (Timestamp, HistoryBegin), context: &Conte
             format!("history of table \"{name}\" begins at {begin}, after {}", shown(at))
         }
     };
-    let hint = "It begins when the table is created, truncated or rewritten; VERSIONS, MIN_VERSIONS, \
-                TTL and KEEP_DELETED_CELLS say which versions are retained since.";
+    let hint = "History begins when the table is created, truncated or rewritten. VERSIONS, \
+                MIN_VERSIONS, TTL and KEEP_DELETED_CELLS determine which versions are retained.";
     Error {
         schema: Some(table.schema.clone()),
         table: Some(name.clone()),

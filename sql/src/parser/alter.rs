@@ -248,7 +248,7 @@ impl Cursor<'_> {
         } else {
             let construct = format!("ALTER ROLE … {}", self.peek_word().to_uppercase());
             return Err(ParseError::unsupported(construct, position)
-                .with_hint("What can be set of a role are its quotas."));
+                .with_hint("Only quotas can be set for a role."));
         };
         let of = QuotaOwner::Role(name);
         Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
@@ -287,7 +287,7 @@ impl Cursor<'_> {
             _ => None,
         };
         number.filter(|number: &i32| *number >= 0).ok_or_else(|| {
-            let message = "the priority of a coprocessor is a whole number from 0 to 2147483647";
+            let message = "coprocessor priority must be an integer from 0 to 2147483647";
             ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, at)
         })
     }
@@ -303,5 +303,5 @@ impl Cursor<'_> {
 
 fn unsupported(construct: String, position: usize) -> ParseError {
     ParseError::unsupported(construct, position)
-        .with_hint("Create the object anew and copy what it holds.")
+        .with_hint("Create a new object and copy the contents.")
 }

@@ -74,9 +74,9 @@ impl Cursor<'_> {
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
             word => {
-                let construct = format!("{word} among several changes of a table");
+                let construct = format!("{word} combined with other actions of ALTER TABLE");
                 Err(ParseError::unsupported(construct, position)
-                    .with_hint("Use a statement of its own."))
+                    .with_hint("Use a separate statement."))
             }
         }
     }
@@ -119,7 +119,7 @@ impl Cursor<'_> {
     fn alter_column(&mut self) -> Result<TableChange> {
         let unsupported = |construct: &str, position| {
             ParseError::unsupported(construct, position)
-                .with_hint("Create the object anew and copy what it holds.")
+                .with_hint("Create a new object and copy the contents.")
         };
         if self.take_word("constraint") {
             let constraint = self.name()?;
@@ -165,7 +165,7 @@ impl Cursor<'_> {
         } else if let Some(attribute) = self.column_attribute()? {
             TableChange::ColumnAttribute { column, attribute }
         } else {
-            return Err(unsupported("this change of a column", position));
+            return Err(unsupported("this ALTER COLUMN action", position));
         })
     }
 

@@ -221,10 +221,7 @@ impl Cursor<'_> {
                     (Some(self.ident(&name)), arg)
                 }
                 parsed::FunctionArg::ExprNamed { .. } => {
-                    return Err(ParseError::unsupported(
-                        "an expression as name of an argument",
-                        start,
-                    ));
+                    return Err(ParseError::unsupported("an expression as argument name", start));
                 }
             };
             match value {
@@ -248,7 +245,9 @@ impl Cursor<'_> {
                     let value = Expr::WholeRow(self.object_name(&relation)?);
                     arguments.list.push(FunctionArgument { name, value });
                 }
-                _ => return Err(ParseError::syntax("a call takes * alone", start)),
+                _ => {
+                    return Err(ParseError::syntax("* must be the only argument of a call", start));
+                }
             }
         }
         Ok(arguments)

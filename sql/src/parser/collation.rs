@@ -49,7 +49,7 @@ fn named(schema: Option<&str>, name: &str, position: usize) -> Result<Collation>
         return Ok(known);
     }
     if is_of_a_language(name) {
-        let hint = "Text sorts by its bytes: use \"C\", or leave COLLATE out.";
+        let hint = "Text is sorted by bytes. Use COLLATE \"C\", or omit COLLATE.";
         let what = format!("collation \"{name}\"");
         return Err(ParseError::unsupported(what, position).with_hint(hint));
     }

@@ -54,7 +54,7 @@ impl Cursor<'_> {
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
             word => Err(ParseError::unsupported(format!("COMMENT ON {word}"), position)
-                .with_hint("Leave the statement out.")),
+                .with_hint("Omit the statement.")),
         }
     }
 

@@ -122,7 +122,7 @@ impl Cursor<'_> {
         let position = self.position();
         if !self.is_word("table") {
             return Err(ParseError::unsupported("this unlogged object", position)
-                .with_hint("Tables can be unlogged."));
+                .with_hint("Only tables can be unlogged."));
         }
         let mut statement = self.create_table()?;
         match &mut statement {
@@ -370,7 +370,7 @@ impl Cursor<'_> {
                 splits.extend(self.parenthesized(Self::split_point)?);
             } else if self.is_word("async") {
                 return Err(ParseError::unsupported("ASYNC", self.position())
-                    .with_hint("Leave it out: the index is built by the statement."));
+                    .with_hint("Omit it. The statement builds the index."));
             } else if self.is_words(&["on", "commit"]) {
                 return Ok(());
             } else if self.is_word("tablespace") {
@@ -461,7 +461,7 @@ impl Cursor<'_> {
                 return Err(ParseError::new("42704", message, None));
             }
             return Err(ParseError::unsupported(format!("index method {method}"), self.position())
-                .with_hint("Leave out USING: indexes are ordered."));
+                .with_hint("Omit USING. All indexes are ordered."));
         }
         let keys = self.parenthesized(Self::index_key)?;
         let include = if self.take_word("include") {

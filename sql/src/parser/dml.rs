@@ -82,7 +82,7 @@ impl Cursor<'_> {
             let name = cursor.target_column()?;
             if matches!(cursor.peek(), Token::Word(_)) {
                 return Err(ParseError::unsupported("a dynamic column", cursor.position())
-                    .with_hint("Declare the column with the table."));
+                    .with_hint("Declare the column in the table definition."));
             }
             Ok(name)
         })

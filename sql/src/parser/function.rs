@@ -139,7 +139,7 @@ impl Cursor<'_> {
     fn returns(&mut self) -> Result<Returns> {
         if let of @ ("trigger" | "event_trigger") = self.peek_word().as_str() {
             let what = format!("RETURNS {of}");
-            let hint = "There are no triggers; call the function from a statement.";
+            let hint = "Triggers are not supported. Call the function from a statement.";
             return Err(ParseError::unsupported(what, self.position()).with_hint(hint));
         }
         if self.take_word("setof") {
@@ -283,7 +283,7 @@ impl Cursor<'_> {
             false
         } else if self.is_word("security") || self.is_word("external") {
             let what = "SECURITY DEFINER of a function";
-            return Err(ParseError::unsupported(what, position).with_hint("Leave it out."));
+            return Err(ParseError::unsupported(what, position).with_hint("Omit it."));
         } else {
             return Ok(false);
         };

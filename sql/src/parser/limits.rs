@@ -92,7 +92,7 @@ pub(crate) fn check_size(text: &str) -> Result<()> {
     }
     let message = format!("statement is too long: {} bytes", text.len());
     Err(ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, message, None)
-        .with_hint(format!("Send at most {SCRIPT_BYTES} bytes at once, or use COPY.")))
+        .with_hint(format!("Send at most {SCRIPT_BYTES} bytes in one message, or use COPY.")))
 }
 
 /// Checks nesting and chains.
@@ -162,10 +162,10 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &ScriptText<'_>) ->
 pub(crate) fn too_complex(position: impl Into<Option<usize>>) -> ParseError {
     ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded", position)
         .with_hint(format!(
-            "A statement may nest {NESTING_DEPTH} levels and chain {CHAINED_OPERATORS} operators, \
-             those in parentheses among them, {CHAINED_CONDITIONS} conditions, \
-             {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins; split it, or use IN or VALUES \
-             lists."
+            "A statement can have at most {NESTING_DEPTH} nesting levels, and chains of at most \
+             {CHAINED_OPERATORS} operators including those in parentheses, {CHAINED_CONDITIONS} \
+             conditions, {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins. Split the statement, \
+             or use IN or VALUES lists."
         ))
 }
 

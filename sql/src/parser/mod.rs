@@ -526,7 +526,7 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
     }
     let hint = match word {
         "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
-        _ => "Leave the statement out.",
+        _ => "Omit the statement.",
     };
     let construct = word.to_uppercase();
     Some(ParseError::unsupported(construct, position).with_hint(hint))

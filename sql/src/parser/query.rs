@@ -375,7 +375,7 @@ impl Cursor<'_> {
             }
             parsed::SelectItem::ExprWithAliases { expr, .. } => {
                 let position = self.lower_placed(expr)?.start;
-                Err(ParseError::unsupported("several names for one value", position))
+                Err(ParseError::unsupported("multiple names for one value", position))
             }
             parsed::SelectItem::Wildcard(options) => {
                 let position = self.wildcard(&options)?;

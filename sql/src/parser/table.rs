@@ -68,7 +68,7 @@ impl Cursor<'_> {
             TableRef::Renamed { alias, .. } => Some(alias.name.position),
             TableRef::Join { .. } => None,
         };
-        ParseError::syntax("syntax error: a join needs ON or USING", position)
+        ParseError::syntax("syntax error: a join requires ON or USING", position)
             .with_hint("Add ON or USING, or write CROSS JOIN.")
     }
 
@@ -193,7 +193,7 @@ impl Cursor<'_> {
             }
             Some(_) => {
                 return Err(ParseError::unsupported("this form of time travel", position)
-                    .with_hint("Write FOR SYSTEM_TIME AS OF behind the table's name."));
+                    .with_hint("Write FOR SYSTEM_TIME AS OF after the table name."));
             }
         };
         if schema.is_none() {
@@ -388,7 +388,7 @@ impl Cursor<'_> {
         };
         let name = self.checked_alias(&name)?;
         if at.is_some() {
-            return Err(ParseError::unsupported("AT behind an alias", name.position));
+            return Err(ParseError::unsupported("AT after an alias", name.position));
         }
         let mut lowered = Vec::with_capacity(columns.len());
         for parsed::TableAliasColumnDef { name, data_type } in columns {

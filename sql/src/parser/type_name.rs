@@ -111,7 +111,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
             | ArrayElemTypeDef::Parenthesis(element),
         ) => return array_of(element, position),
         Parsed::Array(ArrayElemTypeDef::None) => {
-            Err(ParseError::syntax("an array needs a type of elements", position))
+            Err(ParseError::syntax("an array requires an element type", position))
         }
         Parsed::Unspecified => Err(ParseError::syntax("a type name is missing", position)),
         other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
@@ -375,7 +375,7 @@ fn foreign_type(name: &str, position: usize) -> ParseError {
     let bare = name.split('(').next().unwrap_or(name).trim();
     let hint = match bare {
         "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2" => {
-            "Use bigint, or uuid with DEFAULT gen_random_uuid(), and give the values yourself."
+            "Use bigint, or uuid with DEFAULT gen_random_uuid(), and supply the values explicitly."
         }
         "tinyint" => "Use smallint.",
         "unsigned_tinyint" | "unsigned_smallint" => "Use integer with CHECK (column >= 0).",
@@ -384,7 +384,7 @@ fn foreign_type(name: &str, position: usize) -> ParseError {
         "unsigned_date" | "unsigned_time" | "unsigned_timestamp" => "Use timestamp.",
         "binary" | "blob" => "Use bytea.",
         _ if bare.contains("unsigned") => "Use a wider type with CHECK (column >= 0).",
-        _ if KNOWN_TYPES.contains(&bare) => "See the documentation for the types that there are.",
+        _ if KNOWN_TYPES.contains(&bare) => "See the documentation for the supported types.",
         _ => return undefined_type(name, position),
     };
     ParseError::unsupported(format!("type {name}"), position).with_hint(hint)

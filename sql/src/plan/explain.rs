@@ -243,7 +243,7 @@ fn upkeep(table: &Table) -> String {
         return String::new();
     }
     let names: Vec<&str> = table.indexes.iter().map(|index| index.name.as_str()).collect();
-    format!(", keeps {} in the regions", names.join(", "))
+    format!(", maintains {} in the regions", names.join(", "))
 }
 
 /// Returns the root description: a projection has the names of the result columns.
@@ -342,7 +342,7 @@ fn described(node: &Node, regions: RegionCounts<'_>) -> NodeDescription {
             let how = if apply.bindings.is_empty() { "once" } else { "for each row" };
             let groups = apply.groups.as_ref().map(|groups| {
                 let keys: Vec<String> = groups.keys.iter().map(|key| text(key, &names)).collect();
-                format!(", tried in groups by {} first", keys.join(", "))
+                format!(", grouped by {} first", keys.join(", "))
             });
             let groups = groups.unwrap_or_default();
             let guard = apply.guard.as_ref().map(|guard| format!(" if {}", text(guard, &names)));
@@ -689,7 +689,7 @@ fn scan_step(scan: &ScanNode, regions: RegionCounts<'_>) -> NodeDescription {
         Some(goal) if goal.is_exact() => {
             line.push_str(&format!(", limit {}", text(&goal.limit, &[])));
         }
-        Some(goal) => line.push_str(&format!(", about {:.0} rows first", goal.estimate().ceil())),
+        Some(goal) => line.push_str(&format!(", row goal {:.0}", goal.estimate().ceil())),
         None => {}
     }
     if scan.lock.is_some() {
@@ -719,7 +719,7 @@ fn locked_text(locked: &LockedTable) -> String {
 fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
     let mut line = String::new();
     if let Some(index) = &path.index {
-        let how = if lookup { "then rows" } else { "covering" };
+        let how = if lookup { "fetch rows" } else { "covering" };
         line.push_str(&format!(", index {} ({how})", index.name));
     }
     line.push_str(", ");

@@ -970,6 +970,5 @@ fn is_statement_word(token: &Token) -> bool {
 }
 
 fn no_option(option: &str, position: usize) -> ParseError {
-    ParseError::new("0A000", format!("#{option} is not supported"), position)
-        .with_hint("Leave it out.")
+    ParseError::new("0A000", format!("#{option} is not supported"), position).with_hint("Omit it.")
 }

@@ -37,11 +37,14 @@ impl Session {
                 Ok(()) => count += 1,
                 Err(error) if error.sqlstate == sqlstate::QUERY_CANCELED => return Err(error),
                 Err(error) if error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE => {
-                    tracing::debug!(table = table.name, "DDL is under way; analysed another time");
+                    tracing::debug!(
+                        table = table.name,
+                        "skipping analyze of a table: DDL is in progress"
+                    );
                 }
                 // For example, regions that cannot be read.
                 Err(error) => {
-                    tracing::warn!(table = table.name, %error, "could not analyse a table");
+                    tracing::warn!(table = table.name, %error, "could not analyze a table");
                 }
             }
         }
@@ -56,7 +59,7 @@ impl Session {
         })? {
             ticket.wait()?;
         }
-        tracing::debug!(table = table.name, "analysed a table");
+        tracing::debug!(table = table.name, "analyzed a table");
         Ok(())
     }
 

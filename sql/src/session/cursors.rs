@@ -223,8 +223,8 @@ impl Session {
         parameters.resize(statement.planned.parameter_count, Datum::Null);
         let planned = &statement.planned;
         if !planned.plan.is_query() {
-            let hint = "Run the statement by itself.";
-            return Err(Error::not_supported("a query that changes data here", hint));
+            let hint = "Run it as a separate statement.";
+            return Err(Error::not_supported("a data-modifying query here", hint));
         }
         self.begin_request();
         self.check_permitted(planned, "SELECT")?;

@@ -68,8 +68,8 @@ pub(super) fn check_text(text: &str) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "The text has about {tokens} tokens and lists of {constants} constants, which take {} MiB \
-         to parse; {} MiB are free.",
+        "Parsing about {tokens} tokens and lists of {constants} constants requires {} MiB, but \
+         only {} MiB are free.",
         bytes >> 20,
         free >> 20
     );

@@ -284,7 +284,7 @@ impl PlanningContext<'_> {
                 sqlstate::SERIALIZATION_FAILURE,
                 "could not serialize access due to concurrent update",
             )
-            .with_detail("The rows of a table were written anew after the snapshot was taken.")),
+            .with_detail("The rows of a table were rewritten after the snapshot was taken.")),
             false => Ok(()),
         }
     }

@@ -150,8 +150,8 @@ impl Session {
     fn rows(&mut self, place: &RegionTarget, points: &[Vec<Expr>]) -> Result<Vec<Vec<u8>>> {
         if place.salt_buckets > 0 {
             return Err(Error::not_supported(
-                "SPLIT AT of what is salted",
-                "A key says its bucket only as a whole: use SPLIT REGION n, or SPLIT.",
+                "SPLIT AT of a salted table or index",
+                "The salt bucket depends on the whole key. Use SPLIT REGION n, or SPLIT.",
             ));
         }
         self.begin_statement();
@@ -175,7 +175,7 @@ fn check_inside(
     };
     let ends_before = status.stop.as_deref().is_some_and(|stop| stop <= row);
     if status.start.as_slice() > row || ends_before {
-        return refuse(format!("the key lies outside of region {}", region.0));
+        return refuse(format!("the key is outside region {}", region.0));
     }
     Ok(())
 }

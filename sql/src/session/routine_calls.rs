@@ -39,7 +39,7 @@ pub(super) const STACK_BYTES: usize = 64 << 20;
 pub(super) fn too_deep() -> Error {
     let message = "stack depth limit exceeded";
     Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
-        .with_hint(format!("Functions may be called {DEPTH_MAX} deep."))
+        .with_hint(format!("The maximum depth of nested function calls is {DEPTH_MAX}."))
 }
 
 /// Nesting depth of the calls around a statement, and their plans.
@@ -367,7 +367,7 @@ impl PlanningContext<'_> {
     /// Binds and plans the statements of a function.
     fn plan_body(&self, routine: &Routine) -> Result<PlannedBody> {
         let function = self.catalog.function(routine.number).ok_or_else(|| {
-            let message = format!("function \"{}\" does not exist any more", routine.name);
+            let message = format!("function \"{}\" no longer exists", routine.name);
             Error::new(sqlstate::UNDEFINED_FUNCTION, message)
         })?;
         let is_volatile = function.record.volatility == Volatility::Volatile;

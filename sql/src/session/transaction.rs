@@ -531,7 +531,7 @@ fn kept(keeper: &AttachedCoprocessor) -> Error {
     let (name, table) = (&keeper.record.name, &keeper.table);
     Error::new(
         sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("cannot change rows that coprocessor \"{name}\" of table \"{table}\" keeps"),
+        format!("cannot modify rows that coprocessor \"{name}\" of table \"{table}\" maintains"),
     )
     .with_hint(format!(
         "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.",

@@ -72,7 +72,7 @@ impl Session {
         }
         if !open.changes.is_empty() {
             return refuse("changed the catalog").map_err(|error: Error| {
-                error.with_hint("Commit definitions in a transaction of their own.")
+                error.with_hint("Commit DDL statements in a separate transaction.")
             });
         }
         if open.transaction.has_exported() {

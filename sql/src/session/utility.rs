@@ -107,7 +107,7 @@ impl Session {
             // LISTEN is not supported, so there is nothing to do.
             Statement::Unlisten => {}
             Statement::SetConstraints(set) => self.run_set_constraints(set)?,
-            _ => return Err(Error::not_supported(tag, "Leave the statement out.")),
+            _ => return Err(Error::not_supported(tag, "Omit the statement.")),
         }
         Ok(Execution::Done(Completion::new(tag)))
     }

@@ -195,7 +195,7 @@ fn call(
             Datum::Null
         }
         _ => {
-            let hint = "See the documentation for the functions that there are.";
+            let hint = "See the documentation for the supported functions.";
             return Err(Error::not_supported(format!("{function}()"), hint));
         }
     })

@@ -11,7 +11,7 @@ use crate::system::{Row, SystemContext, SystemView, int8, text};
 pub(super) const VIEW: SystemView = SystemView {
     name: "memory",
     columns: &[
-        ("holder", DataType::Text),
+        ("component", DataType::Text),
         ("session", DataType::Int8),
         ("bytes", DataType::Int8),
         ("limit_bytes", DataType::Int8),

@@ -113,29 +113,37 @@ impl CompactionOptions {
     /// MIN_VERSIONS.
     pub fn objection(&self, ttl: Option<Duration>, min_versions: u32) -> Option<&'static str> {
         if self.file_bytes == 0 || self.blocking_files < 2 {
-            return Some("files of no bytes, or writers that wait for fewer than two");
+            return Some("file size must be greater than zero and blocking file count at least 2");
         }
         if self.major_period.is_some_and(|period| period.is_zero())
             || self.major_jitter_percent > 100
         {
-            return Some("the period of major compactions is zero, or moved by more than itself");
+            return Some(
+                "major compaction period must be greater than zero and jitter at most 100 percent",
+            );
         }
         match &self.policy {
             CompactionPolicy::Exploring(options) => options.objection(),
             CompactionPolicy::Leveled(options) => {
                 (options.level0_files < 2 || options.base_bytes == 0 || options.multiplier < 2)
-                    .then_some("levels that hold nothing or do not grow")
+                    .then_some(
+                        "level size must be greater than zero, and level 0 file count and \
+                         multiplier at least 2",
+                    )
             }
             CompactionPolicy::DateTiered(options) => {
                 let flat = options.base_window.as_micros() == 0
                     || options.windows_per_tier < 2
                     || options.incoming_files < 2;
-                let flat = flat.then_some("windows that hold nothing or do not grow");
+                let flat = flat.then_some(
+                    "base window must be greater than zero, and windows per tier and incoming file \
+                     count at least 2",
+                );
                 flat.or_else(|| options.within.objection())
             }
-            CompactionPolicy::Fifo if ttl.is_none() => Some("FIFO compaction needs a TTL"),
+            CompactionPolicy::Fifo if ttl.is_none() => Some("FIFO compaction requires a TTL"),
             CompactionPolicy::Fifo if min_versions > 0 => {
-                Some("FIFO compaction cannot keep MIN_VERSIONS")
+                Some("FIFO compaction does not support MIN_VERSIONS")
             }
             CompactionPolicy::Fifo => None,
         }
@@ -184,7 +192,10 @@ impl ExploringOptions {
             || self.max_files < self.min_files
             || self.ratio_percent == 0
             || self.off_peak_ratio_percent == 0;
-        nothing.then_some("a merge of fewer than two files, or of more than the most")
+        nothing.then_some(
+            "minimum file count must be at least 2 and not exceed the maximum, and ratios must be \
+             greater than zero",
+        )
     }
 }
 

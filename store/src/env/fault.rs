@@ -345,7 +345,7 @@ impl ReadFile for FaultRead {
             Ok(bytes.map(|bytes| buffer.copy_from_slice(bytes)))
         };
         let read = self.env.run(Operation::Read, &self.path, run, |_| {})?;
-        read.ok_or_else(|| Error::corrupt(&self.path, offset, "the file ends before"))
+        read.ok_or_else(|| Error::corrupt(&self.path, offset, "unexpected end of file"))
     }
 
     fn byte_count(&self) -> Result<u64> {

@@ -53,7 +53,7 @@ pub fn check_reserve(env: &dyn Env, directory: &Path) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "{} MiB of the disk are free, and temporary files leave {} MiB to commits",
+        "{} MiB of disk space are free; temporary files must leave {} MiB for commits",
         free_bytes >> 20,
         reserve >> 20
     );
@@ -259,7 +259,7 @@ impl ReadFile for CachedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.descriptor()?.read_exact_at(buffer, offset).map_err(|source| {
             if source.kind() == ErrorKind::UnexpectedEof {
-                let detail = format!("{} bytes wanted, the file ends before", buffer.len());
+                let detail = format!("unexpected end of file: expected {} bytes", buffer.len());
                 return Error::corrupt(self.path(), offset, detail);
             }
             Error::io(self.path(), source)
@@ -399,8 +399,8 @@ impl Env for RealEnv {
         let is_empty = std::fs::read_dir(path).map_err(failed)?.next().is_none();
         if mode & OTHERS_WRITE != 0 && !is_empty {
             return Err(Error::InvalidRequest(format!(
-                "data directory \"{}\" has permissions {:04o}: others than its owner may have \
-                 changed it; check it, and set them to 0700",
+                "data directory \"{}\" has permissions {:04o}: other users may have modified it; \
+                 check its contents and set its permissions to 0700",
                 path.display(),
                 mode & 0o7777
             )));

@@ -179,7 +179,10 @@ impl FamilyStore {
         let selection = select(&layout, &view.family.compaction, request, &occasion)?;
         let drops = selection.action == Action::Drop;
         if !drops && !layout.keeps_order(&selection.inputs) {
-            tracing::error!(?selection, "a compaction would mix what is older with what is newer");
+            tracing::error!(
+                ?selection,
+                "compaction selection would break the age order of store files"
+            );
             return None;
         }
         let sees_oldest = layout.sees_oldest(&selection.inputs);
@@ -282,7 +285,9 @@ impl FamilyStore {
         let is_input = |live: &LiveFile| outcome.inputs.contains(&live.id);
         if view.files().filter(|live| is_input(live)).count() != outcome.inputs.len() {
             let inputs = &outcome.inputs;
-            return Err(Error::InvalidRequest(format!("store files {inputs:?} are not all there")));
+            return Err(Error::InvalidRequest(format!(
+                "not all of the store files {inputs:?} exist"
+            )));
         }
         let moved = |live: &LiveFile| outcome.outputs.iter().any(|output| output.id == live.id);
         for live in view.files().filter(|live| is_input(live) && !moved(live)) {

@@ -120,9 +120,12 @@ impl Dump<'_> {
                 "timestamps: {} to {}{puts_from}",
                 properties.min_timestamp.0, properties.max_timestamp.0
             ),
-            format!("sequences: {} to {}", properties.min_sequence.0, properties.max_sequence.0),
-            format!("filter: {filter}; levels of its index: {}", tree(properties.bloom_index)),
-            format!("levels of the index: {}", tree(properties.data_index)),
+            format!(
+                "sequence numbers: {} to {}",
+                properties.min_sequence.0, properties.max_sequence.0
+            ),
+            format!("filter: {filter}; index levels: {}", tree(properties.bloom_index)),
+            format!("data index levels: {}", tree(properties.data_index)),
         ];
         lines.iter().try_for_each(|line| self.line(line))
     }
@@ -141,7 +144,7 @@ impl Dump<'_> {
             // The header is complete: the file has checked the length of a block already.
             let at = |index: usize| framed.get(index).copied().unwrap_or_default();
             let compression = match at(1) {
-                0 => "as it is",
+                0 => "not compressed",
                 1 => "lz4",
                 2 => "zstd",
                 _ => "unknown compression",
@@ -195,7 +198,7 @@ impl Dump<'_> {
         }
         match last {
             Some(last) if last != key => {
-                Err(self.corrupt(handle.offset, "the index names another last key"))
+                Err(self.corrupt(handle.offset, "last key of the block does not match the index"))
             }
             _ => Ok(()),
         }
@@ -226,7 +229,9 @@ impl Dump<'_> {
             cursor.advance().map_err(|_| corrupt())?;
         }
         if self.state.previous_key != last {
-            return Err(self.corrupt(handle.offset, "the index names another last key"));
+            return Err(
+                self.corrupt(handle.offset, "last key of the block does not match the index")
+            );
         }
         Ok(())
     }
@@ -237,7 +242,7 @@ impl Dump<'_> {
         };
         let previous = std::mem::take(&mut self.state.previous_key);
         if !previous.is_empty() && compare_keys(&previous, key).is_ge() {
-            return Err(self.corrupt(handle.offset, "cells do not ascend"));
+            return Err(self.corrupt(handle.offset, "cells are not in ascending order"));
         }
         let is_new_row = previous.is_empty() || crate::cell::row_of(&previous) != parts.row;
         self.state.previous_key = previous;
@@ -249,7 +254,10 @@ impl Dump<'_> {
             && (parts.cell_type.is_family_marker()
                 || self.file.may_contain_column(parts.row, parts.qualifier)?);
         if !is_admitted {
-            return Err(self.corrupt(handle.offset, "a filter denies a cell of the block"));
+            return Err(self.corrupt(
+                handle.offset,
+                "bloom filter has a false negative for a cell of the block",
+            ));
         }
         if self.spec.cells {
             let line = format!(
@@ -274,23 +282,25 @@ impl Dump<'_> {
         let counts = (self.state.cell_count, self.state.row_count);
         if counts != (properties.cell_count, properties.row_count) {
             let detail =
-                format!("{} cells in {} rows, the properties say otherwise", counts.0, counts.1);
+                format!("{} cells in {} rows do not match the file properties", counts.0, counts.1);
             return Err(self.corrupt(handle.offset, &detail));
         }
         self.ranges.sort_unstable();
         let mut end = 0;
         for &(start, block_end) in &self.ranges {
             if start != end {
-                return Err(self.corrupt(end, "no block, or two, where one should begin"));
+                return Err(self.corrupt(end, "no block, or more than one, begins at this offset"));
             }
             end = block_end;
         }
         if end + TRAILER_BYTES as u64 != self.file.byte_count() {
-            return Err(self.corrupt(end, "no block, or two, where one should begin"));
+            return Err(self.corrupt(end, "no block, or more than one, begins at this offset"));
         }
         let DumpCounts { data_blocks, index_blocks, bloom_blocks, .. } = self.state;
-        let line =
-            format!("whole: {data_blocks} data, {index_blocks} index, {bloom_blocks} bloom blocks");
+        let line = format!(
+            "all blocks are valid: {data_blocks} data, {index_blocks} index, {bloom_blocks} bloom \
+             blocks"
+        );
         self.line(&line)
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn open_front(front: &[u8], size: u32) -> Result<u8, String> {
     let length = (size as usize).saturating_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES);
     match *front {
         [_, _, encoding, ..] if front.starts_with(&data_header(encoding, length)) => Ok(encoding),
-        _ => Err("not the front of a data block".to_owned()),
+        _ => Err("not the header of a data block".to_owned()),
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     };
     let (stored, computed) = (u32::from_le_bytes(*stored), crc32c::crc32c(covered));
     if stored != computed {
-        return Err(format!("crc32c is {computed:08x}, the block says {stored:08x}"));
+        return Err(format!("checksum mismatch: computed {computed:08x}, stored {stored:08x}"));
     }
     Ok(())
 }
@@ -216,19 +216,19 @@ pub(super) fn open_trailer(
     file_bytes: u64,
 ) -> Result<(BlockHandle, u32), String> {
     if trailer[28..] != FILE_MAGIC {
-        return Err("not a store file, or cut short".to_owned());
+        return Err("not a store file, or truncated".to_owned());
     }
     let (stored, computed) = (u32_at(trailer, 24), crc32c::crc32c(&trailer[..24]));
     if stored != Some(computed) {
-        return Err(format!("crc32c of the trailer is {computed:08x}, it says otherwise"));
+        return Err(format!("checksum mismatch of the trailer: computed {computed:08x}"));
     }
     let version = u32_at(trailer, 12).unwrap_or_default();
     if !(FILE_VERSION_MIN..=FILE_VERSION).contains(&version) {
-        let known = format!("{FILE_VERSION_MIN} to {FILE_VERSION} are");
-        return Err(format!("file version {version} is not known, {known}"));
+        let known = format!("supported versions are {FILE_VERSION_MIN} to {FILE_VERSION}");
+        return Err(format!("unsupported file version {version}; {known}"));
     }
     if u64_at(trailer, 16) != Some(file_bytes) {
-        return Err(format!("the file has {file_bytes} bytes, its trailer says otherwise"));
+        return Err(format!("the file size of {file_bytes} bytes does not match the trailer"));
     }
     let offset = u64_at(trailer, 0).unwrap_or_default();
     Ok((BlockHandle::whole(offset, u32_at(trailer, 8).unwrap_or_default()), version))

@@ -384,7 +384,7 @@ impl StoreFile {
     /// Reads the front of a data block.
     fn front(&self, handle: BlockHandle) -> Result<Block> {
         if handle.front > handle.size {
-            return Err(self.corrupt(handle, "the front is longer than the block"));
+            return Err(self.corrupt(handle, "the block header is longer than the block"));
         }
         let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, handle.front as usize).collect();
         let buffer = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
@@ -483,7 +483,7 @@ fn open_checked(path: &Path, kind: BlockKind, handle: BlockHandle, framed: &[u8]
 fn checked_range(path: &Path, end: u64, handle: BlockHandle) -> Result<Range<u64>> {
     match handle.offset.checked_add(u64::from(handle.size)) {
         Some(block_end) if block_end <= end => Ok(handle.offset..block_end),
-        _ => Err(Error::corrupt(path, handle.offset, "the block lies outside of the file")),
+        _ => Err(Error::corrupt(path, handle.offset, "the block is outside the file")),
     }
 }
 

@@ -208,7 +208,7 @@ impl Drop for Output {
 }
 
 fn failed_before() -> Error {
-    Error::InvalidRequest("the store file could not be written before".to_owned())
+    Error::InvalidRequest("a previous write of the store file failed".to_owned())
 }
 
 impl Batch {

@@ -73,7 +73,7 @@ impl FileWriter {
         let is_first = self.properties.cell_count == 0;
         assert!(
             is_first || compare_keys(&self.previous_key, key).is_lt(),
-            "cells of a store file must ascend"
+            "cells of a store file must be in ascending order"
         );
         if key.len() + value.len() > CELL_BYTES_MAX {
             let detail = format!("a cell of {} bytes is too large", value.len());

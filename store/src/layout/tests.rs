@@ -116,7 +116,7 @@ fn layouts_that_cannot_be_used_are_refused() {
     assert_eq!(small().check(), Ok(()));
     assert_eq!(
         with(|layout| layout.shapes[0].pieces.push(ValuePiece::Fixed(2))),
-        "something follows the rest of a value"
+        "a section follows the remainder section of a value"
     );
     assert_eq!(
         with(|layout| layout.shapes[1].pieces.push(ValuePiece::Fixed(2))),
@@ -128,7 +128,7 @@ fn layouts_that_cannot_be_used_are_refused() {
     );
     assert_eq!(
         with(|layout| layout.shapes[1].pieces.push(ValuePiece::Rest(5))),
-        "there is no section 5"
+        "section 5 does not exist"
     );
     assert_eq!(
         with(|layout| layout.sections[0] = SectionKind::Fixed(0)),

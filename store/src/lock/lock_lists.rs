@@ -410,7 +410,7 @@ impl LockTable {
     ) -> Vec<LockKey> {
         self.raise_marks_of(ModeSet::of(list.mode), mark);
         list.take_after(place).unwrap_or_else(|error| {
-            tracing::warn!(%error, "locks taken after a savepoint stay");
+            tracing::warn!(%error, "could not release locks acquired after a savepoint");
             Vec::new()
         })
     }

@@ -519,7 +519,7 @@ impl LockTable {
     ) -> Vec<LockKey> {
         self.raise_all_marks(list, mark);
         list.take_from(place).unwrap_or_else(|error| {
-            tracing::warn!(%error, "locks taken after a savepoint stay");
+            tracing::warn!(%error, "could not release locks acquired after a savepoint");
             Vec::new()
         })
     }

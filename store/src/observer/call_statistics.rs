@@ -209,7 +209,7 @@ impl Meter {
             message: format!(
                 "coprocessor \"{name}\" of {place} is suspended after {failures} failures in a row"
             ),
-            detail: format!("The last failure: {last}"),
+            detail: format!("Last failure: {last}"),
             ..Veto::default()
         }))
     }

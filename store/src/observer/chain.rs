@@ -220,7 +220,8 @@ impl CallMonitor {
                 let took = spent_micros / 1000;
                 let may = self.runtime.limits.time.unwrap_or_default().as_millis();
                 let message = format!(
-                    "coprocessor \"{name}\" took {took} ms in {within}, and may take {may} ms"
+                    "coprocessor \"{name}\" took {took} ms in {within}, which exceeds the limit of \
+                     {may} ms"
                 );
                 let detail = result.err().map(|error| error.to_string()).unwrap_or_default();
                 self.failure(Failure::Overrun, message, detail)
@@ -382,7 +383,7 @@ impl<O: Observing + ?Sized> Chain<O> {
             if let Err(error) = seat.call(hook, &mut code) {
                 let (coprocessor, place) = (&seat.warden.name, &seat.warden.place);
                 let hook = hook.name();
-                tracing::warn!(%error, coprocessor, place, hook, "a hook came to nothing");
+                tracing::warn!(%error, coprocessor, place, hook, "could not run a hook");
             }
         }
     }

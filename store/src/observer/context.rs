@@ -65,7 +65,7 @@ impl<'a> HookContext<'a> {
         match self.spent_micros() > self.limit_micros {
             true => Err(Error::Vetoed(Box::new(Veto {
                 code: FAILED.into(),
-                message: "the coprocessor has no time left".into(),
+                message: "coprocessor exceeded its time limit".into(),
                 ..Veto::default()
             }))),
             false => Ok(()),
@@ -219,14 +219,17 @@ impl Caller<'_> {
             .collect();
         names.reverse();
         let how = match round {
-            Some(_) => "in a circle",
-            None => "too deep",
+            Some(_) => "in a cycle",
+            None => "too deeply",
         };
         Err(Error::Vetoed(Box::new(Veto {
             coprocessor: self.coprocessor.to_owned(),
             code: FAILED.into(),
             message: format!("coprocessors call each other {how}: {}", names.join(", ")),
-            detail: format!("Additions may cause additions {} times.", Caller::DEPTH_MAX),
+            detail: format!(
+                "The maximum depth of nested coprocessor calls is {}.",
+                Caller::DEPTH_MAX
+            ),
             ..Veto::default()
         })))
     }

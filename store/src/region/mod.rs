@@ -262,7 +262,7 @@ impl Region {
         let database = self.context.database;
         let description = RegionDescription::new(database, table.clone(), self.id, &self.rows);
         if let Err(error) = description.write(&*self.context.options.env, &self.directory) {
-            tracing::debug!(%error, region = self.id.0, "could not describe the region");
+            tracing::debug!(%error, region = self.id.0, "could not write the region descriptor");
         }
     }
 
@@ -428,7 +428,7 @@ impl Region {
 
     fn family(&self, family: u8) -> Result<Arc<FamilyStore>> {
         let found = self.families.load().get(usize::from(family)).cloned();
-        found.ok_or_else(|| Error::InvalidRequest(format!("there is no column family {family}")))
+        found.ok_or_else(|| Error::InvalidRequest(format!("column family {family} does not exist")))
     }
 
     /// Enters the write gate: sequences for cells of the region may be assigned until the guard

@@ -306,7 +306,7 @@ impl<E: Endpoint> PageCall<'_, E> {
         Err(Error::Vetoed(Box::new(Veto {
             coprocessor: name.to_owned(),
             code: "XX000".into(),
-            message: format!("endpoint \"{name}\" ended a page outside of it"),
+            message: format!("endpoint \"{name}\" returned an end key outside its page"),
             ..Veto::default()
         })))
     }

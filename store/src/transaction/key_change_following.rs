@@ -89,7 +89,7 @@ impl Transaction {
         }
         for list in &held.lists {
             if let Err(error) = list.undelete(count, &self.engine.locks) {
-                tracing::warn!(%error, "a deletion that is undone stays noted");
+                tracing::warn!(%error, "could not remove the record of an undone deletion");
             }
         }
         drop(held);

@@ -91,7 +91,7 @@ impl Transaction {
         let Some(list) = held.list_of(table.id()) else { return false };
         let edits = self.staging.lock().count();
         list.set_deleted(row, edits, &self.engine.locks).unwrap_or_else(|error| {
-            tracing::warn!(%error, "a deletion is not noted");
+            tracing::warn!(%error, "could not record a deletion");
             false
         })
     }

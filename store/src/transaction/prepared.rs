@@ -183,7 +183,7 @@ impl PreparedTransaction {
         let mut input = Input { bytes };
         let mut read = || read_prepared(engine, owner, &mut input);
         let Some((is_serializable, work)) = read()?.filter(|_| input.bytes.is_empty()) else {
-            let detail = "a prepared transaction is malformed, or of another version";
+            let detail = "malformed prepared transaction, or unsupported version";
             return Err(Error::InvalidRequest(detail.into()));
         };
         if is_serializable {
@@ -250,7 +250,7 @@ impl PreparedTransaction {
 }
 
 fn ended() -> Error {
-    Error::InvalidRequest("the prepared transaction has ended".into())
+    Error::InvalidRequest("prepared transaction has already ended".into())
 }
 
 /// Decodes the output of [`PreparedTransaction::encode`], and takes the locks; `None` if it is

@@ -79,7 +79,9 @@ impl Transaction {
         let written = self.mutate_row(table, RowMutation::new(row).increment(column, amount))?;
         let sum = written.first().and_then(WrittenValue::number);
         sum.ok_or_else(|| {
-            Error::InvalidRequest("a coprocessor answered an increment without a number".into())
+            Error::InvalidRequest(
+                "coprocessor returned a non-numeric result for an increment".into(),
+            )
         })
     }
 
@@ -185,9 +187,9 @@ impl Transaction {
 fn check_row(locked: &[u8], mutation: &RowMutation) -> Result<()> {
     match mutation.row == locked {
         true => Ok(()),
-        false => Err(Error::InvalidRequest(
-            "a coprocessor cannot change the row of a row mutation, which is locked".into(),
-        )),
+        false => {
+            Err(Error::InvalidRequest("coprocessor cannot change the row of a row mutation".into()))
+        }
     }
 }
 
@@ -329,7 +331,7 @@ fn incremented(old: Option<&[u8]>, amount: i64) -> Result<Vec<u8>> {
         None => 0,
         Some(bytes) => i64::from_be_bytes(bytes.try_into().map_err(|_| {
             Error::InvalidRequest(format!(
-                "cannot increment a value of {} bytes: a number has 8",
+                "cannot increment a value of {} bytes: counters have 8 bytes",
                 bytes.len()
             ))
         })?),

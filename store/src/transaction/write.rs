@@ -373,10 +373,10 @@ fn check_edit(edit: &Edit) -> Result<()> {
         // Deletes a version that the same transaction has put at the commit time.
         Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. } => Ok(()),
         _ if edit.timestamp() == Some(Timestamp::LATEST) => Err(Error::InvalidRequest(
-            "the highest timestamp stands for the time of the commit".into(),
+            "the highest timestamp is reserved for the commit time".into(),
         )),
         Edit::Put { ttl: Some(ttl), .. } if ttl.as_millis() == 0 => {
-            Err(Error::InvalidRequest("the TTL of a cell is at least one millisecond".into()))
+            Err(Error::InvalidRequest("cell TTL must be at least one millisecond".into()))
         }
         _ => Ok(()),
     }

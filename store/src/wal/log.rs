@@ -286,7 +286,7 @@ impl Log {
         if writer.check().is_err()
             && let Err(error) = writer.rewrite_unsynced()
         {
-            tracing::warn!(%error, "the write-ahead log still cannot be written");
+            tracing::warn!(%error, "still could not write the write-ahead log");
         }
         let health = self.note(&writer);
         drop(writer);
@@ -419,7 +419,7 @@ impl Log {
                 let call = AssertUnwindSafe(|| follower.follow(commit.clock, edits));
                 if catch_unwind(call).is_err() {
                     let sequence = commit.clock.sequence.0;
-                    tracing::error!(sequence, "a follower of the log panicked");
+                    tracing::error!(sequence, "a subscriber of the write-ahead log panicked");
                 }
             }
         }
@@ -474,7 +474,7 @@ impl Log {
         match prepared {
             Ok(prepared) => state.prepared = Some(prepared),
             // The next write requests it again.
-            Err(error) => tracing::warn!(%error, "could not prepare a segment of the log"),
+            Err(error) => tracing::warn!(%error, "could not preallocate a WAL segment"),
         }
     }
 
@@ -560,7 +560,7 @@ struct LeaderGuard<'a> {
 
 impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
-        self.log.fail_all_waiters("the leader panicked");
+        self.log.fail_all_waiters("group commit leader panicked");
     }
 }
 

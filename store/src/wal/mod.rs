@@ -340,7 +340,7 @@ impl Wal {
         let Some(thread) = self.thread.lock().take() else { return };
         if thread.join().is_err() {
             // A bug in this crate; waiters must not block forever.
-            self.log.fail_all_waiters("the log's thread panicked");
+            self.log.fail_all_waiters("WAL thread panicked");
         }
     }
 }
@@ -353,11 +353,13 @@ impl ManifestLogState {
         }
         let found = self.manifest.byte_count;
         let detail = if noted.generation > self.manifest.generation {
-            format!("the manifest is an old one: the log knows of one written later; {RESTORE}")
+            format!(
+                "the manifest is outdated: the write-ahead log refers to a later one; {RESTORE}"
+            )
         } else {
             format!(
-                "the manifest was cut: it has {found} bytes of whole edits, of {} at least that \
-                 it had; {RESTORE}",
+                "the manifest is truncated: it has {found} bytes of complete edits, expected at \
+                 least {}; {RESTORE}",
                 noted.byte_count
             )
         };

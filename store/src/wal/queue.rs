@@ -183,7 +183,7 @@ impl LogState {
             error => error,
         })?;
         if sequence > self.clock.sequence {
-            return Err(Error::InvalidRequest(format!("there is no commit {}", sequence.0)));
+            return Err(Error::InvalidRequest(format!("commit {} does not exist", sequence.0)));
         }
         Ok(())
     }
@@ -202,9 +202,9 @@ impl LogState {
         self.health_version = health.version;
         match (&self.failed, &health.failed) {
             (None, Some(WriteFailure { detail, .. })) => {
-                tracing::error!(%detail, "the write-ahead log cannot be written; commits are refused");
+                tracing::error!(%detail, "could not write the write-ahead log; commits are rejected");
             }
-            (Some(_), None) => tracing::info!("the write-ahead log can be written again"),
+            (Some(_), None) => tracing::info!("the write-ahead log is writable again"),
             _ => {}
         }
         self.failed = health.failed;

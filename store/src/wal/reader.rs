@@ -131,7 +131,7 @@ pub(super) fn warn_of_other_files(env: &dyn Env, directory: &Path) -> Result<()>
     for name in env.list(directory)? {
         if segment_number(&name).is_none() {
             let name = name.display();
-            tracing::warn!(%name, "this is not a segment of the log; it is left alone");
+            tracing::warn!(%name, "ignoring a file that is not a WAL segment");
         }
     }
     Ok(())
@@ -186,12 +186,12 @@ impl WalReader {
     pub fn open_segment(env: Arc<dyn Env>, path: &Path) -> Result<WalReader> {
         let named = path.file_name().and_then(|name| segment_number(Path::new(name)));
         let not_named =
-            || Error::InvalidRequest(format!("\"{}\" is no log segment", path.display()));
+            || Error::InvalidRequest(format!("\"{}\" is not a WAL segment", path.display()));
         let number = named.ok_or_else(not_named)?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let link = SegmentScan::open(&*env, directory, number)?
             .link()?
-            .ok_or_else(|| Error::corrupt(path, 0, "the segment has no right header"))?;
+            .ok_or_else(|| Error::corrupt(path, 0, "invalid segment header"))?;
         Ok(WalReader::of(env, directory, vec![link], Vec::new()))
     }
 
@@ -265,7 +265,10 @@ impl WalReader {
             }
             self.scan = Some(scan);
             if header.clock.sequence <= self.last {
-                return Err(self.corrupt(position, "the sequence of the record does not rise"));
+                return Err(self.corrupt(
+                    position,
+                    "sequence number of the record is not greater than the previous one",
+                ));
             }
             self.last = header.clock.sequence;
             if (self.from, self.to).contains(&self.last) {
@@ -315,7 +318,7 @@ impl WalReader {
         let bad = LogEnd { segment: number, byte_count: end };
         let position = Position { segment: number, offset: end };
         if limit.is_some_and(|limit| end > limit) {
-            return Err(self.corrupt(position, "the next segment is to begin within the record"));
+            return Err(self.corrupt(position, "the record extends past the end of the segment"));
         }
         let mut vouched = scan.vouches_for(bad)?;
         for link in &self.links[self.next..] {
@@ -323,7 +326,8 @@ impl WalReader {
             vouched = vouched || later.vouches_for(bad)?;
         }
         if vouched {
-            let detail = format!("a log record is damaged before the end of the log; {RESTORE}");
+            let detail =
+                format!("a record is damaged before the end of the write-ahead log; {RESTORE}");
             return Err(self.corrupt(position, &detail));
         }
         // The log ends here.
@@ -377,7 +381,7 @@ fn check_start(
     Ok(())
 }
 
-const HEADLESS: &str = "the segment has no right header";
+const HEADLESS: &str = "invalid segment header";
 
 /// Cursor over the records of one segment.
 pub(super) struct SegmentScan {
@@ -425,8 +429,8 @@ impl SegmentScan {
         if !(OLD_SEGMENT_VERSION..=SEGMENT_VERSION).contains(&header.version) {
             let version = header.version;
             let detail = format!(
-                "segment version {version} is not known, {OLD_SEGMENT_VERSION} to \
-                 {SEGMENT_VERSION} are"
+                "unsupported segment version {version}; supported versions are \
+                 {OLD_SEGMENT_VERSION} to {SEGMENT_VERSION}"
             );
             return Err(Error::corrupt(&self.path, 8, detail));
         }
@@ -475,7 +479,7 @@ impl SegmentScan {
             return Ok(());
         }
         let detail = format!(
-            "the segment was cut: it has {} bytes, of {} at least that it had; {RESTORE}",
+            "the segment is truncated: it has {} bytes, expected at least {}; {RESTORE}",
             self.byte_count, self.allocated_bytes
         );
         Err(Error::corrupt(&self.path, self.byte_count, detail))
@@ -633,7 +637,7 @@ impl WalReader {
             if let Some(found) = link.database.filter(|found| *found != expected) {
                 let path = segment_path(&self.directory, link.number);
                 let detail = format!(
-                    "the segment is of database {found}, the manifest of {expected}; {RESTORE}"
+                    "the segment belongs to database {found}, the manifest to {expected}; {RESTORE}"
                 );
                 return Err(Error::corrupt(path, 16, detail));
             }
@@ -651,13 +655,13 @@ impl WalReader {
         let path = segment_path(&self.directory, durable.segment);
         let of_segment = end.filter(|end| end.segment == durable.segment);
         let (offset, found) = match of_segment {
-            Some(end) => (end.byte_count, "its last whole record ends here".to_owned()),
+            Some(end) => (end.byte_count, "the last complete record ends here".to_owned()),
             None if self.obsolete_segments.contains(&durable.segment) => (0, HEADLESS.to_owned()),
-            None => (0, "it is missing".to_owned()),
+            None => (0, "the segment is missing".to_owned()),
         };
         let detail = format!(
-            "the log was on disk up to byte {} of the segment, as the manifest says, and {found}; \
-             {RESTORE}",
+            "according to the manifest, the write-ahead log was synced up to byte {} of the \
+             segment, but {found}; {RESTORE}",
             durable.offset
         );
         Err(Error::corrupt(path, offset, detail))

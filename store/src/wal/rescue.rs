@@ -67,8 +67,8 @@ pub(crate) fn rescue(
                 Some(header) => {
                     if start != whole_to {
                         losses.push(format!(
-                            "{}: bytes {whole_to} to {start} cannot be read: commits behind \
-                             sequence {} are missing",
+                            "{}: bytes {whole_to} to {start} cannot be read: commits after \
+                             sequence number {} are missing",
                             path.display(),
                             copy.last.sequence.0
                         ));
@@ -87,8 +87,8 @@ pub(crate) fn rescue(
         read_to = Position { segment: number, offset: whole_to };
         if chain.ends.contains_key(&number) && whole_to < limit {
             losses.push(format!(
-                "{}: bytes {whole_to} to {limit} cannot be read: commits behind sequence {} are \
-                 missing",
+                "{}: bytes {whole_to} to {limit} cannot be read: commits after sequence number {} \
+                 are missing",
                 path.display(),
                 copy.last.sequence.0
             ));
@@ -135,7 +135,10 @@ impl Chain {
             .filter(|(before, last)| *before > 0 && *last > released && !numbers.contains(before));
         missing
             .map(|(before, last)| {
-                format!("segment {before} is missing: commits up to sequence {} are", last.0)
+                format!(
+                    "segment {before} is missing: commits up to sequence number {} are lost",
+                    last.0
+                )
             })
             .collect()
     }

@@ -243,7 +243,8 @@ impl Writer {
                     let failure = WriteFailure::from(&error);
                     let last_segment = closed.pop().filter(|_| failure.is_full);
                     let Some(active) = last_segment else { return Err(error) };
-                    tracing::warn!(%error, "the log cannot be written; the database is read-only");
+                    tracing::warn!(%error, "could not write the write-ahead log; the database is \
+                                            read-only");
                     drop(options.env.remove(&segment_path(&options.directory, number)));
                     (health.version, health.failed) = (1, Some(failure));
                     (Arc::new(MissingSegment) as Arc<dyn SegmentFile>, active, end, 0)
@@ -487,7 +488,7 @@ impl Writer {
 
     /// Writes all records that are not known to be on disk to a new segment.
     fn recover_from_failure(&mut self, error: &Error) -> Result<()> {
-        tracing::warn!(%error, "could not write the log; trying a new segment");
+        tracing::warn!(%error, "could not write the write-ahead log; retrying with a new segment");
         self.rewrite_unsynced().inspect_err(|_| {
             self.health.version += 1;
             self.health.failed = Some(WriteFailure::from(error));
@@ -548,7 +549,7 @@ impl Writer {
             let path = segment_path(&self.options.directory, gone.number);
             if let Err(error) = self.options.env.remove(&path) {
                 // The next opening finds that it is not in the chain.
-                tracing::warn!(%error, "could not remove a segment that was given up");
+                tracing::warn!(%error, "could not remove an abandoned WAL segment");
             }
         }
     }

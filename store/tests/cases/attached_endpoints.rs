@@ -183,8 +183,11 @@ fn an_endpoint_that_takes_too_long_fails() {
     let store = three_regions(&env, 1);
     let transaction = begin(&store);
     let late = veto(count(&transaction, &env, Then::TakeTime));
-    let message =
-        |ms: u32| format!("coprocessor \"counter\" took {ms} ms in one call, and may take 1000 ms");
+    let message = |ms: u32| {
+        format!(
+            "coprocessor \"counter\" took {ms} ms in one call, which exceeds the limit of 1000 ms"
+        )
+    };
     assert_eq!((late.code.as_str(), late.message), ("38000", message(2000)));
     let looping = veto(count(&transaction, &env, Then::Loop));
     assert_eq!(looping.message, message(1500));

@@ -252,7 +252,7 @@ fn errors_and_panics_end_the_call() {
             put(&store, row, "v");
         }
         let transaction = begin(&store);
-        let wrong_end = "endpoint \"rows\" ended a page outside of it";
+        let wrong_end = "endpoint \"rows\" returned an end key outside its page";
         for (then, message) in [
             (Then::Fail, "marked"),
             (Then::Panic, "coprocessor \"rows\" panicked"),

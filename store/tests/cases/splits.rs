@@ -96,16 +96,16 @@ fn what_cannot_be_split_or_merged_is_refused() {
         outcome => panic!("{outcome:?}, not {why}"),
     };
     let regions = ids(&store);
-    refused(split_at(&store, "r001"), "begins at that row already");
+    refused(split_at(&store, "r001"), "already begins at that row");
     refused(
         store.split_region(TABLE, SplitPoint::Middle(regions[1])).map(drop),
-        "has no row at which it could be split",
+        "has no split point",
     );
-    refused(store.split_region(TABLE, SplitPoint::Middle(RegionId(99))).map(drop), "no region 99");
+    refused(store.split_region(TABLE, SplitPoint::Middle(RegionId(99))).map(drop), "region 99");
     let merge = |of: &[RegionId]| store.merge_regions(TABLE, of).map(drop);
-    refused(merge(&[regions[0], regions[2]]), "not neighbours");
-    refused(merge(&[regions[0], regions[0]]), "two regions or more");
-    refused(merge(&[regions[0], RegionId(99)]), "no region 99");
+    refused(merge(&[regions[0], regions[2]]), "not adjacent");
+    refused(merge(&[regions[0], regions[0]]), "at least two regions");
+    refused(merge(&[regions[0], RegionId(99)]), "region 99");
     let load = store.bulk_load(TABLE).unwrap();
     refused(split_at(&store, "r0015"), "bulk load");
     drop(load);

@@ -173,7 +173,7 @@ impl Accumulator for SortedValues {
     fn merge(&mut self, _: usize, _: &[Datum]) -> Result<()> {
         // Partial results contain rows, which are fed in order at the end, so there are no states
         // to merge.
-        let message = "a part of an ordered-set aggregate cannot be merged";
+        let message = "partial ordered-set aggregates cannot be merged";
         Err(Error::new("XX000", message))
     }
 

@@ -199,7 +199,7 @@ impl Accumulator for Percentiles {
             self.note_fraction(group, fraction)?;
         }
         let sketch = partial[1].as_bytes().and_then(Sketch::from_bytes).ok_or_else(|| {
-            Error::new(sqlstate::DATA_CORRUPTED, "a state of approx_percentile is damaged")
+            Error::new(sqlstate::DATA_CORRUPTED, "damaged state of approx_percentile")
         })?;
         self.sketches[group].merge(&sketch);
         Ok(())

@@ -158,7 +158,7 @@ impl Accumulator for DistinctSketches {
             _ => {
                 return Err(Error::new(
                     sqlstate::DATA_CORRUPTED,
-                    "partial state of approx_count_distinct does not decode",
+                    "damaged state of approx_count_distinct",
                 ));
             }
         }

@@ -167,7 +167,7 @@ pub fn rank_between(before: Option<i64>, after: Option<i64>) -> Result<i64> {
         }
     };
     rank.ok_or_else(|| {
-        let message = "too many labels were added to the enum in this place";
+        let message = "too many labels were added at this position of the enum";
         Error::new("54000", message).with_hint("Create another type, and change the columns to it.")
     })
 }

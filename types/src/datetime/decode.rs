@@ -57,7 +57,7 @@ impl DatetimeError {
             DatetimeError::IntervalRange => super::interval::interval_out_of_range(),
             DatetimeError::NoClock => Error::new(
                 sqlstate::FEATURE_NOT_SUPPORTED,
-                format!("\"{text}\" cannot be read here, because there is no clock"),
+                format!("\"{text}\" cannot be used where the current time is not available"),
             ),
         }
     }

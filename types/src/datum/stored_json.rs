@@ -75,7 +75,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<()> {
     reader.check(0)?;
     match reader.bytes {
         [] => Ok(()),
-        _ => Err(corrupt("bytes are left behind a value")),
+        _ => Err(corrupt("trailing bytes after a value")),
     }
 }
 
@@ -197,23 +197,22 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) =
-            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("a value is cut off"))?;
+            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("truncated value"))?;
         self.bytes = rest;
         Ok(taken)
     }
 
     #[inline]
     fn byte(&mut self) -> Result<u8> {
-        let (&byte, rest) =
-            self.bytes.split_first().ok_or_else(|| corrupt("a value is cut off"))?;
+        let (&byte, rest) = self.bytes.split_first().ok_or_else(|| corrupt("truncated value"))?;
         self.bytes = rest;
         Ok(byte)
     }
 
     #[inline]
     fn varint(&mut self) -> Result<usize> {
-        let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("a length has no end"))?;
-        usize::try_from(length).map_err(|_| corrupt("a length is too large"))
+        let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("unterminated length"))?;
+        usize::try_from(length).map_err(|_| corrupt("invalid length"))
     }
 
     #[inline]
@@ -232,13 +231,13 @@ impl<'a> Reader<'a> {
             STRING => Token::String(self.text()?),
             ARRAY => Token::Array(self.varint()?),
             OBJECT => Token::Object(self.varint()?),
-            _ => return Err(corrupt("a jsonb begins with a bad byte")),
+            _ => return Err(corrupt("invalid first byte of a jsonb")),
         })
     }
 
     /// Reads a key.
     pub(crate) fn text(&mut self) -> Result<&'a str> {
-        std::str::from_utf8(self.key()?).map_err(|_| corrupt("a text is not UTF-8"))
+        std::str::from_utf8(self.key()?).map_err(|_| corrupt("invalid UTF-8 text"))
     }
 
     /// Reads and validates the bytes of a text; most are short ASCII.
@@ -247,12 +246,12 @@ impl<'a> Reader<'a> {
         let bytes = self.key()?;
         match bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
             true => Ok(bytes),
-            false => Err(corrupt("a text is not UTF-8")),
+            false => Err(corrupt("invalid UTF-8 text")),
         }
     }
 
     fn number(&mut self) -> Result<Numeric> {
-        Numeric::read_stored(self.key()?).ok_or_else(|| corrupt("a number is none"))
+        Numeric::read_stored(self.key()?).ok_or_else(|| corrupt("invalid number"))
     }
 
     /// Skips one checked value and returns its bytes.
@@ -279,13 +278,13 @@ impl<'a> Reader<'a> {
 
     fn check(&mut self, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
-            return Err(corrupt("a jsonb is nested too deep"));
+            return Err(corrupt("a jsonb is nested too deeply"));
         }
         match self.byte()? {
             NULL | FALSE | TRUE => Ok(()),
             NUMBER => match Numeric::is_stored(self.key()?) {
                 true => Ok(()),
-                false => Err(corrupt("a number is none")),
+                false => Err(corrupt("invalid number")),
             },
             STRING => self.checked_text().map(drop),
             ARRAY => (0..self.varint()?).try_for_each(|_| self.check(depth + 1)),
@@ -294,14 +293,14 @@ impl<'a> Reader<'a> {
                 for _ in 0..self.varint()? {
                     let key = self.checked_text()?;
                     if last.is_some_and(|last| compare_keys(last, key).is_ge()) {
-                        return Err(corrupt("the keys of a jsonb do not ascend"));
+                        return Err(corrupt("keys of a jsonb are not in ascending order"));
                     }
                     last = Some(key);
                     self.check(depth + 1)?;
                 }
                 Ok(())
             }
-            _ => Err(corrupt("a jsonb begins with a bad byte")),
+            _ => Err(corrupt("invalid first byte of a jsonb")),
         }
     }
 

@@ -104,7 +104,7 @@ impl Expr {
 /// Returns the error of an unreadable expression.
 fn unreadable(reason: &str) -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, reason)
-        .with_hint("Another version wrote it: drop what it belongs to, and define that anew.")
+        .with_hint("It was written by another version. Drop the object and create it again.")
 }
 
 /// Returns the type of a call's first argument.

@@ -238,7 +238,7 @@ pub(super) fn array_mut<'a>(value: &'a mut Datum, context: &EvalContext) -> Resu
     }
     match value {
         Datum::Nested(Nested::Array(array)) => Ok(Arc::make_mut(array)),
-        _ => Err(Error::new("XX000", "a value to be changed is no array")),
+        _ => Err(Error::new("XX000", "a value to be changed is not an array")),
     }
 }
 

@@ -150,7 +150,7 @@ struct ValueLocation<'a> {
 fn described(datum: &Datum) -> Result<&Record> {
     match datum {
         Datum::Nested(Nested::Record(record)) => Ok(record),
-        _ => Err(Error::new("XX000", "a record is wanted")),
+        _ => Err(Error::new("XX000", "a record is expected")),
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn functions() -> Vec<FunctionRow> {
 pub(super) fn record(datum: &Datum) -> Result<&Record> {
     match datum {
         Datum::Nested(Nested::Record(record)) => Ok(record),
-        _ => Err(Error::new("XX000", "a record is wanted")),
+        _ => Err(Error::new("XX000", "a record is expected")),
     }
 }
 

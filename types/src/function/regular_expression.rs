@@ -75,9 +75,8 @@ impl Flags {
                 'g' => flags.global = true,
                 'b' => {
                     let message = "basic regular expressions are not supported";
-                    return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(
-                        "Leave out the flag b, and write the pattern as an advanced one.",
-                    ));
+                    return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                        .with_hint("Omit flag b and use an advanced regular expression."));
                 }
                 letter if flags.options.take(letter) => {}
                 other => {

@@ -55,7 +55,7 @@ pub(super) fn decode(
                 at += decode_value(&bytes[at..], element, mask, &mut datum)?;
                 elements.push(datum);
             }
-            _ => return Err(corrupt("an element begins with a bad byte")),
+            _ => return Err(corrupt("invalid first byte of an element")),
         }
     }
     let [count] = fixed(&bytes[at..], mask)?;
@@ -77,7 +77,7 @@ pub(super) fn decode(
         product.saturating_mul(dimension.length)
     });
     if expected != elements.len() {
-        return Err(corrupt("an array is not of its shape"));
+        return Err(corrupt("array does not match its dimensions"));
     }
     sink.put_nested(Nested::Array(Arc::new(Array { dimensions, elements })));
     Ok(at)

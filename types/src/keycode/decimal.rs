@@ -94,7 +94,7 @@ fn put(negative: bool, exponent: i32, pairs: &[u8], out: &mut Vec<u8>) {
 /// Returns the number at the start of `bytes`, after xor with `mask`, and its length. Its scale
 /// is the minimum.
 pub(super) fn decode(bytes: &[u8], mask: u8) -> Result<(Numeric, usize)> {
-    let class = *bytes.first().ok_or_else(|| corrupt("a numeric is cut off"))? ^ mask;
+    let class = *bytes.first().ok_or_else(|| corrupt("truncated numeric"))? ^ mask;
     let negative = match class {
         NEGATIVE_INFINITY => return Ok((Numeric::NEGATIVE_INFINITY, 1)),
         INFINITY => return Ok((Numeric::INFINITY, 1)),
@@ -102,14 +102,14 @@ pub(super) fn decode(bytes: &[u8], mask: u8) -> Result<(Numeric, usize)> {
         ZERO => return Ok((Numeric::ZERO, 1)),
         NEGATIVE => true,
         POSITIVE => false,
-        _ => return Err(corrupt("a numeric has a bad class")),
+        _ => return Err(corrupt("invalid class of a numeric")),
     };
     let mask = if negative { !mask } else { mask };
     let mut at = 1;
     let mut next = || {
         let byte = bytes.get(at).map(|byte| byte ^ mask);
         at += 1;
-        byte.ok_or_else(|| corrupt("a numeric is cut off"))
+        byte.ok_or_else(|| corrupt("truncated numeric"))
     };
     let first = next()?;
     let exponent = match first {
@@ -123,19 +123,19 @@ pub(super) fn decode(bytes: &[u8], mask: u8) -> Result<(Numeric, usize)> {
     if long == SHORT_EXPONENTS.contains(&exponent)
         || (long && (first == LONG_LOW) != (exponent < 0))
     {
-        return Err(corrupt("a numeric has a bad exponent"));
+        return Err(corrupt("invalid exponent of a numeric"));
     }
     let mut pairs: SmallVec<[u8; 32]> = SmallVec::new();
     loop {
         match next()? {
             END => break,
             digit @ 1..=100 => pairs.push(digit - 1),
-            _ => return Err(corrupt("a numeric has a bad digit")),
+            _ => return Err(corrupt("invalid digit of a numeric")),
         }
     }
     let ends = (pairs.first().copied(), pairs.last().copied());
     if matches!(ends, (None | Some(0), _) | (_, None | Some(0))) {
-        return Err(corrupt("a numeric has a zero too many"));
+        return Err(corrupt("a numeric has trailing zeros"));
     }
     let number = assemble(negative, exponent, &pairs);
     Ok((number.ok_or_else(|| corrupt("a numeric is out of range"))?, at))

@@ -98,7 +98,7 @@ impl Reader<'_> {
     fn text(&mut self) -> Result<Arc<str>> {
         let mut text: Option<Arc<str>> = None;
         let taken = decode_bytes(self.rest(), self.mask, |bytes| {
-            let read = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;
+            let read = std::str::from_utf8(bytes).map_err(|_| corrupt("invalid UTF-8 text"))?;
             text = Some(Arc::from(read));
             Ok(())
         })?;
@@ -111,7 +111,7 @@ impl Reader<'_> {
         let count = u32::from_be_bytes(self.take()?) as usize;
         match count <= self.rest().len() {
             true => Ok(count),
-            false => Err(corrupt("a jsonb is cut off")),
+            false => Err(corrupt("truncated jsonb")),
         }
     }
 
@@ -135,7 +135,7 @@ impl Reader<'_> {
                 self.depth -= 1;
                 json
             }
-            _ => return Err(corrupt("a jsonb begins with a bad byte")),
+            _ => return Err(corrupt("invalid first byte of a jsonb")),
         })
     }
 

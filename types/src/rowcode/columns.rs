@@ -129,7 +129,7 @@ impl ColumnReader {
     ///
     /// `XX001` if they are malformed; some of them may have been appended.
     pub fn read_fixed(&self, values: &[u8], nulls: &[u8], vector: &mut Vector) -> Result<()> {
-        let width = self.slot.width.ok_or_else(|| corrupt("a slot is not of fixed width"))?;
+        let width = self.slot.width.ok_or_else(|| corrupt("a slot does not have a fixed width"))?;
         let row_count = values.len() / width;
         let has_null = !nulls.is_empty() && (0..row_count).any(|row| self.is_null(nulls, row));
         if !has_null && append_numbers(&mut vector.data, values) {
@@ -158,9 +158,9 @@ impl ColumnReader {
         if !matches!(self.slot.data_type, DataType::Text | DataType::Varchar) {
             return Ok(false);
         }
-        let all = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;
+        let all = std::str::from_utf8(bytes).map_err(|_| corrupt("invalid UTF-8 text"))?;
         if !texts.append_texts(all, ends) {
-            return Err(corrupt("texts do not follow each other"));
+            return Err(corrupt("texts are not contiguous"));
         }
         let row_count = texts.len();
         if let Some(validity) = &mut vector.validity {

@@ -93,7 +93,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
     let mut reader = Reader { bytes };
     let nested = match data_type {
         DataType::Json => {
-            let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a json is not UTF-8"))?;
+            let text = std::str::from_utf8(bytes).map_err(|_| corrupt("invalid UTF-8 json"))?;
             return Ok(Nested::Json(Arc::new(text.to_owned())));
         }
         DataType::Jsonb => return Jsonb::of_stored(bytes).map(Nested::Jsonb),
@@ -102,7 +102,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             let path = path.map(|path| text::parse(path, data_type, &TextStyle::default()));
             return match path {
                 Some(Ok(Datum::Nested(path))) => Ok(path),
-                _ => Err(corrupt("a jsonpath is none")),
+                _ => Err(corrupt("invalid jsonpath")),
             };
         }
         DataType::Record => Nested::Record(Arc::new(reader.record()?)),
@@ -111,7 +111,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             let length = reader.varint()?;
             let bytes = std::mem::take(&mut reader.bytes);
             let bits = Bits::from_bytes(length, bytes);
-            Nested::Bits(Arc::new(bits.ok_or_else(|| corrupt("a bit string is cut off"))?))
+            Nested::Bits(Arc::new(bits.ok_or_else(|| corrupt("truncated bit string"))?))
         }
         DataType::Geometry(kind) => Nested::Geometry(Arc::new(reader.geometry(kind)?)),
         DataType::Timetz => {
@@ -121,12 +121,12 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
         }
         _ => match data_type.element() {
             Some(element) => Nested::Array(Arc::new(reader.array(element)?)),
-            None => return Err(corrupt("a value is not made of values")),
+            None => return Err(corrupt("a value is not an array, record or domain")),
         },
     };
     match reader.bytes {
         [] => Ok(nested),
-        _ => Err(corrupt("bytes are left behind a value")),
+        _ => Err(corrupt("trailing bytes after a value")),
     }
 }
 
@@ -151,7 +151,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) =
-            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("a value is cut off"))?;
+            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("truncated value"))?;
         self.bytes = rest;
         Ok(taken)
     }
@@ -161,8 +161,8 @@ impl<'a> Reader<'a> {
     }
 
     fn varint(&mut self) -> Result<usize> {
-        let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("a length has no end"))?;
-        usize::try_from(length).map_err(|_| corrupt("a length is too large"))
+        let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("unterminated length"))?;
+        usize::try_from(length).map_err(|_| corrupt("invalid length"))
     }
 
     fn geometry(&mut self, kind: GeometryKind) -> Result<Geometry> {
@@ -171,13 +171,13 @@ impl<'a> Reader<'a> {
         self.bytes = rest;
         let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
         Geometry::of_numbers(kind, is_closed, &numbers)
-            .ok_or_else(|| corrupt("a geometric value is not of its numbers"))
+            .ok_or_else(|| corrupt("invalid geometric value"))
     }
 
     fn text(&mut self) -> Result<Arc<str>> {
         let length = self.varint()?;
         let text = std::str::from_utf8(self.take(length)?);
-        text.map(Arc::from).map_err(|_| corrupt("a text is not UTF-8"))
+        text.map(Arc::from).map_err(|_| corrupt("invalid UTF-8 text"))
     }
 
     fn array(&mut self, element: DataType) -> Result<Array> {
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         }
         // Each element takes at least one byte.
         if count > self.bytes.len() || dimensions.iter().any(|dimension| dimension.length == 0) {
-            return Err(corrupt("an array is cut off"));
+            return Err(corrupt("truncated array"));
         }
         let mut elements = Vec::with_capacity(count);
         for _ in 0..count {
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
             let name = self.text()?;
             let oid = self.take(4)?.first_chunk().copied().unwrap_or_default();
             let data_type = DataType::from_registered_oid(u32::from_le_bytes(oid))
-                .ok_or_else(|| corrupt("a field is of a type that is not known"))?;
+                .ok_or_else(|| corrupt("a field has an unknown type"))?;
             fields.push((name, data_type));
             values.push(self.element(data_type)?);
         }

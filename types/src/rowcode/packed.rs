@@ -97,7 +97,7 @@ impl FamilyPlan {
 #[inline]
 fn take_varint(bytes: &mut &[u8]) -> Result<usize> {
     let number = varint::take(bytes);
-    number.map(|n| n as usize).ok_or_else(|| corrupt("a number of the header is cut off"))
+    number.map(|n| n as usize).ok_or_else(|| corrupt("truncated header"))
 }
 
 fn too_large(what: &str) -> Error {
@@ -120,7 +120,7 @@ pub(super) fn write(
         match value {
             Datum::Null => has_nulls = true,
             value if !value.fits(slot.data_type) => {
-                let message = format!("value is not of type {}", slot.data_type.sql_name());
+                let message = format!("value does not have type {}", slot.data_type.sql_name());
                 return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
             }
             Datum::Text(text) => variable_bytes += text.len(),
@@ -244,9 +244,9 @@ pub(super) struct PackedRow<'a> {
 /// Consumes the flags and the schema version of a packed row, and returns the flags.
 #[inline]
 fn take_flags(bytes: &mut &[u8]) -> Result<u8> {
-    let (&flags, rest) = bytes.split_first().ok_or_else(|| corrupt("it is empty"))?;
+    let (&flags, rest) = bytes.split_first().ok_or_else(|| corrupt("row is empty"))?;
     if flags & VERSION_MASK != VERSION || flags & !KNOWN != 0 {
-        return Err(corrupt("its version is not known"));
+        return Err(corrupt("unsupported version"));
     }
     *bytes = rest;
     take_varint(bytes)?;
@@ -269,7 +269,7 @@ impl<'a> PackedRow<'a> {
         let variable_count = take_varint(&mut rest)?;
         let wide = flags & WIDE != 0;
         let end_bytes = if wide { 4 } else { 2 };
-        let cut_off = || corrupt("it is cut off");
+        let cut_off = || corrupt("row is truncated");
         let mut nulls = None;
         if flags & HAS_NULLS != 0 {
             let (bitmap, tail) =
@@ -300,7 +300,7 @@ impl<'a> PackedRow<'a> {
                 self.variable.get(start..self.end(slot.position)?)
             }
         };
-        let bytes = bytes.ok_or_else(|| corrupt("a value lies outside of the row"))?;
+        let bytes = bytes.ok_or_else(|| corrupt("a value is outside the row"))?;
         value::read(bytes, slot.data_type, sink)
     }
 

@@ -139,7 +139,7 @@ impl<'a> Residues<'a> {
         while let [of, length, tail @ ..] = rest {
             let (residue, tail) = tail
                 .split_at_checked(usize::from(*length))
-                .ok_or_else(|| corrupt("a residue is cut off"))?;
+                .ok_or_else(|| corrupt("truncated residue"))?;
             if usize::from(*of) == position {
                 match &mut found {
                     None => found = Some(Cow::Borrowed(residue)),

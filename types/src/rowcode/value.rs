@@ -69,7 +69,7 @@ pub(super) fn interval_of(bytes: [u8; 16]) -> Interval {
 /// Returns the first `N` bytes.
 #[inline]
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
-    bytes.first_chunk().copied().ok_or_else(|| corrupt("a value of fixed width is cut off"))
+    bytes.first_chunk().copied().ok_or_else(|| corrupt("truncated fixed-width value"))
 }
 
 /// Decodes a value into a sink: a fixed-width one at the start of `bytes`, or all of `bytes`.
@@ -99,14 +99,13 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         Representation::Bytea => sink.put_bytea(bytes),
         Representation::Nested => sink.put_nested(nested::read(bytes, data_type)?),
         Representation::Numeric => {
-            let number =
-                Numeric::read_stored(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;
+            let number = Numeric::read_stored(bytes).ok_or_else(|| corrupt("invalid numeric"))?;
             sink.put_numeric(number);
         }
         Representation::Text => {
             if !sink.put_ascii(bytes) {
                 let text = std::str::from_utf8(bytes);
-                sink.put_text(text.map_err(|_| corrupt("a text is not UTF-8"))?);
+                sink.put_text(text.map_err(|_| corrupt("invalid UTF-8 text"))?);
             }
         }
     }

@@ -311,7 +311,7 @@ impl<'a> Reader<'a, '_, '_> {
 /// Returns the error of a value that exceeds the nesting limit.
 pub(crate) fn too_deep() -> Error {
     Error::new("54001", "stack depth limit exceeded")
-        .with_hint(format!("JSON values are nested at most {MAX_JSON_DEPTH} deep."))
+        .with_hint(format!("The maximum nesting depth of JSON values is {MAX_JSON_DEPTH}."))
 }
 
 /// Returns the length of a run of letters and digits, or of one other character.

@@ -126,6 +126,5 @@ impl BytesVector {
 
 #[cold]
 pub(super) fn too_many_bytes() -> Error {
-    Error::new("54000", "out of memory")
-        .with_detail("The rows that are taken at once have more than 4 GiB.")
+    Error::new("54000", "out of memory").with_detail("A batch of rows has more than 4 GiB.")
 }

@@ -111,7 +111,7 @@ impl BodyExecution<'_> {
         }
         if !target.path.is_empty() {
             let hint = "Assign it to a variable first.";
-            return Err(Error::not_supported("a part of a variable as this target", hint));
+            return Err(Error::not_supported("a component of a variable as this target", hint));
         }
         let shape = &self.shapes[variable];
         if !shape.is_row() {

@@ -189,7 +189,7 @@ impl BodyExecution<'_> {
     ) -> Result<ControlFlow> {
         if self.compiled.body.ends_transactions {
             let hint = "Loop over the query itself.";
-            let what = "a loop over a cursor in a body with COMMIT or ROLLBACK";
+            let what = "a cursor FOR loop in a body with COMMIT or ROLLBACK";
             return Err(Error::not_supported(what, hint));
         }
         let was_null = self.values[cursor].is_null();

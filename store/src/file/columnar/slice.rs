@@ -237,7 +237,7 @@ impl VariableColumn<'_> {
 
 #[cold]
 fn no_row(row: usize) -> Error {
-    Error::InvalidRequest(format!("there is no row {row}"))
+    Error::InvalidRequest(format!("row {row} does not exist"))
 }
 
 #[cold]

@@ -47,11 +47,11 @@ rows: 2, from "a\xff" to "b"
 cells: 4, 184 bytes of keys and values
 puts: 2, deletes: 0 of versions, 1 of columns, 1 of families, 0 of family versions
 timestamps: 30 to 50, puts from 40
-sequences: 3 to 5
-filter: rows and columns; levels of its index: 1, root of 59 bytes at 385
-levels of the index: 1, root of 128 bytes at 257
+sequence numbers: 3 to 5
+filter: rows and columns; index levels: 1, root of 59 bytes at 385
+data index levels: 1, root of 128 bytes at 257
 block at 385: index, 59 bytes, 54 raw, lz4
-block at 177: bloom, 80 bytes, 64 raw, as it is
+block at 177: bloom, 80 bytes, 64 raw, not compressed
 block at 257: index, 128 bytes, 151 raw, lz4
 block at 0: data, rows, 49 bytes, 43 raw, lz4
 "a\xff" "" @30 #3 DeleteFamily = ""
@@ -60,8 +60,8 @@ block at 49: data, rows, 60 bytes, 135 raw, lz4
 block at 109: data, rows, 68 bytes, 73 raw, lz4
 "b" "q" @40 #4 Put = "say \"hi\""
 "b" "r" @40 #4 DeleteColumn = ""
-block at 444: properties, 185 bytes, 169 raw, as it is
-whole: 3 data, 2 index, 1 bloom blocks
+block at 444: properties, 185 bytes, 169 raw, not compressed
+all blocks are valid: 3 data, 2 index, 1 bloom blocks
 "#
     );
     let short = dumped(&env, DumpSpec::default()).unwrap();

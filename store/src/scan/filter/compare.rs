@@ -36,8 +36,9 @@ impl Test {
             Comparator::Substring(_) | Comparator::Regex(_) if ordered => return Err(unordered()),
             Comparator::Substring(text) => With::Substring(text.to_lowercase()),
             Comparator::Regex(pattern) => {
-                let regex = Regex::new(pattern)
-                    .map_err(|error| Error::InvalidRequest(format!("bad expression: {error}")))?;
+                let regex = Regex::new(pattern).map_err(|error| {
+                    Error::InvalidRequest(format!("invalid expression: {error}"))
+                })?;
                 With::Regex(Box::new(regex))
             }
             plain => With::Plain(plain.clone()),
@@ -59,7 +60,9 @@ impl Test {
 }
 
 fn unordered() -> Error {
-    Error::InvalidRequest("bits, nulls, substrings and expressions are equal or not".into())
+    Error::InvalidRequest(
+        "bit, null, substring and expression comparators support only EQUAL and NOT_EQUAL".into(),
+    )
 }
 
 fn equal_if(equal: bool) -> Ordering {

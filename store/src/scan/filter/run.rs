@@ -501,7 +501,7 @@ impl Node {
 fn check_family(family: u8, families: &[FamilyDescriptor]) -> Result<()> {
     match usize::from(family) < families.len() {
         true => Ok(()),
-        false => Err(Error::InvalidRequest(format!("there is no column family {family}"))),
+        false => Err(Error::InvalidRequest(format!("column family {family} does not exist"))),
     }
 }
 
