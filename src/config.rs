@@ -51,7 +51,7 @@ pub struct ConfigSource {
     /// memory of the machine or container]
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
-    /// Execution slots: long-running statements that execute concurrently [default: number of cores]
+    /// Execution slots: long statements that execute concurrently [default: number of cores]
     #[arg(long, value_name = "COUNT", env = "BENNU_HANDLERS")]
     pub handlers: Option<usize>,
     /// Maximum number of concurrent connections [default: 1000]

@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use store::endpoint::{Endpoint, EndpointContext, Page};
-use store::scan::Position;
+use store::scan::ScanPosition;
 use store::{Scan, TimeRange};
 use types::aggregate::{AdaptiveGroups, Aggregate, Groups, PartialGroupSet};
 use types::expr::{EvalContext, Expr};
@@ -104,7 +104,7 @@ impl Endpoint for AggregateEndpoint {
                 if !more {
                     break;
                 }
-                if page_is_full && let Position::At(row) = scanner.position()? {
+                if page_is_full && let ScanPosition::At(row) = scanner.position()? {
                     return Ok(Page::until(row, state.into_response()?));
                 }
             }

@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use store::endpoint::{Endpoint, EndpointContext, Page};
-use store::scan::Position;
+use store::scan::ScanPosition;
 use store::{Scan, TimeRange};
 use types::expr::{EvalContext, Expr};
 use types::order::{FirstRows, KeyOrder, SortKey};
@@ -108,7 +108,7 @@ impl Endpoint for TopNEndpoint {
                 if !more {
                     break;
                 }
-                if page_is_full && let Position::At(row) = scanner.position()? {
+                if page_is_full && let ScanPosition::At(row) = scanner.position()? {
                     return Ok(Page::until(row, state.into_response(start)));
                 }
             }

@@ -62,7 +62,7 @@ pub struct ColumnOptions {
 
 impl ColumnOptions {
     fn read(options: &ast::CopyOptions, names: &[&str], out: bool) -> Result<ColumnOptions> {
-        let csv = options.format == ast::CopyFormat::Csv;
+        let csv = options.format == ast::CopyFormatOption::Csv;
         let all = [
             ("quote", "FORCE_QUOTE", &options.force_quote, true),
             ("not null", "FORCE_NOT_NULL", &options.force_not_null, false),
@@ -119,7 +119,7 @@ impl CopyFormat {
         names: &[&str],
         direction: ast::CopyDirection,
     ) -> Result<CopyFormat> {
-        let csv = options.format == ast::CopyFormat::Csv;
+        let csv = options.format == ast::CopyFormatOption::Csv;
         let invalid = |message: &str| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
         let encoding = options.encoding.as_deref().map(read_encoding).transpose()?;
         for (what, value) in [("quote", &options.quote), ("escape", &options.escape)] {
@@ -136,7 +136,7 @@ impl CopyFormat {
                 format!("COPY {what} must be a single one-byte character"),
             )),
         };
-        let binary = options.format == ast::CopyFormat::Binary;
+        let binary = options.format == ast::CopyFormatOption::Binary;
         if binary {
             let refused = [
                 (options.delimiter.is_some(), "DELIMITER", sqlstate::SYNTAX_ERROR),

@@ -66,7 +66,7 @@ type ObserverChain = Vec<(i32, Arc<dyn RegionObserver>)>;
 
 /// Origin of a coprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum AttachmentScope {
     /// The configuration file.
     Server,
     /// ALTER TABLE.
@@ -79,7 +79,7 @@ pub struct AttachedCoprocessor {
     /// Name of the table.
     pub table: String,
     /// Origin of the coprocessor.
-    pub scope: Scope,
+    pub scope: AttachmentScope,
     /// Name, kind, priority and arguments.
     pub record: CoprocessorRecord,
     /// Tables that the coprocessor writes to.
@@ -311,13 +311,13 @@ impl CoprocessorRegistry {
             let observer = IndexObserver::new(Arc::clone(&index.spec));
             observers.push((INDEX_PRIORITY, Arc::new(observer)));
         }
-        let server = self.of_server(table).iter().map(|record| (Scope::Server, record));
-        let own = table.coprocessors.attached.iter().map(|record| (Scope::Table, record));
+        let server = self.of_server(table).iter().map(|record| (AttachmentScope::Server, record));
+        let own = table.coprocessors.attached.iter().map(|record| (AttachmentScope::Table, record));
         let mut attached = Vec::new();
         for (scope, record) in server.chain(own) {
             let (observer, known) = self.link(scope, record, table, catalog);
             debug_assert!(
-                scope != Scope::Server || !known.writes.contains(&table.id),
+                scope != AttachmentScope::Server || !known.writes.contains(&table.id),
                 "coprocessor {} of the server observes table {}, which it writes to",
                 record.name,
                 table.name
@@ -332,7 +332,7 @@ impl CoprocessorRegistry {
 
     fn link(
         &self,
-        scope: Scope,
+        scope: AttachmentScope,
         record: &CoprocessorRecord,
         table: &Table,
         catalog: &Catalog,

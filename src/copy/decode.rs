@@ -89,6 +89,7 @@ impl Decoder {
         let buffer = std::mem::take(&mut self.buffer);
         let mut result = Ok(());
         while let Some((end, next)) = self.find_record(&buffer, start) {
+            debug_assert!(end < next && next <= buffer.len(), "a record ends at {end}");
             result = self.record(&buffer[start..end], sink);
             start = next;
             self.searched = next;
@@ -99,7 +100,9 @@ impl Decoder {
         }
         self.buffer = buffer;
         self.buffer.drain(..start);
+        debug_assert!(self.searched >= start, "a record ends where it was searched");
         self.searched -= start;
+        debug_assert!(self.searched <= self.buffer.len(), "only received bytes were searched");
         if self.buffer.len() > RECORD_BYTES_MAX {
             return Err(Error::new("54000", "COPY line is longer than 1 GB"));
         }

@@ -136,6 +136,7 @@ impl Buffers {
             grown.extend_from_slice(bytes);
         }
         *input = BytesMut::from(Bytes::from(grown));
+        debug_assert!(reserved.is_err() || input.len() == needed, "received bytes were lost");
         reserved.map_err(|_| ErrorKind::OutOfMemory.into())
     }
 
@@ -231,6 +232,12 @@ impl Channel {
                 },
             }
         })
+    }
+
+    /// Returns whether a complete message was received and not taken.
+    pub(crate) fn holds_message(&self) -> bool {
+        let announced = frame::announced_length(&self.buffers.input);
+        announced > 0 && self.buffers.input.len() > announced
     }
 
     /// Returns whether [`Channel::flush_if_full`] would send the output.

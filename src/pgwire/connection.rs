@@ -17,7 +17,7 @@
 //! 1. The completion of a commit is sent only after its ticket reports that the log is durable.
 //! 2. No result is buffered whole: rows are encoded until the output is full, then sent.
 //! 3. A thread is released only between two statements, when every received message has been
-//!    answered.
+//!    answered; [`Connection::work`] asserts it in debug builds. Answers may still be buffered.
 //! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is
 //!    processed, even if it has already arrived: it may block.
 
@@ -156,7 +156,10 @@ impl Connection {
                 Ok(ConnectionInput::Frame(Frame::Unreadable { kind, error })) => {
                     self.answer_unreadable(kind, error)
                 }
-                Ok(ConnectionInput::Nothing) => return WorkOutcome::Idle(self),
+                Ok(ConnectionInput::Nothing) => {
+                    debug_assert!(!self.channel.holds_message(), "a message was not answered");
+                    return WorkOutcome::Idle(self);
+                }
                 Ok(ConnectionInput::End) => Ok(MessageOutcome::End),
                 Err(failure) => Err(failure),
             };

@@ -134,6 +134,7 @@ fn converted(
     if texts.iter().all(|text| text_at(text).is_ascii()) {
         return Ok(None);
     }
+    debug_assert!(texts.is_sorted_by(|a, b| a.end < b.start), "texts follow each other");
     let mut converted = BytesMut::from(&frame[..5]);
     let mut copied = 5;
     for text in texts {

@@ -77,6 +77,7 @@ impl Output {
 
     /// Fills in the length of the message at an offset.
     fn end(&mut self, start: usize) {
+        debug_assert!(self.bytes.len() >= start + 5, "the message at {start} was begun");
         let length = (self.bytes.len() - start - 1) as u32;
         self.bytes[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     }
@@ -110,6 +111,7 @@ impl Output {
         origins: &[(u32, i16)],
         formats: &Formats,
     ) -> sql::Result<()> {
+        debug_assert_eq!(columns.len(), origins.len(), "an origin for each column");
         let start = self.begin(b'T');
         self.bytes.extend_from_slice(&(columns.len() as u16).to_be_bytes());
         for (position, (column, &(table, number))) in columns.iter().zip(origins).enumerate() {

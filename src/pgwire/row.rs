@@ -115,6 +115,7 @@ impl RowEncoder {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> sql::Result<usize> {
+        batch.check();
         // UTF-8 clients do not pay for conversions.
         let write = match style.encoding.is_utf8() {
             true => RowEncoder::write_row::<true>,
@@ -139,6 +140,7 @@ impl RowEncoder {
         style: &TextStyle,
         out: &mut Vec<u8>,
     ) -> sql::Result<()> {
+        debug_assert_eq!(batch.columns.len(), self.columns.len(), "a format for each column");
         let start = out.len();
         out.extend_from_slice(&[b'D', 0, 0, 0, 0]);
         out.extend_from_slice(&(self.columns.len() as u16).to_be_bytes());

@@ -46,9 +46,11 @@ impl SharedChannel {
 
     /// Lends the channel to the sink while `work` runs.
     pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        *self.lent.lock() = self.channel.take();
+        let lent = self.lent.lock().replace(self.channel.take().expect("it is not lent already"));
+        debug_assert!(lent.is_none(), "a channel was not given back");
         let done = work();
         self.channel = self.lent.lock().take();
+        debug_assert!(self.channel.is_some(), "the sink took the channel");
         done
     }
 

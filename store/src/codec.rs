@@ -22,7 +22,7 @@ pub const FRAME_HEAD_BYTES: usize = 8;
 
 /// Reason why the bytes at an offset are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Damage {
+pub enum RecordDamage {
     /// The frame is incomplete or its checksum is wrong: a torn write, if nothing follows.
     Broken(String),
     /// The frame is complete, but its content is of another version or invalid.
@@ -52,8 +52,8 @@ pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// [`Damage`] distinguishes a damaged frame from damaged content.
-pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), Damage> {
+/// [`RecordDamage`] distinguishes a damaged frame from damaged content.
+pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), RecordDamage> {
     read_record_in(bytes, ())
 }
 
@@ -65,20 +65,23 @@ pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), D
 pub fn read_record_in<C, T: bincode::Decode<C>>(
     bytes: &[u8],
     context: C,
-) -> Result<(T, usize), Damage> {
-    let payload = frame_payload(bytes).map_err(Damage::Broken)?;
+) -> Result<(T, usize), RecordDamage> {
+    let payload = frame_payload(bytes).map_err(RecordDamage::Broken)?;
     let version = payload[0];
     if version != RECORD_VERSION {
-        return Err(Damage::Unreadable(format!(
+        return Err(RecordDamage::Unreadable(format!(
             "unsupported record version {version}; the supported version is {RECORD_VERSION}"
         )));
     }
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
     let (record, used) =
         bincode::decode_from_slice_with_context(&payload[1..], limited, context)
-            .map_err(|error| Damage::Unreadable(format!("cannot decode record: {error}")))?;
+            .map_err(|error| RecordDamage::Unreadable(format!("cannot decode record: {error}")))?;
     if used != payload.len() - 1 {
-        return Err(Damage::Unreadable(format!("{} trailing bytes", payload.len() - 1 - used)));
+        return Err(RecordDamage::Unreadable(format!(
+            "{} trailing bytes",
+            payload.len() - 1 - used
+        )));
     }
     Ok((record, FRAME_HEAD_BYTES + payload.len()))
 }
@@ -122,9 +125,9 @@ mod tests {
         assert_eq!((record.0, record.1.as_str(), used), (7, "seven", whole));
 
         let torn = read_record::<(u64, String)>(&bytes[whole..bytes.len() - 1]);
-        assert!(matches!(torn, Err(Damage::Broken(_))), "{torn:?}");
+        assert!(matches!(torn, Err(RecordDamage::Broken(_))), "{torn:?}");
         bytes[whole - 1] ^= 1;
-        assert!(matches!(read_record::<(u64, String)>(&bytes), Err(Damage::Broken(_))));
+        assert!(matches!(read_record::<(u64, String)>(&bytes), Err(RecordDamage::Broken(_))));
         assert!(holds_record(&bytes[1..]), "the second record is whole");
         assert!(!holds_record(&bytes[whole + 1..]));
     }
@@ -136,16 +139,16 @@ mod tests {
         bytes[FRAME_HEAD_BYTES] = 9;
         let checksum = crc32c::crc32c(&bytes[FRAME_HEAD_BYTES..]);
         bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
-        assert!(matches!(read_record::<u8>(&bytes), Err(Damage::Unreadable(_))));
+        assert!(matches!(read_record::<u8>(&bytes), Err(RecordDamage::Unreadable(_))));
     }
 
     #[test]
     fn a_length_that_was_made_up_is_refused() {
         let mut bytes = Vec::new();
         append_record(&u64::MAX, &mut bytes);
-        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(Damage::Unreadable(_))));
+        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(RecordDamage::Unreadable(_))));
         let mut bytes = Vec::new();
         append_record(&(1u64 << 40), &mut bytes);
-        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(Damage::Unreadable(_))));
+        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(RecordDamage::Unreadable(_))));
     }
 }

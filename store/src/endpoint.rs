@@ -6,7 +6,7 @@
 
 use crate::descriptor::RegionId;
 use crate::error::Result;
-use crate::scan::{Position, Scan};
+use crate::scan::{Scan, ScanPosition};
 use crate::scanner::Scanner;
 
 /// A request that is answered in parts, which the caller combines.
@@ -92,7 +92,7 @@ pub trait EndpointContext {
             return Ok(None);
         }
         Ok(match scanner.position()? {
-            Position::At(row) => Some(row),
+            ScanPosition::At(row) => Some(row),
             _ => None,
         })
     }

@@ -35,11 +35,11 @@ pub struct EndpointCallStatus {
 #[derive(Default)]
 pub(crate) struct EndpointCalls {
     next: AtomicU64,
-    running: Mutex<BTreeMap<u64, Arc<Progress>>>,
+    running: Mutex<BTreeMap<u64, Arc<CallProgress>>>,
 }
 
 /// Progress of a call.
-pub(crate) struct Progress {
+pub(crate) struct CallProgress {
     begun: EndpointCallStatus,
     rows: AtomicU64,
     pages: AtomicU64,
@@ -49,14 +49,14 @@ pub(crate) struct Progress {
 /// A running call; dropping it removes the entry.
 pub(crate) struct RunningCall {
     calls: Arc<EndpointCalls>,
-    progress: Arc<Progress>,
+    progress: Arc<CallProgress>,
 }
 
 impl EndpointCalls {
     /// Registers a call, and fills in its number and counters.
     pub(crate) fn begin(self: &Arc<EndpointCalls>, begun: EndpointCallStatus) -> RunningCall {
         let call = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let progress = Arc::new(Progress {
+        let progress = Arc::new(CallProgress {
             begun: EndpointCallStatus { call, ..begun },
             rows: AtomicU64::new(0),
             pages: AtomicU64::new(0),
@@ -68,8 +68,8 @@ impl EndpointCalls {
 
     /// Returns the running calls, the oldest first.
     pub(crate) fn status(&self) -> Vec<EndpointCallStatus> {
-        let running: Vec<Arc<Progress>> = self.running.lock().values().cloned().collect();
-        let status = |progress: &Arc<Progress>| EndpointCallStatus {
+        let running: Vec<Arc<CallProgress>> = self.running.lock().values().cloned().collect();
+        let status = |progress: &Arc<CallProgress>| EndpointCallStatus {
             rows: progress.rows(),
             pages: progress.pages.load(Ordering::Relaxed),
             regions_done: progress.regions_done.load(Ordering::Relaxed),
@@ -79,7 +79,7 @@ impl EndpointCalls {
     }
 }
 
-impl Progress {
+impl CallProgress {
     /// Returns the rows read.
     pub(crate) fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
@@ -103,7 +103,7 @@ impl Progress {
 
 impl RunningCall {
     /// Returns the progress.
-    pub(crate) fn progress(&self) -> &Progress {
+    pub(crate) fn progress(&self) -> &CallProgress {
         &self.progress
     }
 }

@@ -22,11 +22,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![deny(unsafe_code)]
 
-pub mod memory;
 pub mod layout;
 pub mod descriptor;
 pub mod error;
 pub mod env;
+pub mod memory;
 pub mod cell;
 pub mod options;
 mod budget;

@@ -129,8 +129,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         directory_lock,
     });
     for region in engine.regions() {
-        let (_, grown) = region.report_bytes();
-        engine.pressure.add(grown);
+        engine.pressure.add(region.report_bytes().1);
     }
     Ok(engine)
 }

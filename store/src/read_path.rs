@@ -18,7 +18,7 @@ use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
-use crate::scan::rows::{FamilyRules, Output};
+use crate::scan::rows::{FamilyRules, RowOutput};
 use crate::scan::{FamilyRead, Filter, Get, Horizon};
 use crate::snapshot::{Snapshot, SnapshotPurpose, Snapshots};
 use crate::staged::StagedFamilies;
@@ -135,7 +135,7 @@ impl ReadPath {
         let found = match &get.filter {
             None => {
                 out.start_row(&get.row);
-                let output = Output { filter: None, batch: out, room: u32::MAX };
+                let output = RowOutput { filter: None, batch: out, room: u32::MAX };
                 read_families(views, (get, &spec, begun), staged, output)
                     .map(|()| out.last_cell().is_some())
             }
@@ -145,7 +145,7 @@ impl ReadPath {
                     return Ok(false);
                 }
                 out.start_row(&get.row);
-                let output = Output { filter: Some(&mut filter), batch: out, room: u32::MAX };
+                let output = RowOutput { filter: Some(&mut filter), batch: out, room: u32::MAX };
                 read_families(views, (get, &spec, None), staged, output).and_then(|()| {
                     let row = out.last_cell().map(|_| out.row(out.row_count() - 1));
                     row.map_or(Ok(false), |row| filter.keeps_row(&row))
@@ -203,7 +203,7 @@ fn read_families(
     views: &Views,
     (get, spec, mut begun): (&Get, &ReadSpec, Option<PlainGet<'_>>),
     staged: Option<&StagedFamilies>,
-    mut output: Output<'_>,
+    mut output: RowOutput<'_>,
 ) -> Result<()> {
     for (family, view) in views {
         view.check_whole()?;

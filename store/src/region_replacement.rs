@@ -25,8 +25,8 @@
 //!    the manifest does not list.
 //! 3. While it is unknown which of them a restart would find, no commit is acknowledged.
 //!
-//! [`RegionReplacementJob::publish`] asserts 1: the manifest checks the rows, and the old regions have no
-//! cells in memory only.
+//! [`RegionReplacementJob::publish`] asserts 1: the manifest checks the rows, and the old regions
+//! have no cells in memory only.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -16,8 +16,8 @@
 //!    whole generations, and one atomic swap adds the file and removes the generations.
 //! 3. A record that a file covers already is not applied: no cell is visible twice.
 //!
-//! Debug assertions check 1 in [`ReplicaFeed`], 2 for each new state (`ReplicaState::check`), and 3 before
-//! a record is inserted.
+//! Debug assertions check 1 in [`ReplicaFeed`], 2 for each new state (`ReplicaState::check`), and 3
+//! before a record is inserted.
 
 use std::collections::HashMap;
 use std::sync::Arc;

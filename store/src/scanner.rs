@@ -33,8 +33,8 @@ use crate::region::{Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
 use crate::scan::plain_rows::BatchLimits;
-use crate::scan::rows::{FamilyRules, Output, ReadCounts, RowEnd};
-use crate::scan::{CellPosition, CellWindow, Position, Scan};
+use crate::scan::rows::{FamilyRules, ReadCounts, RowEnd, RowOutput};
+use crate::scan::{CellPosition, CellWindow, Scan, ScanPosition};
 use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::source::RowSpan;
@@ -189,7 +189,7 @@ impl Scanner {
         let nothing = stop.as_ref().is_some_and(|stop| *stop <= start);
         let ahead = if nothing { 0..0 } else { map.overlapping(&start, stop.as_deref()) };
         let resume = match &scan.position {
-            Position::Inside(position) => Some(position.clone()),
+            ScanPosition::Inside(position) => Some(position.clone()),
             _ => None,
         };
         let watched = rules.observers.clone().map(|chain| {
@@ -431,40 +431,40 @@ impl Scanner {
 
     /// Returns the position of the scan: a new scan of the same range that begins there returns
     /// the remaining rows. Rows that a filter rejected are passed, too.
-    pub fn position(&mut self) -> Result<Position> {
+    pub fn position(&mut self) -> Result<ScanPosition> {
         let position = self.find_position()?;
         // The range between the last row and the position was found to be empty, or rejected.
         match &position {
-            Position::At(row) | Position::After(row) => self.track(Some(row)),
-            Position::Inside(_) => {}
-            Position::Start | Position::End => self.track(None),
+            ScanPosition::At(row) | ScanPosition::After(row) => self.track(Some(row)),
+            ScanPosition::Inside(_) => {}
+            ScanPosition::Start | ScanPosition::End => self.track(None),
         }
         Ok(position)
     }
 
-    fn find_position(&mut self) -> Result<Position> {
+    fn find_position(&mut self) -> Result<ScanPosition> {
         if let Some((_, position)) = &self.inside {
-            return Ok(Position::Inside(position.clone()));
+            return Ok(ScanPosition::Inside(position.clone()));
         }
         if let Some(position) = &self.resume {
-            return Ok(Position::Inside(position.clone()));
+            return Ok(ScanPosition::Inside(position.clone()));
         }
         if self.next_row()? {
-            return Ok(Position::At(self.row.clone()));
+            return Ok(ScanPosition::At(self.row.clone()));
         }
         let next = match self.order {
             RowOrder::Forward => self.ahead.clone().next(),
             RowOrder::Reverse => self.ahead.clone().next_back(),
         };
         let Some(region) = next.map(|index| &self.map.all()[index]) else {
-            return Ok(Position::End);
+            return Ok(ScanPosition::End);
         };
         Ok(match (self.order, lower_end(self.stop.as_deref(), region.stop())) {
             (RowOrder::Forward, _) => {
-                Position::At(self.start.as_slice().max(region.start()).into())
+                ScanPosition::At(self.start.as_slice().max(region.start()).into())
             }
-            (RowOrder::Reverse, Some(stop)) => Position::After(stop.into()),
-            (RowOrder::Reverse, None) => Position::Start,
+            (RowOrder::Reverse, Some(stop)) => ScanPosition::After(stop.into()),
+            (RowOrder::Reverse, None) => ScanPosition::Start,
         })
     }
 
@@ -670,7 +670,8 @@ impl Scanner {
         let index = current.index;
         self.leave_region();
         self.inside = None;
-        let (Position::At(row) | Position::Inside(CellPosition { row, .. })) = &position else {
+        let (ScanPosition::At(row) | ScanPosition::Inside(CellPosition { row, .. })) = &position
+        else {
             return Ok(());
         };
         // Opened by the next iteration of the caller's loop, at a replica if the primary is still
@@ -685,7 +686,7 @@ impl Scanner {
                 self.stop = Some([row.as_slice(), &[0]].concat());
             }
         }
-        if let Position::Inside(position) = position {
+        if let ScanPosition::Inside(position) = position {
             self.resume = Some(position);
         }
         Ok(())
@@ -784,7 +785,7 @@ impl Scanner {
         let first = self.inside.take().map_or(0, |(family, _)| family);
         out.start_row(&self.row);
         let room = self.scan.batch.map_or(u32::MAX, |cells| cells.max(1));
-        let mut output = Output { filter: self.filter.as_mut(), batch: out, room };
+        let mut output = RowOutput { filter: self.filter.as_mut(), batch: out, room };
         let mut full_in = None;
         for (index, family) in current.families.iter_mut().enumerate().skip(first) {
             if family.reader().read_row(&self.row, &mut output)? == RowEnd::Full {

@@ -16,8 +16,8 @@
 //! 2. A waiter gets at most one answer. The store stops or drops its job otherwise, and the waiter
 //!    returns [`Error::ShutDown`].
 //!
-//! `SchedulerState::check` asserts 1 and `Job::answer` 2, in debug builds. A failed store pauses, twice as
-//! long each time, and has a job in the queue.
+//! `SchedulerState::check` asserts 1 and `Job::answer` 2, in debug builds. A failed store pauses,
+//! twice as long each time, and has a job in the queue.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::compaction::{Progress, Reason, Request, TokenBucket, rate};
+use crate::compaction::{CompactionRequest, Reason, RewriteProgress, TokenBucket, rate};
 use crate::descriptor::{RegionId, TableId};
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -103,7 +103,7 @@ struct RetryPause {
 struct Job {
     region: Arc<Region>,
     family: usize,
-    request: Request,
+    request: CompactionRequest,
     asked_micros: i64,
     /// Result of the earlier steps of the job.
     done: Option<RewriteTotals>,
@@ -174,7 +174,7 @@ impl Job {
         Job {
             region: Arc::clone(region),
             family,
-            request: Request::Minor,
+            request: CompactionRequest::Minor,
             asked_micros: now,
             done: None,
             waiter: None,
@@ -252,7 +252,11 @@ impl Schedule {
 
     /// Schedules a compaction of all families of regions, ahead of the policies' choices. The
     /// answer is returned when it is done.
-    pub(crate) fn schedule_request(&self, regions: &[Arc<Region>], request: Request) -> Answer {
+    pub(crate) fn schedule_request(
+        &self,
+        regions: &[Arc<Region>],
+        request: CompactionRequest,
+    ) -> Answer {
         let now = self.env.now_micros();
         let mut parts = Vec::new();
         let has_left = Arc::new(AtomicBool::new(false));
@@ -343,7 +347,7 @@ impl Schedule {
                 // It runs when another one ends.
                 Some(_) => state.queued.push(job),
                 None if state.runs_any_of(job.store()) => {
-                    if job.request == Request::Major {
+                    if job.request == CompactionRequest::Major {
                         reserved.push(job.store());
                     }
                     state.queued.push(job);
@@ -405,7 +409,7 @@ impl Schedule {
                 let mut done = job.done.unwrap_or_default();
                 done += upkeep;
                 job.done = Some(done);
-                if job.request == Request::Major && reason == Reason::Expired {
+                if job.request == CompactionRequest::Major && reason == Reason::Expired {
                     // An earlier compaction of the store, not the requested one.
                     state.queued.push(job);
                 } else {
@@ -583,7 +587,7 @@ impl<'a> CompactionProgress<'a> {
     }
 }
 
-impl Progress for CompactionProgress<'_> {
+impl RewriteProgress for CompactionProgress<'_> {
     fn advanced(&self, cells: u64, bytes: u64) -> Result<()> {
         self.running.cells_done.fetch_add(cells, Ordering::Relaxed);
         self.running.bytes_done.fetch_add(bytes, Ordering::Relaxed);

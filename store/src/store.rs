@@ -18,7 +18,7 @@ use crate::background::Background;
 use crate::bulk_load::BulkLoad;
 use crate::cell::{Sequence, Timestamp};
 use crate::checkpoint;
-use crate::compaction::Request;
+use crate::compaction::CompactionRequest;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::engine::{Engine, Tables};
 use crate::env::Env;
@@ -295,7 +295,7 @@ impl Store {
             if waiting.is_empty() {
                 return Ok(());
             }
-            self.compact_regions(&waiting, Request::Minor, &AtomicBool::new(false))?;
+            self.compact_regions(&waiting, CompactionRequest::Minor, &AtomicBool::new(false))?;
         }
     }
 
@@ -595,7 +595,7 @@ impl Store {
         major: bool,
         cancelled: &AtomicBool,
     ) -> Result<RewriteTotals> {
-        let request = if major { Request::Major } else { Request::Minor };
+        let request = if major { CompactionRequest::Major } else { CompactionRequest::Minor };
         let table = self.engine.table(table)?;
         let kind = if major { RewriteKind::Major } else { RewriteKind::Minor };
         let master = self.engine.observers.master();
@@ -612,7 +612,7 @@ impl Store {
     fn compact_regions(
         &self,
         regions: &[Arc<Region>],
-        request: Request,
+        request: CompactionRequest,
         cancelled: &AtomicBool,
     ) -> Result<RewriteTotals> {
         let mut answer = Some(self.engine.schedule.schedule_request(regions, request));

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::lock::Owner;
-use crate::observer::{Hooks, RegionObserver, Slot};
+use crate::observer::{Hooks, ObserverSlot, RegionObserver};
 use crate::quota::Quota;
 use crate::region::RegionMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Table {
     regions: ArcSwap<RegionMap>,
     /// Number of bulk loads that require the present regions; locked while regions are replaced.
     loads: Mutex<usize>,
-    observers: Slot<dyn RegionObserver>,
+    observers: ObserverSlot<dyn RegionObserver>,
     /// The transaction that has created the table, while it is open.
     private_to: OnceLock<Owner>,
     quota: ArcSwapOption<Quota>,
@@ -40,7 +40,7 @@ impl Table {
             descriptor: ArcSwap::new(descriptor),
             regions: ArcSwap::from_pointee(regions),
             loads: Mutex::default(),
-            observers: Slot::default(),
+            observers: ObserverSlot::default(),
             private_to: OnceLock::new(),
             quota: ArcSwapOption::empty(),
             required: ArcSwapOption::empty(),
@@ -155,7 +155,7 @@ impl Table {
     }
 
     /// Returns its observers.
-    pub(crate) fn observers(&self) -> &Slot<dyn RegionObserver> {
+    pub(crate) fn observers(&self) -> &ObserverSlot<dyn RegionObserver> {
         &self.observers
     }
 

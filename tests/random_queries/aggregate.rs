@@ -3,10 +3,10 @@
 use crate::random_queries::expression::Names;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::Type;
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 impl Generator<'_> {
-    pub(super) fn aggregate(&mut self, data_type: Type, names: &Names) -> ShrinkableSql {
+    pub(super) fn aggregate(&mut self, data_type: Type, names: &Names) -> SqlNode {
         let Some(arguments) = names.of_arguments() else { return self.constant(data_type) };
         let depth = self.chance.below(2);
         if self.chance.percent(20) || !has_extremes(data_type) {
@@ -27,25 +27,25 @@ impl Generator<'_> {
             (of, _) => ("max", Some(of)),
         };
         let piece = match of {
-            None => ShrinkableSql::text("count(*)"),
+            None => SqlNode::text("count(*)"),
             Some(of) => {
                 let argument = self.expression(of, &arguments, depth);
-                ShrinkableSql::text(format!("{name}({distinct}")).with(argument).then(")")
+                SqlNode::text(format!("{name}({distinct}")).with(argument).then(")")
             }
         };
         self.filtered(piece, &arguments)
     }
 
-    fn filtered(&mut self, aggregate: ShrinkableSql, arguments: &Names) -> ShrinkableSql {
+    fn filtered(&mut self, aggregate: SqlNode, arguments: &Names) -> SqlNode {
         if self.chance.percent(80) {
             return aggregate;
         }
         let condition = self.condition(arguments, 1);
-        aggregate.maybe(ShrinkableSql::text(" FILTER (WHERE ").with(condition).then(")"))
+        aggregate.maybe(SqlNode::text(" FILTER (WHERE ").with(condition).then(")"))
     }
 
     /// Returns an aggregate that collects all values, in a total order.
-    fn gathering(&mut self, data_type: Type, arguments: &Names) -> ShrinkableSql {
+    fn gathering(&mut self, data_type: Type, arguments: &Names) -> SqlNode {
         let distinct = *self.chance.one_of(&["", "", "DISTINCT "]);
         let direction = *self.chance.one_of(&["", " DESC", " NULLS FIRST"]);
         let (name, of, rest) = match data_type {
@@ -60,7 +60,7 @@ impl Generator<'_> {
             Type::Uuid => return self.constant(data_type),
             of => {
                 let value = self.expression(of, arguments, 1);
-                let piece = ShrinkableSql::text("percentile_disc(0.4) WITHIN GROUP (ORDER BY ");
+                let piece = SqlNode::text("percentile_disc(0.4) WITHIN GROUP (ORDER BY ");
                 let piece = piece.with(value).then(direction.replace(" NULLS FIRST", "")).then(")");
                 return self.filtered(piece, arguments);
             }
@@ -72,35 +72,33 @@ impl Generator<'_> {
         // A repeated subquery is not recognized as equal.
         let distinct = if value.to_string().contains("SELECT") { "" } else { distinct };
         let order = format!(" ORDER BY {value}{direction})");
-        let piece = ShrinkableSql::text(format!("{name}({distinct}{value}{rest}{order}"));
+        let piece = SqlNode::text(format!("{name}({distinct}{value}{rest}{order}"));
         self.filtered(piece, arguments)
     }
 
     /// Returns a window function whose result does not depend on the order of ties.
-    pub(super) fn window_call(&mut self, data_type: Type, names: &Names) -> ShrinkableSql {
+    pub(super) fn window_call(&mut self, data_type: Type, names: &Names) -> SqlNode {
         let Some(order) = names.windowed.clone() else { return self.constant(data_type) };
         let plain = names.plain();
         let function = match data_type {
             Type::Bigint => match self.chance.below(4) {
-                0 => ShrinkableSql::text("row_number()"),
-                1 => ShrinkableSql::text("rank()"),
-                2 => ShrinkableSql::text("dense_rank()"),
-                _ => ShrinkableSql::text("count(")
-                    .with(self.expression(Type::Text, &plain, 1))
-                    .then(")"),
+                0 => SqlNode::text("row_number()"),
+                1 => SqlNode::text("rank()"),
+                2 => SqlNode::text("dense_rank()"),
+                _ => SqlNode::text("count(").with(self.expression(Type::Text, &plain, 1)).then(")"),
             },
-            Type::Numeric if self.chance.percent(50) => ShrinkableSql::text("sum(")
-                .with(self.expression(Type::Numeric, &plain, 1))
-                .then(")"),
-            Type::Boolean => ShrinkableSql::text("bool_or(")
-                .with(self.expression(Type::Boolean, &plain, 1))
-                .then(")"),
+            Type::Numeric if self.chance.percent(50) => {
+                SqlNode::text("sum(").with(self.expression(Type::Numeric, &plain, 1)).then(")")
+            }
+            Type::Boolean => {
+                SqlNode::text("bool_or(").with(self.expression(Type::Boolean, &plain, 1)).then(")")
+            }
             of if self.chance.percent(30) => {
                 let value = self.expression(of, &plain, 1);
                 let offset = self.chance.between(-1, 3);
                 let default = self.expression(of, &plain, 0);
                 let name = *self.chance.one_of(&["lag", "lead", "nth_value"]);
-                let piece = ShrinkableSql::text(format!("{name}(")).with(value);
+                let piece = SqlNode::text(format!("{name}(")).with(value);
                 match name {
                     "nth_value" => piece.then(format!(", {})", offset.max(1))),
                     _ => piece.then(format!(", {offset}, ")).with(default).then(")"),
@@ -108,43 +106,39 @@ impl Generator<'_> {
             }
             of if !has_extremes(of) => {
                 let name = *self.chance.one_of(&["first_value", "last_value"]);
-                ShrinkableSql::text(format!("{name}("))
-                    .with(self.expression(of, &plain, 1))
-                    .then(")")
+                SqlNode::text(format!("{name}(")).with(self.expression(of, &plain, 1)).then(")")
             }
             of => {
                 let functions = ["first_value", "last_value", "lag", "lead", "min", "max"];
                 let name = *self.chance.one_of(&functions);
-                ShrinkableSql::text(format!("{name}("))
-                    .with(self.expression(of, &plain, 1))
-                    .then(")")
+                SqlNode::text(format!("{name}(")).with(self.expression(of, &plain, 1)).then(")")
             }
         };
         let function = match function.to_string().split('(').next() {
             Some("count" | "sum" | "bool_or" | "min" | "max") => self.filtered(function, &plain),
             _ => function,
         };
-        let mut over = ShrinkableSql::text(" OVER (");
+        let mut over = SqlNode::text(" OVER (");
         if self.chance.percent(60) {
             let of = *self.chance.one_of(&Type::ALL);
             let key = self.expression(of, &plain, 0);
-            over = over.maybe(ShrinkableSql::text("PARTITION BY ").with(key).then(" "));
+            over = over.maybe(SqlNode::text("PARTITION BY ").with(key).then(" "));
         }
         // Peers are in the frame together: these functions do not depend on their order.
         let same = ["count(", "sum(", "bool_or(", "min(", "max(", "rank(", "dense_rank("];
         if same.iter().any(|name| function.to_string().starts_with(name)) && self.chance.percent(50)
         {
             let range = self.range(&plain);
-            return ShrinkableSql::text("").with(function).with(over.with(range).then(")"));
+            return SqlNode::text("").with(function).with(over.with(range).then(")"));
         }
-        let mut keys: Vec<ShrinkableSql> = Vec::new();
+        let mut keys: Vec<SqlNode> = Vec::new();
         if self.chance.percent(50) {
             let of = *self.chance.one_of(&Type::ALL);
             let direction = *self.chance.one_of(&["", " DESC", " NULLS FIRST"]);
             keys.push(self.expression(of, &plain, 1).then(direction));
         }
         // All columns follow, so that peers are equal rows.
-        keys.extend(order.iter().map(|column| ShrinkableSql::text(column.name.clone())));
+        keys.extend(order.iter().map(|column| SqlNode::text(column.name.clone())));
         let mut all = String::new();
         for (at, key) in keys.iter().enumerate() {
             all.push_str(if at > 0 { ", " } else { "ORDER BY " });
@@ -154,7 +148,7 @@ impl Generator<'_> {
             all.push_str("ORDER BY 1::text");
         }
         let frame = self.frame();
-        ShrinkableSql::text("").with(function).with(over.then(all).then(frame).then(")"))
+        SqlNode::text("").with(function).with(over.then(all).then(frame).then(")"))
     }
 
     /// Returns a frame in ROWS or GROUPS mode, or none.
@@ -193,7 +187,7 @@ impl Generator<'_> {
     }
 
     /// Returns ORDER BY with one key, and a frame in RANGE mode.
-    fn range(&mut self, names: &Names) -> ShrinkableSql {
+    fn range(&mut self, names: &Names) -> SqlNode {
         let of = *self.chance.one_of(&[
             Type::Integer,
             Type::Bigint,
@@ -221,9 +215,9 @@ impl Generator<'_> {
             1 => format!("{offset} FOLLOWING"),
             _ => "CURRENT ROW".to_owned(),
         };
-        let piece = ShrinkableSql::text("ORDER BY ").with(key).then(direction);
+        let piece = SqlNode::text("ORDER BY ").with(key).then(direction);
         let exclusion = self.exclusion();
-        piece.maybe(ShrinkableSql::text(format!(" RANGE BETWEEN {start} AND {end}{exclusion}")))
+        piece.maybe(SqlNode::text(format!(" RANGE BETWEEN {start} AND {end}{exclusion}")))
     }
 }
 

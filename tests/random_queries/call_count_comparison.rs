@@ -8,7 +8,7 @@ use crate::random_queries::call_count_generator::{
     CallCountGenerator, GeneratedStatement, counts, restart, setup,
 };
 use crate::random_queries::seeded_random::SeededRandom;
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 use crate::random_queries::{Answer, Side, is_of_values, normal_rows, number};
 
 /// Statements per seed.
@@ -26,7 +26,7 @@ struct Outcome {
     table: Option<Answer>,
 }
 
-fn outcome(side: &mut Side, piece: &ShrinkableSql, changes: Option<&str>) -> Outcome {
+fn outcome(side: &mut Side, piece: &SqlNode, changes: Option<&str>) -> Outcome {
     side.ask(&restart());
     side.ask("BEGIN");
     let answer = side.ask(&piece.to_string());
@@ -76,11 +76,7 @@ struct CallCountComparison {
 }
 
 impl CallCountComparison {
-    fn compare(
-        &mut self,
-        drawn: &GeneratedStatement,
-        piece: &ShrinkableSql,
-    ) -> Option<&'static str> {
+    fn compare(&mut self, drawn: &GeneratedStatement, piece: &SqlNode) -> Option<&'static str> {
         let left = outcome(&mut self.left, piece, drawn.changes.as_deref());
         let right = outcome(&mut self.right, piece, drawn.changes.as_deref());
         self.failed += usize::from(right.answer.error.is_some());
@@ -96,7 +92,7 @@ impl CallCountComparison {
         }
     }
 
-    fn shrink(&mut self, drawn: &GeneratedStatement, kind: &str) -> ShrinkableSql {
+    fn shrink(&mut self, drawn: &GeneratedStatement, kind: &str) -> SqlNode {
         let mut smallest = drawn.piece.clone();
         let began = Instant::now();
         'again: loop {

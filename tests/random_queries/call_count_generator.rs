@@ -12,7 +12,7 @@
 //! for `false AND nextval(…) = 1` or `NULL * nextval(…)`.
 
 use crate::random_queries::seeded_random::SeededRandom;
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 /// Number of sequences, each of which a statement calls in one place.
 pub(super) const SEQUENCES: usize = 10;
@@ -59,7 +59,7 @@ pub(super) fn counts() -> String {
 
 /// A generated statement.
 pub(super) struct GeneratedStatement {
-    pub(super) piece: ShrinkableSql,
+    pub(super) piece: SqlNode,
     /// The order of its rows is total.
     pub(super) ordered: bool,
     /// The table that it changes.
@@ -80,8 +80,8 @@ pub(super) struct CallCountGenerator<'a> {
 /// Names of the row sources that an expression may use, the innermost last.
 type Scope = Vec<String>;
 
-fn infix(left: ShrinkableSql, operator: &str, right: ShrinkableSql) -> ShrinkableSql {
-    ShrinkableSql::text("(")
+fn infix(left: SqlNode, operator: &str, right: SqlNode) -> SqlNode {
+    SqlNode::text("(")
         .with_or_replaced_by(left)
         .then(format!(" {operator} "))
         .with_or_replaced_by(right)
@@ -147,45 +147,44 @@ impl CallCountGenerator<'_> {
         }
     }
 
-    fn leaf(&mut self, scope: &Scope) -> ShrinkableSql {
+    fn leaf(&mut self, scope: &Scope) -> SqlNode {
         if self.calm > 0 {
-            return ShrinkableSql::text(self.column(scope)).or_text("1");
+            return SqlNode::text(self.column(scope)).or_text("1");
         }
         match self.chance.below(10) {
             0 | 1 if !scope.is_empty() => {
-                ShrinkableSql::text(format!("(10 / {})", self.column(scope))).or_text("1")
+                SqlNode::text(format!("(10 / {})", self.column(scope))).or_text("1")
             }
             2 if !scope.is_empty() => {
                 let operator = *self.chance.one_of(&["+", "-", "*"]);
                 let text = format!("(2147483647 {operator} {})", self.column(scope));
-                ShrinkableSql::text(text).or_text("1")
+                SqlNode::text(text).or_text("1")
             }
             3 if !scope.is_empty() => {
                 let name = self.chance.one_of(scope);
-                ShrinkableSql::text(format!("CAST({name}.t AS integer)")).or_text("1")
+                SqlNode::text(format!("CAST({name}.t AS integer)")).or_text("1")
             }
             4 | 5 if self.sequence < SEQUENCES => {
                 self.sequence += 1;
                 let value = self.of_row(scope);
                 let number = self.sequence - 1;
-                ShrinkableSql::text(format!("(nextval('s{number}')::int * 0 + {value})"))
-                    .or_text("1")
+                SqlNode::text(format!("(nextval('s{number}')::int * 0 + {value})")).or_text("1")
             }
-            6 => ShrinkableSql::text(self.chance.between(-1, 2).to_string()),
+            6 => SqlNode::text(self.chance.between(-1, 2).to_string()),
             7 if self.chance.percent(15) => {
                 let constant = *self.chance.one_of(&["(1 / 0)", "(4 % 0)", "(2147483647 + 1)"]);
-                ShrinkableSql::text(constant).or_text("1")
+                SqlNode::text(constant).or_text("1")
             }
-            _ => ShrinkableSql::text(self.column(scope)).or_text("1"),
+            _ => SqlNode::text(self.column(scope)).or_text("1"),
         }
     }
 
     /// Returns an integer expression.
-    fn integer(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
+    fn integer(&mut self, scope: &Scope, depth: usize) -> SqlNode {
         self.any_integer(scope, depth).or_text("1").or_text("0")
     }
 
-    fn any_integer(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
+    fn any_integer(&mut self, scope: &Scope, depth: usize) -> SqlNode {
         if depth == 0 {
             return self.leaf(scope);
         }
@@ -195,13 +194,13 @@ impl CallCountGenerator<'_> {
             4 | 5 => {
                 let operands = (0..2 + self.chance.below(2)).map(|_| self.integer(scope, below));
                 let operands = operands.collect();
-                ShrinkableSql::text("coalesce(").list(operands, ", ").then(")")
+                SqlNode::text("coalesce(").list(operands, ", ").then(")")
             }
             6 => {
                 let names = ["greatest", "least", "nullif", "nullif"];
                 let name = *self.chance.one_of(&names);
                 let (one, other) = (self.integer(scope, below), self.integer(scope, below));
-                ShrinkableSql::text(format!("{name}("))
+                SqlNode::text(format!("{name}("))
                     .with_or_replaced_by(one)
                     .then(", ")
                     .with_or_replaced_by(other)
@@ -212,15 +211,13 @@ impl CallCountGenerator<'_> {
                 infix(self.integer(scope, below), operator, self.integer(scope, below))
             }
             9..=14 if self.subqueries_left > 0 => self.scalar(scope, below),
-            15 => {
-                ShrinkableSql::text("CAST(").with(self.condition(scope, below)).then(" AS integer)")
-            }
+            15 => SqlNode::text("CAST(").with(self.condition(scope, below)).then(" AS integer)"),
             _ => self.leaf(scope),
         }
     }
 
-    fn case(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
-        let mut piece = ShrinkableSql::text("CASE");
+    fn case(&mut self, scope: &Scope, depth: usize) -> SqlNode {
+        let mut piece = SqlNode::text("CASE");
         let simple = self.chance.percent(25);
         if simple {
             piece = piece.then(" ").with(self.integer(scope, depth));
@@ -240,24 +237,24 @@ impl CallCountGenerator<'_> {
     }
 
     /// Returns a scalar subquery.
-    fn scalar(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
+    fn scalar(&mut self, scope: &Scope, depth: usize) -> SqlNode {
         self.subqueries_left -= 1;
         let (table, name) = (self.table(), self.new_name());
         let mut inner = scope.clone();
         inner.push(name.clone());
         let from = format!(" FROM {table} AS {name}");
         match self.chance.below(12) {
-            0 => ShrinkableSql::text("(SELECT ").with(self.integer(scope, depth)).then(")"),
+            0 => SqlNode::text("(SELECT ").with(self.integer(scope, depth)).then(")"),
             1..=4 if self.calm == 0 => {
                 let function = *self.chance.one_of(&["sum", "max", "count", "min"]);
                 let argument = self.integer(&inner, depth);
-                let piece = ShrinkableSql::text(format!("(SELECT {function}(")).with(argument);
+                let piece = SqlNode::text(format!("(SELECT {function}(")).with(argument);
                 let piece = match self.chance.percent(25) {
                     true => {
                         let filter = self.condition(&inner, depth.min(1));
                         piece
                             .then(")")
-                            .maybe(ShrinkableSql::text(" FILTER (WHERE ").with(filter).then(")"))
+                            .maybe(SqlNode::text(" FILTER (WHERE ").with(filter).then(")"))
                     }
                     false => piece.then(")"),
                 };
@@ -273,44 +270,41 @@ impl CallCountGenerator<'_> {
                         format!(" WHERE {name}.k = {outer}")
                     }
                 };
-                ShrinkableSql::text("(SELECT ").with(value).then(from + &key).then(")")
+                SqlNode::text("(SELECT ").with(value).then(from + &key).then(")")
             }
             10 => {
                 let value = self.calmly(|this| this.integer(&inner, depth));
                 let order = format!(" ORDER BY {name}.k LIMIT 1)");
-                ShrinkableSql::text("(SELECT ").with(value).then(from + &order)
+                SqlNode::text("(SELECT ").with(value).then(from + &order)
             }
-            _ if self.calm > 0 => ShrinkableSql::text(self.column(scope)),
-            _ => ShrinkableSql::text("(SELECT ")
-                .with(self.integer(&inner, depth))
-                .then(from)
-                .then(")"),
+            _ if self.calm > 0 => SqlNode::text(self.column(scope)),
+            _ => SqlNode::text("(SELECT ").with(self.integer(&inner, depth)).then(from).then(")"),
         }
     }
 
     /// Returns a WHERE clause for a subquery.
-    fn correlated(&mut self, scope: &Scope, inner: &Scope, depth: usize) -> ShrinkableSql {
+    fn correlated(&mut self, scope: &Scope, inner: &Scope, depth: usize) -> SqlNode {
         let name = inner.last().unwrap();
         match self.chance.below(4) {
-            0 => ShrinkableSql::default(),
+            0 => SqlNode::default(),
             1 => {
                 let condition = self.calmly(|this| this.condition(inner, depth.min(1)));
-                ShrinkableSql::text(" WHERE ").with(condition)
+                SqlNode::text(" WHERE ").with(condition)
             }
-            _ if scope.is_empty() => ShrinkableSql::default(),
+            _ if scope.is_empty() => SqlNode::default(),
             _ => {
                 let column = *self.chance.one_of(&COLUMNS);
                 let outer = self.column(scope);
-                ShrinkableSql::text(format!(" WHERE {name}.{column} = {outer}"))
+                SqlNode::text(format!(" WHERE {name}.{column} = {outer}"))
             }
         }
     }
 
-    fn condition(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
+    fn condition(&mut self, scope: &Scope, depth: usize) -> SqlNode {
         self.any_condition(scope, depth).or_text("true").or_text("false")
     }
 
-    fn any_condition(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
+    fn any_condition(&mut self, scope: &Scope, depth: usize) -> SqlNode {
         let below = depth.saturating_sub(1);
         let operator = *self.chance.one_of(&["=", "<>", "<", ">="]);
         match self.chance.below(if depth == 0 { 3 } else { 16 }) {
@@ -319,12 +313,10 @@ impl CallCountGenerator<'_> {
                 let word = *self.chance.one_of(&["AND", "OR"]);
                 infix(self.condition(scope, below), word, self.condition(scope, below))
             }
-            8 => ShrinkableSql::text("(NOT ")
-                .with_or_replaced_by(self.condition(scope, below))
-                .then(")"),
+            8 => SqlNode::text("(NOT ").with_or_replaced_by(self.condition(scope, below)).then(")"),
             9 => {
                 let test = *self.chance.one_of(&["IS NULL", "IS NOT NULL"]);
-                ShrinkableSql::text("(").with(self.integer(scope, below)).then(format!(" {test})"))
+                SqlNode::text("(").with(self.integer(scope, below)).then(format!(" {test})"))
             }
             10 if !scope.is_empty() => {
                 let not = *self.chance.one_of(&["", " NOT"]);
@@ -333,21 +325,21 @@ impl CallCountGenerator<'_> {
                 let items = (0..=self.chance.below(2)).map(|_| {
                     let item = self.calmly(|this| this.integer(scope, below));
                     let of_row = self.of_row(scope);
-                    infix(item, "+", ShrinkableSql::text(format!("0 * {of_row}")))
+                    infix(item, "+", SqlNode::text(format!("0 * {of_row}")))
                 });
                 let items = items.collect();
-                let piece = ShrinkableSql::text("(").with(value).then(format!("{not} IN ("));
+                let piece = SqlNode::text("(").with(value).then(format!("{not} IN ("));
                 piece.list(items, ", ").then("))")
             }
             _ if self.subqueries_left > 0 => self.subquery_condition(scope, below),
             _ => {
                 let column = self.column(scope);
-                ShrinkableSql::text(format!("({column} {operator} 1)"))
+                SqlNode::text(format!("({column} {operator} 1)"))
             }
         }
     }
 
-    fn subquery_condition(&mut self, scope: &Scope, depth: usize) -> ShrinkableSql {
+    fn subquery_condition(&mut self, scope: &Scope, depth: usize) -> SqlNode {
         self.subqueries_left -= 1;
         let (table, name) = (self.table(), self.new_name());
         let mut inner = scope.clone();
@@ -356,63 +348,61 @@ impl CallCountGenerator<'_> {
         let not = *self.chance.one_of(&["", "NOT "]);
         let condition = self.correlated(scope, &inner, depth);
         if self.chance.percent(40) {
-            let query = ShrinkableSql::text(format!("({not}EXISTS (SELECT 1")).then(from);
+            let query = SqlNode::text(format!("({not}EXISTS (SELECT 1")).then(from);
             return query.maybe(condition).then("))");
         }
         // One match is enough; the plan determines how many rows are read.
         let (value, own) =
             self.calmly(|this| (this.integer(scope, depth), this.integer(&inner, depth)));
         let operator = *self.chance.one_of(&["= ANY", "= ANY", "<> ALL", "< ANY", ">= ALL"]);
-        let piece = ShrinkableSql::text("(").with(value).then(format!(" {operator} (SELECT "));
+        let piece = SqlNode::text("(").with(value).then(format!(" {operator} (SELECT "));
         piece.with(own).then(from).maybe(condition).then("))")
     }
 
     /// Returns a WHERE clause with one condition that may fail.
-    fn filter(&mut self, scope: &Scope) -> ShrinkableSql {
+    fn filter(&mut self, scope: &Scope) -> SqlNode {
         match self.chance.below(3) {
             // IS TRUE prevents the reordering of conjuncts.
-            0 => ShrinkableSql::text(" WHERE (").with(self.condition(scope, 2)).then(") IS TRUE"),
-            1 => ShrinkableSql::text(format!(" WHERE {} > 0", self.of_row(scope))),
-            _ => ShrinkableSql::default(),
+            0 => SqlNode::text(" WHERE (").with(self.condition(scope, 2)).then(") IS TRUE"),
+            1 => SqlNode::text(format!(" WHERE {} > 0", self.of_row(scope))),
+            _ => SqlNode::default(),
         }
     }
 
-    fn items(&mut self, scope: &Scope, depth: usize) -> Vec<ShrinkableSql> {
+    fn items(&mut self, scope: &Scope, depth: usize) -> Vec<SqlNode> {
         (0..=self.chance.below(2)).map(|_| self.integer(scope, depth)).collect()
     }
 
-    fn ordered_query(&mut self) -> (ShrinkableSql, bool) {
+    fn ordered_query(&mut self) -> (SqlNode, bool) {
         let (table, name) = (self.table(), self.new_name());
         let scope = vec![name.clone()];
-        let mut items = vec![ShrinkableSql::text(format!("{name}.k"))];
+        let mut items = vec![SqlNode::text(format!("{name}.k"))];
         items.extend(self.items(&scope, 3));
-        let piece = ShrinkableSql::text("SELECT ")
-            .list(items, ", ")
-            .then(format!(" FROM {table} AS {name}"));
+        let piece =
+            SqlNode::text("SELECT ").list(items, ", ").then(format!(" FROM {table} AS {name}"));
         let piece = piece.maybe(self.filter(&scope));
         match self.chance.below(5) {
             0 | 1 => (piece, false),
             2 => {
                 let key = self.integer(&scope, 2);
-                let order =
-                    ShrinkableSql::text(" ORDER BY (0 + ").with(key).then(format!("), {name}.k"));
+                let order = SqlNode::text(" ORDER BY (0 + ").with(key).then(format!("), {name}.k"));
                 (piece.with(order), true)
             }
             _ => {
                 let column = *self.chance.one_of(&COLUMNS);
                 let count = self.chance.below(4);
                 let order = format!(" ORDER BY {name}.{column}, {name}.k");
-                let limit = ShrinkableSql::text(format!(" LIMIT {count}"));
-                (piece.with(ShrinkableSql::text(order).maybe(limit)), true)
+                let limit = SqlNode::text(format!(" LIMIT {count}"));
+                (piece.with(SqlNode::text(order).maybe(limit)), true)
             }
         }
     }
 
-    fn joined(&mut self) -> ShrinkableSql {
+    fn joined(&mut self) -> SqlNode {
         let (one, other) = (self.table(), self.table());
         let scope: Scope = vec![self.new_name(), self.new_name()];
         // PostgreSQL removes the join of an unused table.
-        let mut items = vec![ShrinkableSql::text(format!("{}.k + {}.k", scope[0], scope[1]))];
+        let mut items = vec![SqlNode::text(format!("{}.k + {}.k", scope[0], scope[1]))];
         items.extend(self.items(&scope, 2));
         let kind = *self.chance.one_of(&["JOIN", "LEFT JOIN", "LEFT JOIN"]);
         let from = format!(
@@ -420,18 +410,17 @@ impl CallCountGenerator<'_> {
             a = scope[0],
             b = scope[1]
         );
-        let mut piece = ShrinkableSql::text("SELECT ").list(items, ", ").then(from);
+        let mut piece = SqlNode::text("SELECT ").list(items, ", ").then(from);
         if self.chance.percent(30) {
             // Over both sides, so that it cannot be computed for rows of one side.
             let both = format!("(CASE WHEN {}.k = {}.k THEN ", scope[0], scope[1]);
             let condition = self.condition(&scope, 2);
-            piece =
-                piece.maybe(ShrinkableSql::text(" AND ").then(both).with(condition).then(" END)"));
+            piece = piece.maybe(SqlNode::text(" AND ").then(both).with(condition).then(" END)"));
         }
         piece
     }
 
-    fn grouped(&mut self) -> ShrinkableSql {
+    fn grouped(&mut self) -> SqlNode {
         let (table, name) = (self.table(), self.new_name());
         let scope = vec![name.clone()];
         let key = format!("{name}.{}", self.chance.one_of(&COLUMNS));
@@ -443,13 +432,12 @@ impl CallCountGenerator<'_> {
                 0 => aggregate,
                 1 => {
                     let value = self.integer(&Vec::new(), 2);
-                    let piece =
-                        ShrinkableSql::text("CASE WHEN ").with(aggregate).then(" > 1 THEN ");
+                    let piece = SqlNode::text("CASE WHEN ").with(aggregate).then(" > 1 THEN ");
                     piece.with_or_replaced_by(value).then(" END")
                 }
                 _ => {
                     let value = self.integer(&Vec::new(), 2);
-                    ShrinkableSql::text("coalesce(")
+                    SqlNode::text("coalesce(")
                         .with(aggregate)
                         .then(", ")
                         .with_or_replaced_by(value)
@@ -458,62 +446,61 @@ impl CallCountGenerator<'_> {
             };
             items.push(item);
         }
-        let piece = ShrinkableSql::text("SELECT ").list(items, ", ");
+        let piece = SqlNode::text("SELECT ").list(items, ", ");
         let mut piece = piece.then(format!(" FROM {table} AS {name}")).maybe(self.filter(&scope));
         if grouped {
             piece = piece.then(format!(" GROUP BY {key}"));
         }
         if self.chance.percent(30) {
             let aggregate = self.aggregate(&scope);
-            let having = ShrinkableSql::text(" HAVING ").with(aggregate).then(" >= 1");
+            let having = SqlNode::text(" HAVING ").with(aggregate).then(" >= 1");
             piece = piece.maybe(having);
         }
         piece
     }
 
-    fn aggregate(&mut self, scope: &Scope) -> ShrinkableSql {
+    fn aggregate(&mut self, scope: &Scope) -> SqlNode {
         let function = *self.chance.one_of(&["sum", "max", "count", "min"]);
-        let piece =
-            ShrinkableSql::text(format!("{function}(")).with(self.integer(scope, 2)).then(")");
+        let piece = SqlNode::text(format!("{function}(")).with(self.integer(scope, 2)).then(")");
         let piece = match self.chance.percent(40) {
             true => {
                 let filter = self.condition(scope, 2);
-                piece.maybe(ShrinkableSql::text(" FILTER (WHERE ").with(filter).then(")"))
+                piece.maybe(SqlNode::text(" FILTER (WHERE ").with(filter).then(")"))
             }
             false => piece,
         };
         piece.then("::int")
     }
 
-    fn of_values(&mut self) -> ShrinkableSql {
+    fn of_values(&mut self) -> SqlNode {
         let rows = (0..=self.chance.below(3))
-            .map(|_| ShrinkableSql::text("(").with(self.integer(&Vec::new(), 3)).then(", 1)"));
+            .map(|_| SqlNode::text("(").with(self.integer(&Vec::new(), 3)).then(", 1)"));
         let rows = rows.collect();
-        ShrinkableSql::text("VALUES ").list(rows, ", ")
+        SqlNode::text("VALUES ").list(rows, ", ")
     }
 
-    fn subquery_in_from(&mut self) -> ShrinkableSql {
+    fn subquery_in_from(&mut self) -> SqlNode {
         let (table, name, outer) = (self.table(), self.new_name(), self.new_name());
         let scope = vec![name.clone()];
         let value = self.integer(&scope, 2);
-        let inner = ShrinkableSql::text(format!("SELECT {name}.k, {name}.x, "))
+        let inner = SqlNode::text(format!("SELECT {name}.k, {name}.x, "))
             .with(value)
             .then(format!(" AS y, {name}.t FROM {table} AS {name}"));
         let reader = vec![outer.clone()];
         let items = self.items(&reader, 2);
-        let query = ShrinkableSql::text("SELECT ").list(items, ", ").then(" FROM (").with(inner);
+        let query = SqlNode::text("SELECT ").list(items, ", ").then(" FROM (").with(inner);
         query.then(format!(") AS {outer}")).maybe(self.filter(&reader))
     }
 
-    fn set_operation(&mut self) -> ShrinkableSql {
+    fn set_operation(&mut self) -> SqlNode {
         let mut side = || {
             let (table, name) = (self.table(), self.new_name());
             let item = self.integer(&vec![name.clone()], 2);
-            ShrinkableSql::text("SELECT ").with(item).then(format!(" FROM {table} AS {name}"))
+            SqlNode::text("SELECT ").with(item).then(format!(" FROM {table} AS {name}"))
         };
         let (left, right) = (side(), side());
         let word = *self.chance.one_of(&["UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
-        ShrinkableSql::default()
+        SqlNode::default()
             .with_or_replaced_by(left)
             .then(format!(" {word} "))
             .with_or_replaced_by(right)
@@ -525,48 +512,45 @@ impl CallCountGenerator<'_> {
         let scope = vec![name];
         let piece = match self.chance.below(6) {
             0 | 1 => {
-                let set = ShrinkableSql::text("x = ").with(self.integer(&scope, 3));
-                let more = ShrinkableSql::text("y = ").with(self.integer(&scope, 2));
-                let piece = ShrinkableSql::text(format!("UPDATE {table} AS target SET "));
+                let set = SqlNode::text("x = ").with(self.integer(&scope, 3));
+                let more = SqlNode::text("y = ").with(self.integer(&scope, 2));
+                let piece = SqlNode::text(format!("UPDATE {table} AS target SET "));
                 piece.list(vec![set, more], ", ").maybe(self.filter(&scope))
             }
             2 => {
-                let piece = ShrinkableSql::text(format!("DELETE FROM {table} AS target"));
+                let piece = SqlNode::text(format!("DELETE FROM {table} AS target"));
                 piece.then(" WHERE (").with(self.condition(&scope, 3)).then(") IS TRUE")
             }
             3 => {
                 let (source, name) = (self.table(), self.new_name());
                 let inner = vec![name.clone()];
                 let value = self.integer(&inner, 3);
-                let piece =
-                    ShrinkableSql::text(format!("INSERT INTO {table} SELECT {name}.k + 100, "));
+                let piece = SqlNode::text(format!("INSERT INTO {table} SELECT {name}.k + 100, "));
                 let piece = piece.with(value).then(format!(" FROM {source} AS {name}"));
                 piece.maybe(self.filter(&inner))
             }
             4 => {
                 let rows = (0..=self.chance.below(3)).map(|at| {
                     let value = self.integer(&Vec::new(), 3);
-                    ShrinkableSql::text(format!("({}, ", 100 + at)).with(value).then(")")
+                    SqlNode::text(format!("({}, ", 100 + at)).with(value).then(")")
                 });
                 let rows = rows.collect();
-                ShrinkableSql::text(format!("INSERT INTO {table} (k, x) VALUES ")).list(rows, ", ")
+                SqlNode::text(format!("INSERT INTO {table} (k, x) VALUES ")).list(rows, ", ")
             }
             _ => {
                 let set = self.integer(&vec!["target".to_owned(), "excluded".to_owned()], 2);
-                let piece = ShrinkableSql::text(format!(
+                let piece = SqlNode::text(format!(
                     "INSERT INTO {table} AS target (k, x) VALUES (1, 5), (200, 6) \
                      ON CONFLICT (k) DO UPDATE SET x = "
                 ));
                 let condition = self.condition(&scope, 2);
-                piece
-                    .with(set)
-                    .maybe(ShrinkableSql::text(" WHERE (").with(condition).then(") IS TRUE"))
+                piece.with(set).maybe(SqlNode::text(" WHERE (").with(condition).then(") IS TRUE"))
             }
         };
         let piece = match self.chance.percent(25) {
             true => {
                 let returned = self.integer(&scope, 2);
-                piece.maybe(ShrinkableSql::text(" RETURNING ").with(returned))
+                piece.maybe(SqlNode::text(" RETURNING ").with(returned))
             }
             false => piece,
         };

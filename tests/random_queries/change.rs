@@ -4,14 +4,14 @@ use crate::random_queries::expression::Names;
 use crate::random_queries::from::renamed;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Table, Type};
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 /// Alias of a statement's target table.
 const TARGET: &str = "target_row";
 
 impl Generator<'_> {
     /// Returns a statement that changes a table.
-    pub(super) fn change(&mut self) -> ShrinkableSql {
+    pub(super) fn change(&mut self) -> SqlNode {
         let table = self.chance.one_of(&self.schema.tables).clone();
         let (piece, more) = match self.chance.below(8) {
             0 | 1 => (self.insert(&table), Vec::new()),
@@ -30,16 +30,11 @@ impl Generator<'_> {
     }
 
     /// Returns a change in WITH, and a query that may read its result.
-    fn read_by_a_query(
-        &mut self,
-        change: ShrinkableSql,
-        names: &Names,
-        types: &[Type],
-    ) -> ShrinkableSql {
+    fn read_by_a_query(&mut self, change: SqlNode, names: &Names, types: &[Type]) -> SqlNode {
         let changed = self.new_name();
         let items = types.iter().map(|&of| {
             let value = self.expression(of, names, 1);
-            ShrinkableSql::text("CAST(").with(value).then(format!(" AS {})", of.name()))
+            SqlNode::text("CAST(").with(value).then(format!(" AS {})", of.name()))
         });
         let items = items.collect();
         let columns: Vec<Column> = types
@@ -51,7 +46,7 @@ impl Generator<'_> {
         let head = format!("WITH {changed} ({}) AS (", named.join(", "));
         self.with.push((changed, columns));
         let query = self.statement_after_with();
-        ShrinkableSql::text(head)
+        SqlNode::text(head)
             .with(change)
             .then(" RETURNING ")
             .list(items, ", ")
@@ -59,20 +54,15 @@ impl Generator<'_> {
             .with(query)
     }
 
-    fn returning(
-        &mut self,
-        statement: ShrinkableSql,
-        names: &Names,
-        types: &[Type],
-    ) -> ShrinkableSql {
+    fn returning(&mut self, statement: SqlNode, names: &Names, types: &[Type]) -> SqlNode {
         if self.chance.percent(60) {
             return statement;
         }
         let items = types.iter().map(|&of| self.expression(of, names, 1)).collect();
-        statement.maybe(ShrinkableSql::text(" RETURNING ").list(items, ", "))
+        statement.maybe(SqlNode::text(" RETURNING ").list(items, ", "))
     }
 
-    fn insert(&mut self, table: &Table) -> ShrinkableSql {
+    fn insert(&mut self, table: &Table) -> SqlNode {
         let mut columns: Vec<Column> = table.columns.clone();
         if self.chance.percent(40) {
             columns.remove(self.chance.below(columns.len()));
@@ -81,23 +71,23 @@ impl Generator<'_> {
         let into = format!("INSERT INTO {} AS {TARGET} ({}) ", table.name, names.join(", "));
         let types: Vec<_> = columns.iter().map(|column| column.data_type).collect();
         if self.chance.percent(40) {
-            return ShrinkableSql::text(into).with(self.subquery(&types, &[]));
+            return SqlNode::text(into).with(self.subquery(&types, &[]));
         }
         let none = Names::default();
         let rows = (0..=self.chance.below(3)).map(|_| {
             let items = types.iter().map(|&of| match self.chance.percent(10) {
-                true => ShrinkableSql::text("DEFAULT"),
+                true => SqlNode::text("DEFAULT"),
                 false => self.expression(of, &none, self.chance_of_depth()),
             });
-            let items: Vec<ShrinkableSql> = items.collect();
-            let mut row = ShrinkableSql::text("(");
+            let items: Vec<SqlNode> = items.collect();
+            let mut row = SqlNode::text("(");
             for (at, item) in items.into_iter().enumerate() {
                 row = if at > 0 { row.then(", ") } else { row }.with(item);
             }
             row.then(")")
         });
         let rows = rows.collect();
-        let piece = ShrinkableSql::text(into).then("VALUES ").list(rows, ", ");
+        let piece = SqlNode::text(into).then("VALUES ").list(rows, ", ");
         let Some(clause) = self.on_conflict(table) else { return piece };
         piece.maybe(clause)
     }
@@ -106,12 +96,12 @@ impl Generator<'_> {
         1
     }
 
-    fn on_conflict(&mut self, table: &Table) -> Option<ShrinkableSql> {
+    fn on_conflict(&mut self, table: &Table) -> Option<SqlNode> {
         if self.chance.percent(30) {
             return None;
         }
         if table.key.is_empty() || self.chance.percent(30) {
-            return Some(ShrinkableSql::text(" ON CONFLICT DO NOTHING"));
+            return Some(SqlNode::text(" ON CONFLICT DO NOTHING"));
         }
         let keys: Vec<&str> = table.key.iter().map(|&at| &*table.columns[at].name).collect();
         let target = format!(" ON CONFLICT ({})", keys.join(", "));
@@ -119,14 +109,14 @@ impl Generator<'_> {
         let own = own.into_iter().chain(renamed(&table.columns, "excluded")).collect();
         let names = Names { own, ..Names::default() };
         let set = self.assignments(table, &names)?;
-        let piece = ShrinkableSql::text(target).then(" DO UPDATE SET ").with(set);
+        let piece = SqlNode::text(target).then(" DO UPDATE SET ").with(set);
         let condition = self.condition(&names, 1);
-        Some(piece.maybe(ShrinkableSql::text(" WHERE ").with(condition)))
+        Some(piece.maybe(SqlNode::text(" WHERE ").with(condition)))
     }
 
     /// Returns assignments to columns without unique constraints, because the conflicting row
     /// would depend on the order.
-    fn assignments(&mut self, table: &Table, names: &Names) -> Option<ShrinkableSql> {
+    fn assignments(&mut self, table: &Table, names: &Names) -> Option<SqlNode> {
         let free: Vec<usize> = (0..table.columns.len())
             .filter(|at| !table.key.contains(at) && table.unique != Some(*at))
             .collect();
@@ -139,41 +129,41 @@ impl Generator<'_> {
         }
         let items = chosen.iter().map(|&at| {
             let Column { name, data_type } = &table.columns[at];
-            ShrinkableSql::text(format!("{name} = ")).with(self.expression(*data_type, names, 2))
+            SqlNode::text(format!("{name} = ")).with(self.expression(*data_type, names, 2))
         });
         let items = items.collect();
-        Some(ShrinkableSql::default().list(items, ", "))
+        Some(SqlNode::default().list(items, ", "))
     }
 
     /// Returns an UPDATE, and the columns of another table that it reads.
-    fn update(&mut self, table: &Table) -> (ShrinkableSql, Vec<Column>) {
+    fn update(&mut self, table: &Table) -> (SqlNode, Vec<Column>) {
         let (other, condition) = self.others(table);
         let mut own = renamed(&table.columns, TARGET);
         own.extend(other.iter().filter(|other| other.row_is_known).flat_map(JoinedTable::columns));
         let names = Names { own, ..Names::default() };
         let Some(set) = self.assignments(table, &names) else { return self.delete(table) };
         let head = format!("UPDATE {} AS {TARGET} SET ", table.name);
-        let piece = ShrinkableSql::text(head).with(set);
+        let piece = SqlNode::text(head).with(set);
         self.where_others(piece, " FROM ", table, other, condition)
     }
 
-    fn delete(&mut self, table: &Table) -> (ShrinkableSql, Vec<Column>) {
+    fn delete(&mut self, table: &Table) -> (SqlNode, Vec<Column>) {
         let (other, condition) = self.others(table);
-        let piece = ShrinkableSql::text(format!("DELETE FROM {} AS {TARGET}", table.name));
+        let piece = SqlNode::text(format!("DELETE FROM {} AS {TARGET}", table.name));
         self.where_others(piece, " USING ", table, other, condition)
     }
 
     /// Returns another table to read, and a condition that matches at most one row of it, if it
     /// has a key.
-    fn others(&mut self, table: &Table) -> (Option<JoinedTable>, ShrinkableSql) {
+    fn others(&mut self, table: &Table) -> (Option<JoinedTable>, SqlNode) {
         if self.chance.percent(60) {
-            return (None, ShrinkableSql::default());
+            return (None, SqlNode::default());
         }
         let other = self.chance.one_of(&self.schema.tables).clone();
         let own = renamed(&table.columns, TARGET);
         let names = Names { own, ..Names::default() };
         let row_is_known = !other.key.is_empty() && self.chance.percent(60);
-        let mut condition = ShrinkableSql::default();
+        let mut condition = SqlNode::default();
         for &at in other.key.iter().filter(|_| row_is_known) {
             let Column { name, data_type } = &other.columns[at];
             let value = self.expression(*data_type, &names, 0);
@@ -185,12 +175,12 @@ impl Generator<'_> {
 
     fn where_others(
         &mut self,
-        piece: ShrinkableSql,
+        piece: SqlNode,
         word: &str,
         table: &Table,
         other: Option<JoinedTable>,
-        condition: ShrinkableSql,
-    ) -> (ShrinkableSql, Vec<Column>) {
+        condition: SqlNode,
+    ) -> (SqlNode, Vec<Column>) {
         let mut names = Names { own: renamed(&table.columns, TARGET), ..Names::default() };
         let mut piece = piece;
         let mut known = Vec::new();
@@ -204,10 +194,10 @@ impl Generator<'_> {
             }
         }
         let condition = self.condition(&names, 2);
-        (piece.maybe(ShrinkableSql::text(" WHERE ").with(condition)), known)
+        (piece.maybe(SqlNode::text(" WHERE ").with(condition)), known)
     }
 
-    fn merge(&mut self, table: &Table) -> ShrinkableSql {
+    fn merge(&mut self, table: &Table) -> SqlNode {
         let types = self.some_types();
         let names: Vec<String> = (0..types.len()).map(|at| format!("c{at}")).collect();
         let columns = names.iter().zip(&types);
@@ -215,7 +205,7 @@ impl Generator<'_> {
             columns.map(|(name, &data_type)| Column { name: name.clone(), data_type }).collect();
         let source = self.subquery(&types, &[]);
         let head = format!("MERGE INTO {} AS {TARGET} USING (", table.name);
-        let piece = ShrinkableSql::text(head).with(source);
+        let piece = SqlNode::text(head).with(source);
         let piece = piece.then(format!(") AS source ({}) ON ", names.join(", ")));
         let of_source = renamed(&columns, "source");
         let own = renamed(&table.columns, TARGET);
@@ -230,7 +220,7 @@ impl Generator<'_> {
             true => self.condition(&both, 1),
             false => {
                 let (target, source) = *self.chance.one_of(&pairs);
-                ShrinkableSql::text(format!("{} = {}", target.name, source.name))
+                SqlNode::text(format!("{} = {}", target.name, source.name))
             }
         };
         let mut piece = piece.with(condition);
@@ -240,28 +230,27 @@ impl Generator<'_> {
         piece.then(" WHEN MATCHED THEN DO NOTHING")
     }
 
-    fn merge_action(&mut self, table: &Table, both: &Names, of_source: &[Column]) -> ShrinkableSql {
+    fn merge_action(&mut self, table: &Table, both: &Names, of_source: &[Column]) -> SqlNode {
         let inserts = self.chance.percent(40);
         let names = match inserts {
             true => Names { own: of_source.to_vec(), ..Names::default() },
             false => both.clone(),
         };
-        let mut piece =
-            ShrinkableSql::text(if inserts { " WHEN NOT MATCHED" } else { " WHEN MATCHED" });
+        let mut piece = SqlNode::text(if inserts { " WHEN NOT MATCHED" } else { " WHEN MATCHED" });
         if self.chance.percent(60) {
             piece = piece.then(" AND ").with(self.condition(&names, 1));
         }
         let action = match (inserts, self.chance.below(4)) {
-            (_, 0) => ShrinkableSql::text("DO NOTHING"),
-            (false, 1) => ShrinkableSql::text("DELETE"),
+            (_, 0) => SqlNode::text("DO NOTHING"),
+            (false, 1) => SqlNode::text("DELETE"),
             (false, _) => match self.assignments(table, &names) {
-                Some(set) => ShrinkableSql::text("UPDATE SET ").with(set),
-                None => ShrinkableSql::text("DELETE"),
+                Some(set) => SqlNode::text("UPDATE SET ").with(set),
+                None => SqlNode::text("DELETE"),
             },
             (true, _) => {
                 let named: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
                 let head = format!("INSERT ({}) VALUES (", named.join(", "));
-                let mut piece = ShrinkableSql::text(head);
+                let mut piece = SqlNode::text(head);
                 for (at, column) in table.columns.iter().enumerate() {
                     let value = self.expression(column.data_type, &names, 1);
                     piece = if at > 0 { piece.then(", ") } else { piece }.with(value);

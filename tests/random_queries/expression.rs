@@ -2,7 +2,7 @@
 
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Type, literal};
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 /// Names that an expression may use.
 #[derive(Debug, Clone, Default)]
@@ -37,16 +37,16 @@ impl Names {
 }
 
 /// Returns `left operator right` in parentheses; either operand is a shrunk form.
-fn infix(left: ShrinkableSql, operator: &str, right: ShrinkableSql) -> ShrinkableSql {
-    ShrinkableSql::text("(")
+fn infix(left: SqlNode, operator: &str, right: SqlNode) -> SqlNode {
+    SqlNode::text("(")
         .with_or_replaced_by(left)
         .then(format!(" {operator} "))
         .with_or_replaced_by(right)
         .then(")")
 }
 
-fn call(name: &str, arguments: Vec<ShrinkableSql>) -> ShrinkableSql {
-    let mut piece = ShrinkableSql::text(format!("{name}("));
+fn call(name: &str, arguments: Vec<SqlNode>) -> SqlNode {
+    let mut piece = SqlNode::text(format!("{name}("));
     for (at, argument) in arguments.into_iter().enumerate() {
         piece = if at > 0 { piece.then(", ") } else { piece };
         piece = piece.with_or_replaced_by(argument);
@@ -55,23 +55,18 @@ fn call(name: &str, arguments: Vec<ShrinkableSql>) -> ShrinkableSql {
 }
 
 /// As above, with arguments of other types than the result.
-fn converting(name: &str, arguments: Vec<ShrinkableSql>) -> ShrinkableSql {
-    ShrinkableSql::text(format!("{name}(")).list(arguments, ", ").then(")")
+fn converting(name: &str, arguments: Vec<SqlNode>) -> SqlNode {
+    SqlNode::text(format!("{name}(")).list(arguments, ", ").then(")")
 }
 
 impl Generator<'_> {
     /// Returns an expression of a type.
-    pub(super) fn expression(
-        &mut self,
-        data_type: Type,
-        names: &Names,
-        depth: usize,
-    ) -> ShrinkableSql {
+    pub(super) fn expression(&mut self, data_type: Type, names: &Names, depth: usize) -> SqlNode {
         let piece = self.any_expression(data_type, names, depth);
         piece.or_text(format!("NULL::{}", data_type.name()))
     }
 
-    fn any_expression(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
+    fn any_expression(&mut self, data_type: Type, names: &Names, depth: usize) -> SqlNode {
         if depth == 0 || self.chance.percent(25) {
             return self.leaf(data_type, names);
         }
@@ -87,7 +82,7 @@ impl Generator<'_> {
             3 if self.may_nest() => {
                 let outer = names.as_outer();
                 let query = self.scalar_subquery(data_type, &outer);
-                ShrinkableSql::text("(").with(query).then(")")
+                SqlNode::text("(").with(query).then(")")
             }
             4 | 5 if names.windowed.is_some() => self.window_call(data_type, names),
             4..=9 if names.aggregated.is_some() => self.aggregate(data_type, names),
@@ -102,10 +97,10 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn constant(&mut self, data_type: Type) -> ShrinkableSql {
+    pub(super) fn constant(&mut self, data_type: Type) -> SqlNode {
         let value = literal(self.chance, data_type);
         let name = data_type.name();
-        ShrinkableSql::text(match data_type {
+        SqlNode::text(match data_type {
             _ if self.chance.percent(8) => format!("NULL::{name}"),
             Type::Integer | Type::Boolean | Type::Numeric => value,
             Type::Text if self.chance.percent(50) => value,
@@ -113,7 +108,7 @@ impl Generator<'_> {
         })
     }
 
-    fn leaf(&mut self, data_type: Type, names: &Names) -> ShrinkableSql {
+    fn leaf(&mut self, data_type: Type, names: &Names) -> SqlNode {
         if names.aggregated.is_some() && self.chance.percent(40) {
             return self.aggregate(data_type, names);
         }
@@ -123,7 +118,7 @@ impl Generator<'_> {
             columns.iter().filter(|column| column.data_type == data_type).collect();
         if !fitting.is_empty() && self.chance.percent(88) {
             let name = self.chance.one_of(&fitting).name.clone();
-            return ShrinkableSql::text(name);
+            return SqlNode::text(name);
         }
         // A number of another type, cast.
         let numbers: Vec<&Column> = columns
@@ -135,13 +130,13 @@ impl Generator<'_> {
             .collect();
         if !numbers.is_empty() && self.chance.percent(60) {
             let name = &self.chance.one_of(&numbers).name;
-            return ShrinkableSql::text(format!("{name}::{}", data_type.name()));
+            return SqlNode::text(format!("{name}::{}", data_type.name()));
         }
         self.constant(data_type)
     }
 
-    fn case(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
-        let mut piece = ShrinkableSql::text("CASE");
+    fn case(&mut self, data_type: Type, names: &Names, depth: usize) -> SqlNode {
+        let mut piece = SqlNode::text("CASE");
         let simple = self.chance.percent(30).then(|| *self.chance.one_of(&Type::ALL));
         if let Some(of) = simple {
             piece = piece.then(" ").with(self.expression(of, names, depth));
@@ -161,9 +156,9 @@ impl Generator<'_> {
         piece.then(" END")
     }
 
-    fn number(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
-        let cast = |piece: ShrinkableSql| {
-            ShrinkableSql::text("CAST(").with(piece).then(format!(" AS {})", data_type.name()))
+    fn number(&mut self, data_type: Type, names: &Names, depth: usize) -> SqlNode {
+        let cast = |piece: SqlNode| {
+            SqlNode::text("CAST(").with(piece).then(format!(" AS {})", data_type.name()))
         };
         match self.chance.below(12) {
             0..=4 => {
@@ -183,10 +178,10 @@ impl Generator<'_> {
                 if self.chance.percent(10) {
                     return infix(left, operator, right);
                 }
-                let zero = ShrinkableSql::text("nullif(").with_or_replaced_by(right).then(", 0)");
+                let zero = SqlNode::text("nullif(").with_or_replaced_by(right).then(", 0)");
                 infix(left, operator, zero)
             }
-            6 => ShrinkableSql::text("(- ")
+            6 => SqlNode::text("(- ")
                 .with_or_replaced_by(self.expression(data_type, names, depth))
                 .then(")"),
             7 => call("abs", vec![self.expression(data_type, names, depth)]),
@@ -195,17 +190,17 @@ impl Generator<'_> {
             }
             8 if data_type == Type::Numeric => {
                 let value = self.expression(Type::Numeric, names, depth);
-                ShrinkableSql::text("round(").with_or_replaced_by(value).then(", 1)")
+                SqlNode::text("round(").with_or_replaced_by(value).then(", 1)")
             }
             9 if data_type == Type::Integer => {
                 let left = self.expression(Type::Date, names, depth);
                 let right = self.expression(Type::Date, names, depth);
-                ShrinkableSql::text("(").with(left).then(" - ").with(right).then(")")
+                SqlNode::text("(").with(left).then(" - ").with(right).then(")")
             }
             9 if data_type == Type::Numeric => {
                 let field = *self.chance.one_of(&["year", "month", "day", "dow", "doy"]);
                 let value = self.expression(Type::Date, names, depth);
-                ShrinkableSql::text(format!("extract({field} FROM ")).with(value).then(")")
+                SqlNode::text(format!("extract({field} FROM ")).with(value).then(")")
             }
             10 if data_type == Type::Integer => cast(self.condition(names, depth)),
             _ => {
@@ -217,7 +212,7 @@ impl Generator<'_> {
         }
     }
 
-    fn text(&mut self, names: &Names, depth: usize) -> ShrinkableSql {
+    fn text(&mut self, names: &Names, depth: usize) -> SqlNode {
         let value = self.expression(Type::Text, names, depth);
         match self.chance.below(9) {
             0 | 1 => infix(value, "||", self.expression(Type::Text, names, depth)),
@@ -227,13 +222,13 @@ impl Generator<'_> {
             }
             3 => {
                 let (from, count) = (self.chance.between(0, 2), self.chance.between(0, 2));
-                ShrinkableSql::text("substr(")
+                SqlNode::text("substr(")
                     .with_or_replaced_by(value)
                     .then(format!(", {from}, {count})"))
             }
             4 => {
                 let with = self.expression(Type::Text, names, depth);
-                ShrinkableSql::text("replace(")
+                SqlNode::text("replace(")
                     .with_or_replaced_by(value)
                     .then(", 'a', ")
                     .with_or_replaced_by(with)
@@ -242,7 +237,7 @@ impl Generator<'_> {
             5 => {
                 let of = *self.chance.one_of(&[Type::Integer, Type::Boolean, Type::Date]);
                 let of = self.expression(of, names, depth);
-                ShrinkableSql::text("CAST(").with(of).then(" AS text)")
+                SqlNode::text("CAST(").with(of).then(" AS text)")
             }
             6 => {
                 let second = self.expression(Type::Text, names, depth);
@@ -252,7 +247,7 @@ impl Generator<'_> {
             7 => {
                 let count = self.chance.between(-2, 3);
                 let name = *self.chance.one_of(&["left", "right", "lpad", "rpad"]);
-                ShrinkableSql::text(format!("{name}("))
+                SqlNode::text(format!("{name}("))
                     .with_or_replaced_by(value)
                     .then(format!(", {count})"))
             }
@@ -260,42 +255,40 @@ impl Generator<'_> {
         }
     }
 
-    fn time(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
+    fn time(&mut self, data_type: Type, names: &Names, depth: usize) -> SqlNode {
         let value = self.expression(data_type, names, depth);
         match (data_type, self.chance.below(3)) {
             (Type::Date, 0) => {
                 let days = self.chance.between(-3, 3);
-                ShrinkableSql::text("(").with_or_replaced_by(value).then(format!(" + ({days}))"))
+                SqlNode::text("(").with_or_replaced_by(value).then(format!(" + ({days}))"))
             }
             (Type::Date, _) => {
                 let moment = self.expression(Type::Timestamp, names, depth);
-                ShrinkableSql::text("CAST(").with(moment).then(" AS date)")
+                SqlNode::text("CAST(").with(moment).then(" AS date)")
             }
             (_, 0) => {
                 let unit = *self.chance.one_of(&["hour", "day", "month"]);
-                ShrinkableSql::text(format!("date_trunc('{unit}', "))
-                    .with_or_replaced_by(value)
-                    .then(")")
+                SqlNode::text(format!("date_trunc('{unit}', ")).with_or_replaced_by(value).then(")")
             }
             (_, 1) => {
                 let count = self.chance.between(-3, 3);
                 let interval = format!(" + interval '{count} hours')");
-                ShrinkableSql::text("(").with_or_replaced_by(value).then(interval)
+                SqlNode::text("(").with_or_replaced_by(value).then(interval)
             }
             _ => {
                 let day = self.expression(Type::Date, names, depth);
-                ShrinkableSql::text("CAST(").with(day).then(" AS timestamp)")
+                SqlNode::text("CAST(").with(day).then(" AS timestamp)")
             }
         }
     }
 
     /// Returns a condition.
-    pub(super) fn condition(&mut self, names: &Names, depth: usize) -> ShrinkableSql {
+    pub(super) fn condition(&mut self, names: &Names, depth: usize) -> SqlNode {
         let piece = self.any_condition(names, depth);
         piece.or_text("true").or_text("NULL::boolean")
     }
 
-    fn any_condition(&mut self, names: &Names, depth: usize) -> ShrinkableSql {
+    fn any_condition(&mut self, names: &Names, depth: usize) -> SqlNode {
         let below = depth.saturating_sub(1);
         let of = *self.chance.one_of(&Type::ALL);
         match self.chance.below(if depth == 0 { 6 } else { 21 }) {
@@ -303,17 +296,11 @@ impl Generator<'_> {
                 let operator = *self.chance.one_of(&["=", "=", "=", "<>", "<", "<=", ">", ">="]);
                 let left = self.expression(of, names, below.min(1));
                 let right = self.expression(of, names, below.min(1));
-                ShrinkableSql::text("(")
-                    .with(left)
-                    .then(format!(" {operator} "))
-                    .with(right)
-                    .then(")")
+                SqlNode::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
             }
             5 => {
                 let test = *self.chance.one_of(&["IS NULL", "IS NOT NULL"]);
-                ShrinkableSql::text("(")
-                    .with(self.expression(of, names, below))
-                    .then(format!(" {test})"))
+                SqlNode::text("(").with(self.expression(of, names, below)).then(format!(" {test})"))
             }
             6..=9 => {
                 let left = self.condition(names, below);
@@ -321,13 +308,13 @@ impl Generator<'_> {
                 let operator = *self.chance.one_of(&["AND", "OR"]);
                 infix(left, operator, right)
             }
-            10 => ShrinkableSql::text("(NOT ")
-                .with_or_replaced_by(self.condition(names, below))
-                .then(")"),
+            10 => {
+                SqlNode::text("(NOT ").with_or_replaced_by(self.condition(names, below)).then(")")
+            }
             11 => {
                 let tests = ["IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN"];
                 let test = *self.chance.one_of(&tests);
-                ShrinkableSql::text("(")
+                SqlNode::text("(")
                     .with_or_replaced_by(self.condition(names, below))
                     .then(format!(" {test})"))
             }
@@ -337,7 +324,7 @@ impl Generator<'_> {
                 let value = self.expression(of, names, below);
                 let low = self.expression(of, names, 0);
                 let high = self.expression(of, names, 0);
-                let piece = ShrinkableSql::text("(").with(value);
+                let piece = SqlNode::text("(").with(value);
                 let piece = piece.then(format!("{not} BETWEEN{symmetric} ")).with(low);
                 piece.then(" AND ").with(high).then(")")
             }
@@ -346,7 +333,7 @@ impl Generator<'_> {
                 let value = self.expression(of, names, below);
                 let items = (0..=self.chance.below(3)).map(|_| self.expression(of, names, 0));
                 let items = items.collect();
-                let piece = ShrinkableSql::text("(").with(value).then(format!("{not} IN ("));
+                let piece = SqlNode::text("(").with(value).then(format!("{not} IN ("));
                 piece.list(items, ", ").then("))")
             }
             14 => {
@@ -354,14 +341,14 @@ impl Generator<'_> {
                 let operators = ["LIKE", "NOT LIKE", "ILIKE"];
                 let operator = *self.chance.one_of(&operators);
                 let value = self.expression(Type::Text, names, below);
-                ShrinkableSql::text("(").with(value).then(format!(" {operator} '{pattern}')"))
+                SqlNode::text("(").with(value).then(format!(" {operator} '{pattern}')"))
             }
             15 => {
                 let not = *self.chance.one_of(&["", " NOT"]);
                 let left = self.expression(of, names, below);
                 let right = self.expression(of, names, below);
                 let test = format!(" IS{not} DISTINCT FROM ");
-                ShrinkableSql::text("(").with(left).then(test).with(right).then(")")
+                SqlNode::text("(").with(left).then(test).with(right).then(")")
             }
             16 => self.rows_compared(names),
             _ if self.may_nest() => self.subquery_condition(names),
@@ -369,18 +356,18 @@ impl Generator<'_> {
         }
     }
 
-    fn rows_compared(&mut self, names: &Names) -> ShrinkableSql {
+    fn rows_compared(&mut self, names: &Names) -> SqlNode {
         let types = [*self.chance.one_of(&Type::ALL), *self.chance.one_of(&Type::ALL)];
         let mut side = || {
             let items = types.iter().map(|&of| self.expression(of, names, 0)).collect();
-            ShrinkableSql::text("(").list(items, ", ").then(")")
+            SqlNode::text("(").list(items, ", ").then(")")
         };
         let (left, right) = (side(), side());
         let operator = *self.chance.one_of(&["=", "<>", "<", ">="]);
-        ShrinkableSql::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
+        SqlNode::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
     }
 
-    fn subquery_condition(&mut self, names: &Names) -> ShrinkableSql {
+    fn subquery_condition(&mut self, names: &Names) -> SqlNode {
         let outer = names.as_outer();
         let not = *self.chance.one_of(&["", "", "NOT "]);
         let of = *self.chance.one_of(&Type::ALL);
@@ -388,22 +375,18 @@ impl Generator<'_> {
             0..=2 => {
                 let types = self.some_types();
                 let query = self.subquery(&types, &outer);
-                ShrinkableSql::text(format!("({not}EXISTS (")).with(query).then("))")
+                SqlNode::text(format!("({not}EXISTS (")).with(query).then("))")
             }
             3..=5 => {
                 let value = self.expression(of, &names.plain(), 1);
                 let query = self.subquery(&[of], &outer);
-                ShrinkableSql::text("(")
-                    .with(value)
-                    .then(format!(" {not}IN ("))
-                    .with(query)
-                    .then("))")
+                SqlNode::text("(").with(value).then(format!(" {not}IN (")).with(query).then("))")
             }
             6 => {
                 let types = [of, *self.chance.one_of(&Type::ALL)];
                 let items = types.iter().map(|&of| self.expression(of, names, 0)).collect();
                 let query = self.subquery(&types, &outer);
-                let row = ShrinkableSql::text("((").list(items, ", ");
+                let row = SqlNode::text("((").list(items, ", ");
                 row.then(format!(") {not}IN (")).with(query).then("))")
             }
             _ => {
@@ -411,7 +394,7 @@ impl Generator<'_> {
                 let which = *self.chance.one_of(&["ANY", "ALL"]);
                 let value = self.expression(of, &names.plain(), 1);
                 let query = self.subquery(&[of], &outer);
-                let piece = ShrinkableSql::text("(").with(value);
+                let piece = SqlNode::text("(").with(value);
                 piece.then(format!(" {operator} {which} (")).with(query).then("))")
             }
         }

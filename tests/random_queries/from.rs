@@ -3,11 +3,11 @@
 use crate::random_queries::expression::Names;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Column, Table, Type};
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 /// A FROM clause or one of its items.
 pub(super) struct From {
-    pub(super) text: ShrinkableSql,
+    pub(super) text: SqlNode,
     pub(super) columns: Vec<Column>,
 }
 
@@ -15,7 +15,7 @@ impl Generator<'_> {
     pub(super) fn from(&mut self, outer: &[Column]) -> From {
         let count = match self.chance.below(20) {
             0 if self.depth > 0 => {
-                return From { text: ShrinkableSql::default(), columns: Vec::new() };
+                return From { text: SqlNode::default(), columns: Vec::new() };
             }
             0..=9 => 1,
             10..=16 => 2,
@@ -23,7 +23,7 @@ impl Generator<'_> {
             _ => 4,
         };
         let first = self.relation(outer);
-        let mut text = ShrinkableSql::text(" FROM ").with(first.text);
+        let mut text = SqlNode::text(" FROM ").with(first.text);
         let mut columns = first.columns;
         for _ in 1..count {
             if self.chance.percent(20) {
@@ -43,18 +43,18 @@ impl Generator<'_> {
     }
 
     /// Returns the join of the items so far with a relation, and whether its columns are visible.
-    fn join(&mut self, left: &[Column], right: &From, outer: &[Column]) -> (ShrinkableSql, bool) {
+    fn join(&mut self, left: &[Column], right: &From, outer: &[Column]) -> (SqlNode, bool) {
         let relation = right.text.clone();
         let kind = match self.chance.below(10) {
-            0 => return (ShrinkableSql::text(" CROSS JOIN ").with(relation), true),
-            1 => return (ShrinkableSql::text(" NATURAL JOIN ").with(relation), true),
+            0 => return (SqlNode::text(" CROSS JOIN ").with(relation), true),
+            1 => return (SqlNode::text(" NATURAL JOIN ").with(relation), true),
             2..=4 => " JOIN ",
             5 | 6 => " LEFT JOIN ",
             7 => " RIGHT JOIN ",
             _ => " FULL JOIN ",
         };
-        let join = ShrinkableSql::text(kind).with(relation).then(" ON ");
-        let mut equalities: Vec<ShrinkableSql> = Vec::new();
+        let join = SqlNode::text(kind).with(relation).then(" ON ");
+        let mut equalities: Vec<SqlNode> = Vec::new();
         for _ in 0..=self.chance.below(2) {
             let pairs: Vec<(&Column, &Column)> = left
                 .iter()
@@ -63,7 +63,7 @@ impl Generator<'_> {
                 .collect();
             if !pairs.is_empty() {
                 let (l, r) = self.chance.one_of(&pairs);
-                equalities.push(ShrinkableSql::text(format!("{} = {}", l.name, r.name)));
+                equalities.push(SqlNode::text(format!("{} = {}", l.name, r.name)));
             }
         }
         // Subqueries over both sides of an outer join are not supported.
@@ -75,15 +75,14 @@ impl Generator<'_> {
         let full = kind == " FULL JOIN ";
         if equalities.is_empty() || self.chance.percent(20) && !full {
             // PostgreSQL supports full joins only with equalities.
-            let condition =
-                if full { ShrinkableSql::text("true") } else { self.condition(&names, 1) };
+            let condition = if full { SqlNode::text("true") } else { self.condition(&names, 1) };
             equalities.push(condition);
         }
         (join.list(equalities, " AND "), true)
     }
 
     /// Returns a lateral join, and its columns.
-    fn lateral(&mut self, left: &[Column], outer: &[Column]) -> (ShrinkableSql, Vec<Column>) {
+    fn lateral(&mut self, left: &[Column], outer: &[Column]) -> (SqlNode, Vec<Column>) {
         let around: Vec<Column> =
             left.iter().chain(outer).filter(|column| !column.name.contains('(')).cloned().collect();
         let left_join = self.chance.percent(40);
@@ -91,14 +90,11 @@ impl Generator<'_> {
         let relation = match self.may_nest() {
             true => {
                 let query = self.derived(&around);
-                From {
-                    text: ShrinkableSql::text("LATERAL ").with(query.text),
-                    columns: query.columns,
-                }
+                From { text: SqlNode::text("LATERAL ").with(query.text), columns: query.columns }
             }
             false => self.function(&around),
         };
-        let mut clause = ShrinkableSql::text(head).with(relation.text);
+        let mut clause = SqlNode::text(head).with(relation.text);
         if left_join {
             let own = relation.columns.iter().chain(left).cloned().collect();
             let names = Names { own, ..Names::default() };
@@ -119,13 +115,13 @@ impl Generator<'_> {
         let columns = names.iter().zip(&types);
         let columns: Vec<Column> =
             columns.map(|(name, &data_type)| Column { name: name.clone(), data_type }).collect();
-        let text = ShrinkableSql::text("(").with(query);
+        let text = SqlNode::text("(").with(query);
         let text = text.then(format!(") AS {alias} ({})", names.join(", ")));
         From { text, columns: renamed(&columns, &alias) }
     }
 
     /// Returns a set-returning function over the columns in scope, with one column of this type.
-    pub(super) fn set_function(&mut self, data_type: Type, names: &Names) -> Option<ShrinkableSql> {
+    pub(super) fn set_function(&mut self, data_type: Type, names: &Names) -> Option<SqlNode> {
         let templates: &[(&str, &[Type])] = match data_type {
             Type::Integer => &[
                 ("generate_series(1, @ % 4)", &[Type::Integer]),
@@ -149,7 +145,7 @@ impl Generator<'_> {
         };
         let (template, types) = *self.chance.one_of(templates);
         let mut texts = template.split('@');
-        let mut piece = ShrinkableSql::text(texts.next().unwrap_or_default());
+        let mut piece = SqlNode::text(texts.next().unwrap_or_default());
         for (&of, text) in types.iter().zip(texts) {
             let argument = self.expression(of, names, 1);
             piece = piece.with(argument).then(text);
@@ -173,8 +169,8 @@ impl Generator<'_> {
             }
         }
         let mut text = match several {
-            true => ShrinkableSql::text("ROWS FROM (").list(calls, ", ").then(")"),
-            false => ShrinkableSql::default().list(calls, ", "),
+            true => SqlNode::text("ROWS FROM (").list(calls, ", ").then(")"),
+            false => SqlNode::default().list(calls, ", "),
         };
         if self.chance.percent(30) {
             text = text.then(" WITH ORDINALITY");
@@ -189,7 +185,7 @@ impl Generator<'_> {
         let alias = self.new_name();
         if !self.with.is_empty() && self.chance.percent(40) {
             let (name, columns) = self.chance.one_of(&self.with).clone();
-            let text = ShrinkableSql::text(format!("{name} AS {alias}"));
+            let text = SqlNode::text(format!("{name} AS {alias}"));
             return From { text, columns: renamed(&columns, &alias) };
         }
         match self.chance.below(10) {
@@ -207,11 +203,11 @@ impl Generator<'_> {
                 let (from, to) = (self.chance.between(-1, 2), self.chance.between(0, 5));
                 let text = format!("generate_series({from}, {to}) AS {alias} (c0)");
                 let column = Column { name: "c0".to_owned(), data_type: Type::Integer };
-                From { text: ShrinkableSql::text(text), columns: renamed(&[column], &alias) }
+                From { text: SqlNode::text(text), columns: renamed(&[column], &alias) }
             }
             _ => {
                 let table: &Table = self.chance.one_of(&self.schema.tables);
-                let text = ShrinkableSql::text(format!("{} AS {alias}", table.name));
+                let text = SqlNode::text(format!("{} AS {alias}", table.name));
                 From { text, columns: renamed(&table.columns, &alias) }
             }
         }

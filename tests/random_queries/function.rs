@@ -7,7 +7,7 @@ use crate::random_queries::schema::Type::{
     Bigint, Boolean, Date, Double, Integer, Integers, Interval, Json, Numeric, Smallint, Text,
     Texts, Time, Timestamp, Timestamptz, Uuid,
 };
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 /// Result type, template with `{}` for each argument, and argument types.
 ///
@@ -151,11 +151,11 @@ const FUNCTIONS: [(Type, &str, &[Type]); 133] = [
 
 impl Generator<'_> {
     /// Returns a call with this result type; NULL if there is none.
-    pub(super) fn call(&mut self, data_type: Type, names: &Names, depth: usize) -> ShrinkableSql {
+    pub(super) fn call(&mut self, data_type: Type, names: &Names, depth: usize) -> SqlNode {
         let fitting: Vec<_> = FUNCTIONS.iter().filter(|(of, ..)| *of == data_type).collect();
         let (_, template, types) = **self.chance.one_of(&fitting);
         let mut texts = template.split("{}");
-        let mut piece = ShrinkableSql::text(texts.next().unwrap_or_default());
+        let mut piece = SqlNode::text(texts.next().unwrap_or_default());
         for (&of, text) in types.iter().zip(texts) {
             let argument = self.expression(of, names, depth);
             piece = match of == data_type {

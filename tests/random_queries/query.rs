@@ -4,7 +4,7 @@ use crate::random_queries::expression::Names;
 use crate::random_queries::from::renamed;
 use crate::random_queries::schema::{Column, Schema, Type};
 use crate::random_queries::seeded_random::SeededRandom;
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 
 /// Generator of queries over the tables of a schema.
 pub(super) struct Generator<'a> {
@@ -47,8 +47,8 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns a whole query, and whether the order of its rows is total.
-    pub(super) fn statement(&mut self) -> (ShrinkableSql, bool) {
-        let mut piece = ShrinkableSql::default();
+    pub(super) fn statement(&mut self) -> (SqlNode, bool) {
+        let mut piece = SqlNode::default();
         if self.chance.percent(15) {
             piece = piece.maybe(self.with_clause());
         }
@@ -63,12 +63,12 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns a query that may read the WITH queries.
-    pub(super) fn statement_after_with(&mut self) -> ShrinkableSql {
+    pub(super) fn statement_after_with(&mut self) -> SqlNode {
         let types = self.some_types();
         self.query(&types, &[])
     }
 
-    fn with_clause(&mut self) -> ShrinkableSql {
+    fn with_clause(&mut self) -> SqlNode {
         if self.chance.percent(30) {
             return self.recursion();
         }
@@ -85,11 +85,11 @@ impl<'a> Generator<'a> {
         let how = *self.chance.one_of(&["", "", "MATERIALIZED ", "NOT MATERIALIZED "]);
         let head = format!("WITH {name} ({}) AS {how}(", names.join(", "));
         self.with.push((name, columns));
-        ShrinkableSql::text(head).with(query).then(") ")
+        SqlNode::text(head).with(query).then(") ")
     }
 
     /// Generates WITH RECURSIVE, with a counting column and others.
-    fn recursion(&mut self) -> ShrinkableSql {
+    fn recursion(&mut self) -> SqlNode {
         let name = self.new_name();
         let mut types = vec![Type::Integer];
         types.extend(self.some_types());
@@ -101,14 +101,14 @@ impl<'a> Generator<'a> {
             .collect();
         self.depth += 1;
         let nothing = Names::default();
-        let typed = |piece: ShrinkableSql, of: Type| {
-            ShrinkableSql::text("CAST(").with(piece).then(format!(" AS {})", of.name()))
+        let typed = |piece: SqlNode, of: Type| {
+            SqlNode::text("CAST(").with(piece).then(format!(" AS {})", of.name()))
         };
         let first = types[1..].iter().map(|&of| {
             let value = self.expression(of, &nothing, 1);
             typed(value, of)
         });
-        let first: Vec<ShrinkableSql> = first.collect();
+        let first: Vec<SqlNode> = first.collect();
         let reader = self.new_name();
         let table = self.chance.one_of(&self.schema.tables).clone();
         let other = self.new_name();
@@ -119,7 +119,7 @@ impl<'a> Generator<'a> {
             let value = self.expression(of, &own, 1);
             typed(value, of)
         });
-        let next: Vec<ShrinkableSql> = next.collect();
+        let next: Vec<SqlNode> = next.collect();
         let left = std::mem::take(&mut self.subqueries_left);
         let condition = self.condition(&own, 1);
         self.subqueries_left = left;
@@ -129,13 +129,12 @@ impl<'a> Generator<'a> {
         let from = format!(" FROM {name} AS {reader}, {} AS {other}", table.name);
         let bound = format!("{from} WHERE {reader}.c0 < 3");
         self.with.push((name, columns));
-        let piece =
-            ShrinkableSql::text(head).list(first, ", ").then(again).list(next, ", ").then(bound);
+        let piece = SqlNode::text(head).list(first, ", ").then(again).list(next, ", ").then(bound);
         piece.then(" AND ").with(condition).then(") ")
     }
 
     /// Generates ORDER BY all columns, so that ties are equal rows, and optionally LIMIT.
-    fn order_and_limit(&mut self, width: usize) -> ShrinkableSql {
+    fn order_and_limit(&mut self, width: usize) -> SqlNode {
         let mut keys: Vec<usize> = (1..=width).collect();
         for at in (1..width).rev() {
             keys.swap(at, self.chance.below(at + 1));
@@ -147,7 +146,7 @@ impl<'a> Generator<'a> {
                 format!("{key}{}", self.chance.one_of(&directions))
             })
             .collect();
-        let order = ShrinkableSql::text(format!(" ORDER BY {}", keys.join(", ")));
+        let order = SqlNode::text(format!(" ORDER BY {}", keys.join(", ")));
         if self.chance.percent(60) {
             return order;
         }
@@ -158,11 +157,11 @@ impl<'a> Generator<'a> {
             2 => format!(" LIMIT {count} OFFSET {skipped}"),
             _ => format!(" LIMIT {count}"),
         };
-        order.maybe(ShrinkableSql::text(limit))
+        order.maybe(SqlNode::text(limit))
     }
 
     /// Returns a subquery with these column types, without parentheses.
-    pub(super) fn subquery(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
+    pub(super) fn subquery(&mut self, types: &[Type], outer: &[Column]) -> SqlNode {
         self.depth += 1;
         let mut query = self.query(types, outer);
         if self.chance.percent(10) {
@@ -173,7 +172,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns a scalar subquery; some may have several rows.
-    pub(super) fn scalar_subquery(&mut self, data_type: Type, outer: &[Column]) -> ShrinkableSql {
+    pub(super) fn scalar_subquery(&mut self, data_type: Type, outer: &[Column]) -> SqlNode {
         self.depth += 1;
         let piece = match self.chance.below(10) {
             0 => self.query(&[data_type], outer),
@@ -188,7 +187,7 @@ impl<'a> Generator<'a> {
         piece
     }
 
-    fn query(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
+    fn query(&mut self, types: &[Type], outer: &[Column]) -> SqlNode {
         match self.chance.below(12) {
             0 | 1 if self.depth < 3 => {
                 let operation = *self.chance.one_of(&["UNION", "INTERSECT", "EXCEPT"]);
@@ -197,7 +196,7 @@ impl<'a> Generator<'a> {
                 let left = self.query(types, outer);
                 let right = self.query(types, outer);
                 self.depth -= 1;
-                let piece = ShrinkableSql::text("(").with_or_replaced_by(left);
+                let piece = SqlNode::text("(").with_or_replaced_by(left);
                 piece.then(format!(") {operation}{all} (")).with_or_replaced_by(right).then(")")
             }
             2..=4 => {
@@ -209,76 +208,76 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn values(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
+    fn values(&mut self, types: &[Type], outer: &[Column]) -> SqlNode {
         let names = Names { outer: outer.to_vec(), ..Names::default() };
         let rows = (0..=self.chance.below(3)).map(|_| {
             let items = types
                 .iter()
                 .map(|&of| {
                     let value = self.expression(of, &names, 0);
-                    ShrinkableSql::text("CAST(").with(value).then(format!(" AS {})", of.name()))
+                    SqlNode::text("CAST(").with(value).then(format!(" AS {})", of.name()))
                 })
                 .collect();
-            ShrinkableSql::text("(").list(items, ", ").then(")")
+            SqlNode::text("(").list(items, ", ").then(")")
         });
         let rows = rows.collect();
-        ShrinkableSql::text("VALUES ").list(rows, ", ")
+        SqlNode::text("VALUES ").list(rows, ", ")
     }
 
-    fn plain(&mut self, types: &[Type], outer: &[Column]) -> ShrinkableSql {
+    fn plain(&mut self, types: &[Type], outer: &[Column]) -> SqlNode {
         let from = self.from(outer);
         let windowed = self.chance.percent(12).then(|| from.columns.clone());
         let names =
             Names { own: from.columns.clone(), outer: outer.to_vec(), aggregated: None, windowed };
         let distinct = if self.chance.percent(15) { "DISTINCT " } else { "" };
         let sets = self.chance.percent(8);
-        let mut items: Vec<ShrinkableSql> = Vec::new();
+        let mut items: Vec<SqlNode> = Vec::new();
         for &of in types {
             let plain = names.plain();
             let set = if sets { self.set_function(of, &plain) } else { None };
             items.push(set.unwrap_or_else(|| self.expression(of, &names, 2)));
         }
         let on = !sets && self.chance.percent(5) && distinct.is_empty() && types.len() > 1;
-        let mut piece = ShrinkableSql::text(format!("SELECT {distinct}"));
+        let mut piece = SqlNode::text(format!("SELECT {distinct}"));
         // ORDER BY has all outputs, so that the first row of a group is determined.
-        let mut order = ShrinkableSql::default();
+        let mut order = SqlNode::default();
         if on && self.depth == 0 {
             let first = items[0].to_string();
             // A number would be a column position here.
             let constant = !first.contains(|c: char| c.is_alphabetic()) || first.starts_with('\'');
             if !constant && !first.contains("SELECT") && !first.contains("VALUES") {
                 piece = piece.then(format!("DISTINCT ON ({first}) "));
-                let keys: Vec<String> = items.iter().map(ShrinkableSql::to_string).collect();
+                let keys: Vec<String> = items.iter().map(SqlNode::to_string).collect();
                 if keys.iter().all(|key| key.contains("q")) {
-                    order = ShrinkableSql::text(format!(" ORDER BY {}", keys.join(", ")));
+                    order = SqlNode::text(format!(" ORDER BY {}", keys.join(", ")));
                 }
             }
         }
         let needs_order = !order.to_string().is_empty();
         if !needs_order {
-            piece = ShrinkableSql::text(format!("SELECT {distinct}"));
+            piece = SqlNode::text(format!("SELECT {distinct}"));
         }
         piece = piece
             .list(items, ", ")
             .with(from.text)
             .maybe(self.filter(&Names { windowed: None, ..names }));
         if needs_order {
-            return ShrinkableSql::text("SELECT * FROM (")
+            return SqlNode::text("SELECT * FROM (")
                 .with(piece.with(order))
                 .then(") AS first_rows");
         }
         piece
     }
 
-    fn filter(&mut self, names: &Names) -> ShrinkableSql {
+    fn filter(&mut self, names: &Names) -> SqlNode {
         if self.chance.percent(25) {
-            return ShrinkableSql::default();
+            return SqlNode::default();
         }
-        ShrinkableSql::text(" WHERE ").with(self.condition(names, 2))
+        SqlNode::text(" WHERE ").with(self.condition(names, 2))
     }
 
     /// Generates a query with aggregates: grouped, or of one row.
-    fn aggregated(&mut self, types: &[Type], outer: &[Column], grouped: bool) -> ShrinkableSql {
+    fn aggregated(&mut self, types: &[Type], outer: &[Column], grouped: bool) -> SqlNode {
         let from = self.from(outer);
         let below = Names { own: from.columns.clone(), outer: outer.to_vec(), ..Names::default() };
         let mut keys: Vec<Column> = Vec::new();
@@ -309,51 +308,50 @@ impl<'a> Generator<'a> {
             windowed,
         };
         let items = types.iter().map(|&of| self.expression(of, &names, 2)).collect();
-        let piece = ShrinkableSql::text("SELECT ").list(items, ", ").with(from.text);
+        let piece = SqlNode::text("SELECT ").list(items, ", ").with(from.text);
         let mut piece = piece.maybe(self.filter(&below));
         if !keys.is_empty() {
             let list = self.group_by(&keys);
             piece = piece.maybe(list);
         } else if self.chance.percent(10) {
-            piece = piece.maybe(ShrinkableSql::text(" GROUP BY ()"));
+            piece = piece.maybe(SqlNode::text(" GROUP BY ()"));
         }
         if self.chance.percent(25) {
             let names = Names { windowed: None, ..names };
-            let having = ShrinkableSql::text(" HAVING ").with(self.condition(&names, 1));
+            let having = SqlNode::text(" HAVING ").with(self.condition(&names, 1));
             piece = piece.maybe(having);
         }
         piece
     }
 
     /// Generates GROUP BY keys in one of its forms.
-    fn group_by(&mut self, keys: &[Column]) -> ShrinkableSql {
-        let names: Vec<ShrinkableSql> =
-            keys.iter().map(|key| ShrinkableSql::text(key.name.clone())).collect();
-        let list = |names: Vec<ShrinkableSql>| ShrinkableSql::default().list(names, ", ");
+    fn group_by(&mut self, keys: &[Column]) -> SqlNode {
+        let names: Vec<SqlNode> = keys.iter().map(|key| SqlNode::text(key.name.clone())).collect();
+        let list = |names: Vec<SqlNode>| SqlNode::default().list(names, ", ");
         let (first, others) = names.split_at(1);
         match self.chance.below(16) {
-            0 => ShrinkableSql::text(" GROUP BY ROLLUP (").with(list(names)).then(")"),
-            1 => ShrinkableSql::text(" GROUP BY CUBE (").with(list(names)).then(")"),
+            0 => SqlNode::text(" GROUP BY ROLLUP (").with(list(names)).then(")"),
+            1 => SqlNode::text(" GROUP BY CUBE (").with(list(names)).then(")"),
             2 if !others.is_empty() => {
-                let rest = ShrinkableSql::text(", ROLLUP (").with(list(others.to_vec())).then(")");
-                ShrinkableSql::text(" GROUP BY ").with(first[0].clone()).with(rest)
+                let rest = SqlNode::text(", ROLLUP (").with(list(others.to_vec())).then(")");
+                SqlNode::text(" GROUP BY ").with(first[0].clone()).with(rest)
             }
             3 | 4 => {
                 let mut sets = Vec::new();
                 for _ in 0..=self.chance.below(3) {
-                    let some: Vec<ShrinkableSql> =
+                    let some: Vec<SqlNode> =
                         names.iter().filter(|_| self.chance.percent(50)).cloned().collect();
-                    sets.push(ShrinkableSql::text("(").with(list(some)).then(")"));
+                    sets.push(SqlNode::text("(").with(list(some)).then(")"));
                 }
                 // Each key is in one of the sets, so that all expressions are grouped.
-                let all = ShrinkableSql::text("(").with(list(names)).then(")");
+                let all = SqlNode::text("(").with(list(names)).then(")");
                 sets.push(all);
                 let distinct = *self.chance.one_of(&["", "DISTINCT "]);
                 let head = format!(" GROUP BY {distinct}GROUPING SETS (");
-                ShrinkableSql::text(head).list(sets, ", ").then(")")
+                SqlNode::text(head).list(sets, ", ").then(")")
             }
-            5 => ShrinkableSql::text(" GROUP BY (").with(list(names)).then("), ()"),
-            _ => ShrinkableSql::text(" GROUP BY ").with(list(names)),
+            5 => SqlNode::text(" GROUP BY (").with(list(names)).then("), ()"),
+            _ => SqlNode::text(" GROUP BY ").with(list(names)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A part of a statement: text and nested parts, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ShrinkableSql {
+pub(super) struct SqlNode {
     parts: Vec<SqlPart>,
     smaller: Vec<Replacement>,
 }
@@ -13,7 +13,7 @@ pub(super) struct ShrinkableSql {
 #[derive(Debug, Clone)]
 enum SqlPart {
     Text(String),
-    Piece(ShrinkableSql),
+    Piece(SqlNode),
 }
 
 /// A smaller replacement.
@@ -24,7 +24,7 @@ enum Replacement {
     Part(usize),
 }
 
-impl fmt::Display for ShrinkableSql {
+impl fmt::Display for SqlNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
@@ -36,60 +36,60 @@ impl fmt::Display for ShrinkableSql {
     }
 }
 
-impl ShrinkableSql {
+impl SqlNode {
     /// Returns text that cannot be shrunk.
-    pub(super) fn text(text: impl Into<String>) -> ShrinkableSql {
-        ShrinkableSql::default().then(text)
+    pub(super) fn text(text: impl Into<String>) -> SqlNode {
+        SqlNode::default().then(text)
     }
 
     /// Appends text.
-    pub(super) fn then(mut self, text: impl Into<String>) -> ShrinkableSql {
+    pub(super) fn then(mut self, text: impl Into<String>) -> SqlNode {
         self.parts.push(SqlPart::Text(text.into()));
         self
     }
 
     /// Appends a part.
-    pub(super) fn with(mut self, piece: ShrinkableSql) -> ShrinkableSql {
+    pub(super) fn with(mut self, piece: SqlNode) -> SqlNode {
         self.parts.push(SqlPart::Piece(piece));
         self
     }
 
     /// Appends a part that may also replace the whole.
-    pub(super) fn with_or_replaced_by(mut self, piece: ShrinkableSql) -> ShrinkableSql {
+    pub(super) fn with_or_replaced_by(mut self, piece: SqlNode) -> SqlNode {
         self.smaller.push(Replacement::Part(self.parts.len()));
         self.with(piece)
     }
 
     /// Adds a text that may replace the whole.
-    pub(super) fn or_text(mut self, text: impl Into<String>) -> ShrinkableSql {
+    pub(super) fn or_text(mut self, text: impl Into<String>) -> SqlNode {
         self.smaller.push(Replacement::Text(text.into()));
         self
     }
 
     /// Appends an optional clause.
-    pub(super) fn maybe(self, clause: ShrinkableSql) -> ShrinkableSql {
+    pub(super) fn maybe(self, clause: SqlNode) -> SqlNode {
         self.with(clause.or_text(""))
     }
 
     /// Appends parts with a separator; all but the first are optional.
-    pub(super) fn list(mut self, items: Vec<ShrinkableSql>, separator: &str) -> ShrinkableSql {
+    pub(super) fn list(mut self, items: Vec<SqlNode>, separator: &str) -> SqlNode {
         for (at, item) in items.into_iter().enumerate() {
             self = match at {
                 0 => self.with(item),
-                _ => self.maybe(ShrinkableSql::text(separator).with(item)),
+                _ => self.maybe(SqlNode::text(separator).with(item)),
             };
         }
         self
     }
 
     /// Returns all variants with one replacement, the largest parts first.
-    pub(super) fn shrunk_variants(&self) -> Vec<ShrinkableSql> {
-        let mut all: Vec<ShrinkableSql> = Vec::new();
+    pub(super) fn shrunk_variants(&self) -> Vec<SqlNode> {
+        let mut all: Vec<SqlNode> = Vec::new();
         for smaller in &self.smaller {
             match smaller {
                 Replacement::Text(text) => {
                     if self.to_string() != *text {
-                        all.push(ShrinkableSql::text(text.clone()));
+                        all.push(SqlNode::text(text.clone()));
                     }
                 }
                 Replacement::Part(at) => {
@@ -113,13 +113,13 @@ impl ShrinkableSql {
 
 #[test]
 fn pieces_shrink() {
-    let sum = ShrinkableSql::text("(")
-        .with_or_replaced_by(ShrinkableSql::text("a"))
+    let sum = SqlNode::text("(")
+        .with_or_replaced_by(SqlNode::text("a"))
         .then(" + ")
-        .with_or_replaced_by(ShrinkableSql::text("b"));
+        .with_or_replaced_by(SqlNode::text("b"));
     let sum = sum.then(")").or_text("NULL");
-    let query = ShrinkableSql::text("SELECT ").list(vec![sum, ShrinkableSql::text("c")], ", ");
-    let texts: Vec<String> = query.shrunk_variants().iter().map(ShrinkableSql::to_string).collect();
+    let query = SqlNode::text("SELECT ").list(vec![sum, SqlNode::text("c")], ", ");
+    let texts: Vec<String> = query.shrunk_variants().iter().map(SqlNode::to_string).collect();
     assert_eq!(query.to_string(), "SELECT (a + b), c");
     assert_eq!(texts, ["SELECT a, c", "SELECT b, c", "SELECT NULL, c", "SELECT (a + b)"]);
 }

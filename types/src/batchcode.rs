@@ -26,6 +26,8 @@ fn corrupt(what: &str) -> Error {
 
 /// Appends a batch.
 pub fn write_batch(batch: &Batch, types: &[DataType], out: &mut Vec<u8>) {
+    batch.check();
+    assert_eq!(batch.columns.len(), types.len(), "each column has a type");
     out.extend(length(batch.row_count).to_le_bytes());
     for (column, data_type) in batch.columns.iter().zip(types) {
         write_column(column, *data_type, out);
@@ -75,6 +77,7 @@ fn write_column(column: &Vector, data_type: DataType, out: &mut Vec<u8>) {
             for row in 0..column.len() {
                 let start = out.len();
                 value::write(&column.datum(row), out);
+                debug_assert!(out.len() <= start + width, "a value exceeds its {width} bytes");
                 out.resize(start + width, 0);
             }
         }
@@ -90,6 +93,8 @@ fn write_column(column: &Vector, data_type: DataType, out: &mut Vec<u8>) {
 }
 
 fn write_variable(ends: &[u32], bytes: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(ends.is_sorted(), "values end before their start");
+    debug_assert_eq!(ends.last().map_or(0, |end| *end as usize), bytes.len());
     ends.iter().for_each(|end| out.extend(end.to_le_bytes()));
     out.extend_from_slice(bytes);
 }

@@ -173,6 +173,9 @@ pub fn compare_rows<'v>(
 ///
 /// 1. No row that was dropped, here or by [`FirstRows::candidates`], is among the first.
 /// 2. Rows are in input order.
+///
+/// A property test compares the rows with those of a stable sort. In debug builds,
+/// [`FirstRows::check`] asserts that all columns and keys have the same rows.
 pub struct FirstRows {
     orders: Vec<KeyOrder>,
     /// Maximum number of rows.
@@ -275,15 +278,26 @@ impl FirstRows {
 
     /// Adds rows, given as columns and keys.
     pub fn add(&mut self, columns: &[Arc<Vector>], keys: &[Arc<Vector>], row_count: usize) {
+        debug_assert_eq!(columns.len(), self.columns.len(), "all columns are added to");
+        debug_assert_eq!(keys.len(), self.keys.len(), "all keys are added to");
         let parts = self.columns.iter_mut().chain(&mut self.keys);
         for (all, one) in parts.zip(columns.iter().chain(keys)) {
             all.append(one);
             self.numeric_bytes += one.byte_count() - one.flat_byte_count();
         }
         self.row_count += row_count;
+        self.check();
         if self.row_count >= self.goal.saturating_add(self.goal.min(SLACK_ROWS)) {
             self.prune();
         }
+    }
+
+    /// Asserts that all columns have all rows.
+    fn check(&self) {
+        debug_assert_eq!(self.keys.len(), self.orders.len(), "a key for each order");
+        let mut all = self.columns.iter().chain(&self.keys);
+        debug_assert!(all.all(|column| column.len() == self.row_count), "{} rows", self.row_count);
+        debug_assert!(self.last.is_none_or(|last| last < self.row_count), "{:?}", self.last);
     }
 
     /// Drops the rows that are not among the first.
@@ -303,6 +317,7 @@ impl FirstRows {
             *column = column.take(&order);
             self.numeric_bytes += column.byte_count() - column.flat_byte_count();
         }
+        self.check();
     }
 
     fn compare(&self, a: u32, b: u32) -> Ordering {

@@ -3,6 +3,7 @@
 
 /// Appends a number.
 pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
+    debug_assert!(number < 1 << 35, "{number} cannot be read again");
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use store::bulk_load::BulkCell;
 use store::cell::{expiring_value, split_expiring};
 use store::endpoint::{Endpoint, EndpointContext, Page};
-use store::scan::Position;
+use store::scan::ScanPosition;
 use store::sorted_load::{EntryChunk, ScratchSpace, SortedChunk, SortedLoad};
 use store::transaction::{Isolation, LockMode, LockWait, Locking, RowExpectation};
 use store::{CellBatch, CellType, ColumnSlice, Edit, Get, Mutation, Scan, Store, TableId};
@@ -203,7 +203,7 @@ impl Endpoint for BuildEndpoint<'_> {
                 if !more {
                     break;
                 }
-                if is_full && let Position::At(row) = scanner.position()? {
+                if is_full && let ScanPosition::At(row) = scanner.position()? {
                     return Ok(Page::until(row, writer.finish()));
                 }
             }

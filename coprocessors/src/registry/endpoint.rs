@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use store::endpoint::Endpoint;
-use store::transaction::{AttachedEndpoint, RowRange};
+use store::transaction::{AttachedEndpoint, PartitionRange};
 use types::{DataType, Datum, Error, Result};
 
 use crate::registry::{Arguments, Parameter, TableSchema};
@@ -105,7 +105,7 @@ pub trait CallableEndpoint: Send + Sync {
         &self,
         attached: AttachedEndpoint<'_>,
         call: &EndpointCall<'_>,
-        ranges: &[RowRange],
+        ranges: &[PartitionRange],
     ) -> store::Result<Vec<Vec<Datum>>>;
 }
 
@@ -130,7 +130,7 @@ impl<E: TableEndpoint> CallableEndpoint for E {
         &self,
         attached: AttachedEndpoint<'_>,
         call: &EndpointCall<'_>,
-        ranges: &[RowRange],
+        ranges: &[PartitionRange],
     ) -> store::Result<Vec<Vec<Datum>>> {
         let refused = |error| violation::value_error(call.name, error);
         let request = attached.run(|| self.request(call).map_err(refused))?;

@@ -40,7 +40,7 @@ pub enum ConstraintKind {
     /// `CHECK (…)`
     Check(SourceExpr),
     /// `FOREIGN KEY (…) REFERENCES …`
-    ForeignKey(ForeignKey),
+    ForeignKey(ForeignKeyClause),
 }
 
 impl ConstraintKind {
@@ -66,7 +66,7 @@ pub struct UniqueKey {
 
 /// `FOREIGN KEY (…) REFERENCES …`, or `REFERENCES …` of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignKey {
+pub struct ForeignKeyClause {
     /// The referencing columns.
     pub columns: Vec<Ident>,
     /// The referenced table.

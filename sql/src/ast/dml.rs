@@ -1,16 +1,16 @@
 //! Syntax tree of INSERT, UPSERT, UPDATE, DELETE and MERGE.
 
 use super::expr::{Expr, Subscript};
-use super::query::{Hint, Query, SelectItem, TableRef};
+use super::query::{Hint, QueryExpr, SelectItem, TableRef};
 use super::sequence::Overriding;
-use super::with::With;
+use super::with::WithClause;
 use super::{ColumnName, Ident, TableName};
 
 /// `INSERT`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Insert {
+pub struct InsertStatement {
     /// `WITH`
-    pub with: Option<With>,
+    pub with: Option<WithClause>,
     /// The table.
     pub table: TableName,
     /// `AS alias`
@@ -22,7 +22,7 @@ pub struct Insert {
     /// The rows.
     pub source: InsertSource,
     /// `ON CONFLICT`
-    pub on_conflict: Option<OnConflict>,
+    pub on_conflict: Option<OnConflictClause>,
     /// `RETURNING`; empty if not written.
     pub returning: Vec<SelectItem>,
 }
@@ -68,7 +68,7 @@ pub enum InsertSource {
     /// `VALUES (…), (…)`
     Values(Vec<Vec<AssignedValue>>),
     /// Any other query.
-    Query(Box<Query>),
+    Query(Box<QueryExpr>),
     /// `DEFAULT VALUES`
     DefaultValues,
 }
@@ -97,9 +97,9 @@ impl AssignedValue {
 
 /// `ON CONFLICT [target] action`
 #[derive(Debug, Clone, PartialEq)]
-pub struct OnConflict {
+pub struct OnConflictClause {
     /// The arbiter; None for any conflict, which only DO NOTHING allows.
-    pub target: Option<ConflictTarget>,
+    pub target: Option<ConflictTargetClause>,
     /// The action.
     pub action: ConflictAction,
     /// The position of the clause.
@@ -108,7 +108,7 @@ pub struct OnConflict {
 
 /// The arbiter of ON CONFLICT.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ConflictTarget {
+pub enum ConflictTargetClause {
     /// The unique constraint or index over these keys.
     Keys {
         /// Columns and expressions.
@@ -128,7 +128,7 @@ pub enum ConflictAction {
     /// `DO UPDATE SET …`
     Update {
         /// `SET`
-        assignments: Vec<Assignment>,
+        assignments: Vec<AssignmentClause>,
         /// `WHERE`
         selection: Option<Expr>,
     },
@@ -140,12 +140,12 @@ pub enum OnDuplicate {
     /// `IGNORE`
     Ignore,
     /// `UPDATE …`
-    Update(Vec<Assignment>),
+    Update(Vec<AssignmentClause>),
 }
 
 /// One assignment of SET. `(a, b) = (x, y)` is two assignments.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Assignment {
+pub enum AssignmentClause {
     /// `a = value`
     Column {
         /// The column.
@@ -158,21 +158,21 @@ pub enum Assignment {
         /// The columns.
         columns: Vec<TargetColumn>,
         /// The query: at most one row, with as many columns.
-        query: Box<Query>,
+        query: Box<QueryExpr>,
     },
 }
 
 /// `UPDATE`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Update {
+pub struct UpdateStatement {
     /// `WITH`
-    pub with: Option<With>,
+    pub with: Option<WithClause>,
     /// The table.
     pub table: TableName,
     /// `AS alias`
     pub alias: Option<Ident>,
     /// `SET`
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<AssignmentClause>,
     /// `FROM`, one entry for each comma.
     pub from: Vec<TableRef>,
     /// `WHERE`
@@ -194,9 +194,9 @@ pub enum Selection {
 
 /// `MERGE`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Merge {
+pub struct MergeStatement {
     /// `WITH`
-    pub with: Option<With>,
+    pub with: Option<WithClause>,
     /// The table.
     pub table: TableName,
     /// `AS alias`
@@ -206,29 +206,29 @@ pub struct Merge {
     /// `ON`
     pub condition: Expr,
     /// The WHEN clauses, at least one.
-    pub clauses: Vec<MergeClause>,
+    pub clauses: Vec<MergeWhenClause>,
 }
 
 /// `WHEN [NOT] MATCHED [AND …] THEN …`
 #[derive(Debug, Clone, PartialEq)]
-pub struct MergeClause {
+pub struct MergeWhenClause {
     /// True if it applies to rows that match one of the table.
     pub matched: bool,
     /// `AND …`
     pub condition: Option<Expr>,
     /// The action.
-    pub action: MergeAction,
+    pub action: MergeActionClause,
 }
 
 /// The action of a WHEN clause of MERGE.
 #[derive(Debug, Clone, PartialEq)]
-pub enum MergeAction {
+pub enum MergeActionClause {
     /// `DO NOTHING`
     Nothing,
     /// `DELETE`
     Delete,
     /// `UPDATE SET …`
-    Update(Vec<Assignment>),
+    Update(Vec<AssignmentClause>),
     /// `INSERT …`
     Insert {
         /// The target columns; empty for all in their order.
@@ -242,9 +242,9 @@ pub enum MergeAction {
 
 /// `DELETE`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delete {
+pub struct DeleteStatement {
     /// `WITH`
-    pub with: Option<With>,
+    pub with: Option<WithClause>,
     /// The table.
     pub table: TableName,
     /// `AS alias`

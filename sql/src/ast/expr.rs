@@ -9,7 +9,7 @@
 use types::datatype::SqlType;
 
 use super::constant_run::ConstantRun;
-use super::query::{OrderItem, Query};
+use super::query::{OrderItem, QueryExpr};
 use super::window::Over;
 use super::{Collation, Ident};
 
@@ -206,7 +206,7 @@ pub enum Expr {
         /// The value; may be a row.
         operand: Box<Expr>,
         /// The query.
-        query: Box<Query>,
+        query: Box<QueryExpr>,
         /// `NOT`
         negated: bool,
         /// The position of its first word.
@@ -215,7 +215,7 @@ pub enum Expr {
     /// `ARRAY (SELECT …)`
     ArraySubquery {
         /// The query, of one column.
-        query: Box<Query>,
+        query: Box<QueryExpr>,
         /// Its position.
         position: usize,
     },
@@ -243,9 +243,9 @@ pub enum Expr {
     /// `t.*` as a value, in a row or a call: all columns of a relation.
     WholeRow(Vec<Ident>),
     /// `EXISTS (query)`; `NOT EXISTS` is [`Expr::Not`] of it.
-    Exists(Box<Query>),
+    Exists(Box<QueryExpr>),
     /// `(query)` as a value
-    Subquery(Box<Query>),
+    Subquery(Box<QueryExpr>),
     /// `left operator ANY|ALL (…)`
     Quantified {
         /// Left operand; may be a row.
@@ -412,7 +412,7 @@ pub enum Subscript {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArraySource {
     /// The rows of a query.
-    Subquery(Box<Query>),
+    Subquery(Box<QueryExpr>),
     /// `ARRAY[…]`
     Elements(Vec<Expr>),
     /// An array as a value: a parameter or a string such as `'{1,2}'`.

@@ -34,7 +34,7 @@ pub mod with;
 
 pub use collation::Collation;
 pub use constraint::{
-    ConstraintKind, Deferral, ForeignKey, IndexClauses, KeyColumn, ReferentialAction,
+    ConstraintKind, Deferral, ForeignKeyClause, IndexClauses, KeyColumn, ReferentialAction,
     TableConstraint, UniqueKey,
 };
 pub use ddl::{
@@ -46,9 +46,9 @@ pub use ddl::{
     RenameTarget, Role, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
-    AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
-    MergeAction, MergeClause, OnConflict, OnDuplicate, Selection, TargetColumn, TargetStep, Update,
-    Upsert,
+    AssignedValue, AssignmentClause, ConflictAction, ConflictTargetClause, DeleteStatement,
+    InsertSource, InsertStatement, MergeActionClause, MergeStatement, MergeWhenClause,
+    OnConflictClause, OnDuplicate, Selection, TargetColumn, TargetStep, UpdateStatement, Upsert,
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use expr::{
@@ -62,24 +62,26 @@ pub use function::{
     Language, Parallel, ParameterMode, Returns, RoutineKeyword, SettingClause, Volatility,
 };
 pub use query::{
-    Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
-    NullsOrder, OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder,
+    Distinct, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength, LockWait, Locking,
+    NullsOrder, OrderItem, QueryBody, QueryExpr, Select, SelectItem, SetOperator, SortOrder,
     SourceQuery, TableAlias, TableFunction, TableRef, TableSample,
 };
 pub use sequence::{
     AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,
 };
 pub use session::{
-    Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor,
-    Explain, ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare, SetConstraints,
-    SetScope, SetVariable, TransactionModes,
+    Copy, CopyColumns, CopyDirection, CopyFormatOption, CopyHeader, CopyOptions, CopyTarget,
+    DeclareCursor, Explain, ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare,
+    SetConstraints, SetScope, SetVariable, TransactionModes,
 };
 pub use type_statement::{
     AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType,
     LabelPosition, TypeStatement,
 };
-pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
-pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};
+pub use window::{
+    Exclusion, FrameBoundClause, FrameClause, FrameUnits, NamedWindow, Over, WindowClause,
+};
+pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, WithClause};
 
 /// A folded name, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,17 +138,17 @@ impl ColumnName {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
     /// `SELECT …`, `VALUES …` and their combinations.
-    Query(Box<Query>),
+    Query(Box<QueryExpr>),
     /// `INSERT`
-    Insert(Box<Insert>),
+    Insert(Box<InsertStatement>),
     /// Phoenix's `UPSERT`
     Upsert(Box<Upsert>),
     /// `UPDATE`
-    Update(Box<Update>),
+    Update(Box<UpdateStatement>),
     /// `DELETE`
-    Delete(Box<Delete>),
+    Delete(Box<DeleteStatement>),
     /// `MERGE`
-    Merge(Box<Merge>),
+    Merge(Box<MergeStatement>),
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
     /// `CREATE TABLE … AS`, `SELECT … INTO`, `CREATE MATERIALIZED VIEW`
@@ -279,7 +281,7 @@ pub enum Statement {
     /// `DEALLOCATE name`; None for `DEALLOCATE ALL`.
     Deallocate(Option<Ident>),
     /// `DECLARE name CURSOR FOR query`
-    DeclareCursor(Box<Cursor>),
+    DeclareCursor(Box<DeclareCursor>),
     /// `FETCH direction FROM name`, `MOVE direction FROM name`
     Fetch {
         /// The direction and count.

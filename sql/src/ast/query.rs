@@ -2,14 +2,14 @@
 
 use super::expr::{Expr, FunctionCall, TypeName};
 use super::window::NamedWindow;
-use super::with::With;
+use super::with::WithClause;
 use super::{Ident, TableName};
 
 /// A query: its body with the clauses that may follow it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Query {
+pub struct QueryExpr {
     /// `WITH`
-    pub with: Option<With>,
+    pub with: Option<WithClause>,
     /// The body.
     pub body: QueryBody,
     /// `ORDER BY`
@@ -26,10 +26,10 @@ pub struct Query {
     pub position: usize,
 }
 
-impl Query {
+impl QueryExpr {
     /// Returns a query that consists of its body only.
-    pub fn bare(body: QueryBody, position: usize) -> Query {
-        Query {
+    pub fn bare(body: QueryBody, position: usize) -> QueryExpr {
+        QueryExpr {
             with: None,
             body,
             order_by: Vec::new(),
@@ -55,7 +55,7 @@ impl Query {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceQuery {
     /// The tree.
-    pub query: Query,
+    pub query: QueryExpr,
     /// The text that it was parsed from, without surrounding blanks.
     pub text: String,
     /// The position of the text.
@@ -76,9 +76,9 @@ pub enum QueryBody {
         /// `ALL`
         all: bool,
         /// Left operand.
-        left: Box<Query>,
+        left: Box<QueryExpr>,
         /// Right operand.
-        right: Box<Query>,
+        right: Box<QueryExpr>,
     },
 }
 
@@ -202,7 +202,7 @@ pub enum TableRef {
     /// A query.
     Subquery {
         /// The query.
-        query: Box<Query>,
+        query: Box<QueryExpr>,
         /// `LATERAL`: it may refer to columns of preceding entries.
         lateral: bool,
         /// Its alias.
@@ -224,9 +224,9 @@ pub enum TableRef {
         /// Right side.
         right: Box<TableRef>,
         /// The join type.
-        kind: JoinKind,
+        kind: JoinType,
         /// The join condition.
-        condition: JoinCondition,
+        condition: JoinQualifier,
     },
 }
 
@@ -270,7 +270,7 @@ pub struct TableAlias {
 
 /// Join types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JoinKind {
+pub enum JoinType {
     /// `[INNER] JOIN`
     Inner,
     /// `LEFT [OUTER] JOIN`
@@ -285,7 +285,7 @@ pub enum JoinKind {
 
 /// The join condition.
 #[derive(Debug, Clone, PartialEq)]
-pub enum JoinCondition {
+pub enum JoinQualifier {
     /// `ON …`
     On(Expr),
     /// `USING (…) [AS alias]`

@@ -3,7 +3,7 @@
 use store::transaction::TableLockMode;
 
 use super::expr::{Expr, TypeName};
-use super::query::Query;
+use super::query::QueryExpr;
 use super::{Ident, OptionValue, Statement, TableName};
 
 /// `EXPLAIN`
@@ -82,7 +82,7 @@ pub enum CopyDirection {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CopyOptions {
     /// `FORMAT`
-    pub format: CopyFormat,
+    pub format: CopyFormatOption,
     /// `DELIMITER`
     pub delimiter: Option<String>,
     /// `NULL`
@@ -117,7 +117,7 @@ pub enum CopyColumns {
 
 /// Format of the copied data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CopyFormat {
+pub enum CopyFormatOption {
     /// `text`
     #[default]
     Text,
@@ -216,7 +216,7 @@ pub struct Prepare {
 
 /// `DECLARE name CURSOR FOR query`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cursor {
+pub struct DeclareCursor {
     /// Its name.
     pub name: Ident,
     /// `SCROLL` or `NO SCROLL`, if written.
@@ -228,7 +228,7 @@ pub struct Cursor {
     /// `WITH HOLD`
     pub hold: bool,
     /// The query.
-    pub query: Query,
+    pub query: QueryExpr,
 }
 
 /// The rows that FETCH returns.

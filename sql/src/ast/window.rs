@@ -10,7 +10,7 @@ pub enum Over {
     /// `OVER w`: a named window, with its frame.
     Name(Ident),
     /// `OVER (…)`
-    Window(Window),
+    Window(WindowClause),
 }
 
 /// `name AS (…)` of a WINDOW clause.
@@ -19,12 +19,12 @@ pub struct NamedWindow {
     /// Its name.
     pub name: Ident,
     /// Its definition.
-    pub window: Window,
+    pub window: WindowClause,
 }
 
 /// `([base] [PARTITION BY …] [ORDER BY …] [frame])`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Window {
+pub struct WindowClause {
     /// The named window whose partitioning and order it copies.
     pub base: Option<Ident>,
     /// `PARTITION BY`
@@ -32,22 +32,22 @@ pub struct Window {
     /// `ORDER BY`
     pub order_by: Vec<OrderItem>,
     /// The frame, if written.
-    pub frame: Option<Frame>,
+    pub frame: Option<FrameClause>,
     /// The position of its opening parenthesis.
     pub position: usize,
 }
 
 /// `ROWS | RANGE | GROUPS BETWEEN start AND end EXCLUDE …`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frame {
+pub struct FrameClause {
     /// The units of the bounds.
     pub units: FrameUnits,
     /// Its start.
-    pub start: FrameBound,
+    pub start: FrameBoundClause,
     /// True if both bounds are written.
     pub is_between: bool,
     /// Its end; the current row if not written.
-    pub end: FrameBound,
+    pub end: FrameBoundClause,
     /// The excluded rows.
     pub exclusion: Exclusion,
 }
@@ -65,7 +65,7 @@ pub enum FrameUnits {
 
 /// A bound of a frame.
 #[derive(Debug, Clone, PartialEq)]
-pub enum FrameBound {
+pub enum FrameBoundClause {
     /// `UNBOUNDED PRECEDING`
     UnboundedPreceding,
     /// `n PRECEDING`

@@ -1,12 +1,12 @@
 //! Syntax tree of the WITH clause.
 
 use super::expr::Expr;
-use super::query::Query;
+use super::query::QueryExpr;
 use super::{Ident, Statement};
 
 /// `WITH [RECURSIVE] …`
 #[derive(Debug, Clone, PartialEq)]
-pub struct With {
+pub struct WithClause {
     /// The named queries, in their order.
     pub queries: Vec<NamedQuery>,
     /// `RECURSIVE`
@@ -66,7 +66,7 @@ pub struct Cycle {
 #[derive(Debug, Clone, PartialEq)]
 pub enum NamedQueryBody {
     /// A query.
-    Query(Box<Query>),
+    Query(Box<QueryExpr>),
     /// INSERT, UPDATE or DELETE: the rows of its RETURNING.
     Change(Box<Statement>),
 }

@@ -2,7 +2,7 @@
 
 use types::expr::Expr;
 
-use crate::ast::Query;
+use crate::ast::QueryExpr;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn};
@@ -29,7 +29,7 @@ impl BoundQuery {
 }
 
 /// Rejects row-locking clauses in a set operation and in its operands.
-pub(super) fn refuse_locks_of_part(query: &Query) -> Result<()> {
+pub(super) fn refuse_locks_of_part(query: &QueryExpr) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let strength = locking.strength.clause();
     let message = format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT");

@@ -22,7 +22,7 @@ impl Binder<'_> {
         &mut self,
         written: &UpdateTarget,
         alias: &str,
-        clause: &ast::OnConflict,
+        clause: &ast::OnConflictClause,
     ) -> Result<(OnConflict, Option<Box<RowAtHand>>)> {
         let target = match &clause.target {
             None => {
@@ -30,8 +30,8 @@ impl Binder<'_> {
                 table.indexes.iter().try_for_each(|index| refuse_deferrable(table, index))?;
                 ConflictTarget::Any
             }
-            Some(ast::ConflictTarget::Constraint(name)) => named(&written.table, name)?,
-            Some(ast::ConflictTarget::Keys { keys, predicate }) => {
+            Some(ast::ConflictTargetClause::Constraint(name)) => named(&written.table, name)?,
+            Some(ast::ConflictTargetClause::Keys { keys, predicate }) => {
                 let parts = (keys.as_slice(), predicate.as_ref());
                 self.inferred(written, alias, parts)?.ok_or_else(|| {
                     let message = "there is no unique or exclusion constraint matching \
@@ -123,7 +123,7 @@ impl Binder<'_> {
         written: &UpdateTarget,
         scope: Scope,
         target: ConflictTarget,
-        (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
+        (list, selection): (&[ast::AssignmentClause], Option<&ast::Expr>),
     ) -> Result<(OnConflict, Option<Box<RowAtHand>>)> {
         let bind = |binder: &mut Self| {
             let assignments = binder.bind_set(written, list)?;

@@ -4,7 +4,7 @@
 
 use types::expr::Expr;
 
-use crate::ast::{Cursor, Ident, NamedQueryBody, Select, Selection};
+use crate::ast::{DeclareCursor, Ident, NamedQueryBody, Select, Selection};
 use crate::binder::level::{Binder, Clause, QueryLevel};
 use crate::binder::lock_marks::mark_only_scan;
 use crate::binder::lock_rows::LockedFrom;
@@ -99,7 +99,7 @@ impl Binder<'_> {
 /// # Errors
 ///
 /// 0A000 and 42P11, as PostgreSQL's `transformDeclareCursorStmt` raises them.
-pub fn check_cursor(cursor: &Cursor) -> Result<()> {
+pub fn check_cursor(cursor: &DeclareCursor) -> Result<()> {
     let mut parts = cursor.query.with.iter().flat_map(|with| &with.queries);
     if parts.any(|part| matches!(part.body, NamedQueryBody::Change(_))) {
         let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";

@@ -10,7 +10,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
+use crate::ast::{self, Ident, JoinQualifier, TableAlias, TableName, TableRef};
 use crate::binder::level::{Binder, Clause, ColumnVisibility, LateralBar};
 use crate::binder::operators::all_of;
 use crate::binder::query_limits;
@@ -322,12 +322,12 @@ impl Binder<'_> {
     fn bind_join(
         &mut self,
         sides: (&TableRef, &TableRef),
-        kind: ast::JoinKind,
-        condition: &JoinCondition,
+        kind: ast::JoinType,
+        condition: &JoinQualifier,
     ) -> Result<(Rows, Scope)> {
         let (pads_left, pads_right) = (
-            matches!(kind, ast::JoinKind::Right | ast::JoinKind::Full),
-            matches!(kind, ast::JoinKind::Left | ast::JoinKind::Full),
+            matches!(kind, ast::JoinType::Right | ast::JoinType::Full),
+            matches!(kind, ast::JoinType::Left | ast::JoinType::Full),
         );
         let (mut rows, left) = self.bind_side(sides.0, pads_left)?;
         let barred = pads_left.then_some(LateralBar::Optional);
@@ -344,15 +344,15 @@ impl Binder<'_> {
         let bindings = rows.bind(bindings);
         let width = rows.types.len();
         let kind = match kind {
-            ast::JoinKind::Inner | ast::JoinKind::Cross => JoinKind::Inner,
-            ast::JoinKind::Left => JoinKind::Left,
-            ast::JoinKind::Right => JoinKind::Right,
-            ast::JoinKind::Full => JoinKind::Full,
+            ast::JoinType::Inner | ast::JoinType::Cross => JoinKind::Inner,
+            ast::JoinType::Left => JoinKind::Left,
+            ast::JoinType::Right => JoinKind::Right,
+            ast::JoinType::Full => JoinKind::Full,
         };
         let names = match condition {
-            JoinCondition::Using { columns, .. } => columns.clone(),
-            JoinCondition::Natural => common_names(&left, &right),
-            JoinCondition::On(on) => {
+            JoinQualifier::Using { columns, .. } => columns.clone(),
+            JoinQualifier::Natural => common_names(&left, &right),
+            JoinQualifier::On(on) => {
                 let scope = left.join(right, width)?;
                 let bind = |binder: &mut Self| binder.bind_condition(on, Clause::JoinOn);
                 let (on, level) = self.in_new_level(scope, Clause::JoinOn, bind)?;
@@ -360,7 +360,7 @@ impl Binder<'_> {
                 self.join_on(&mut rows, right, kind, on, &level)?;
                 return Ok((rows, level.scope));
             }
-            JoinCondition::None => Vec::new(),
+            JoinQualifier::None => Vec::new(),
         };
         // Reports incompatible column types before a missing operator.
         let merged = if names.is_empty() {
@@ -371,7 +371,7 @@ impl Binder<'_> {
         let on = self.join_using(&left, &right, width, &names)?;
         let mut scope = left.join(right, width)?;
         if let Some(merged) = merged {
-            if let JoinCondition::Using { columns, alias: Some(alias) } = condition {
+            if let JoinQualifier::Using { columns, alias: Some(alias) } = condition {
                 scope.name_merged(alias, &merged[..columns.len()])?;
             }
             scope.merge(merged);

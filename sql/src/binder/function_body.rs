@@ -16,7 +16,7 @@ use types::expr::{Expr, Routine};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
+use crate::ast::{self, Ident, QueryBody, QueryExpr, SelectItem, Statement, Volatility};
 use crate::binder::function::ResolvedCall;
 use crate::binder::level::{Binder, Clause, DependencyTrace, SubqueryUse};
 use crate::binder::parameters::Parameters;
@@ -600,7 +600,7 @@ fn is_row(found: &[Typed], to: SqlType) -> bool {
 }
 
 /// Returns the expression of a query that is only `SELECT expression`.
-pub(super) fn single_expression(query: &Query) -> Option<&ast::Expr> {
+pub(super) fn single_expression(query: &QueryExpr) -> Option<&ast::Expr> {
     let plain = query.with.is_none()
         && query.order_by.is_empty()
         && query.limit.is_none()

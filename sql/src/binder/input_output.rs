@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 /// The direction of a conversion to or from text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum ConversionDirection {
     /// Text to value.
     Input,
     /// Value to text.
@@ -27,10 +27,10 @@ pub enum Direction {
 }
 
 /// Returns the type and direction of a built-in input or output function.
-pub fn input_or_output(name: &str) -> Option<(DataType, Direction)> {
+pub fn input_or_output(name: &str) -> Option<(DataType, ConversionDirection)> {
     let (stem, direction) = match name.strip_suffix("in") {
-        Some(stem) => (stem, Direction::Input),
-        None => (name.strip_suffix("out")?, Direction::Output),
+        Some(stem) => (stem, ConversionDirection::Input),
+        None => (name.strip_suffix("out")?, ConversionDirection::Output),
     };
     let named = |stem: &str| {
         let mut all = DataType::all().filter(|one| is_plain(*one));
@@ -123,16 +123,16 @@ impl Binder<'_> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let string = SqlType::from(DataType::CString);
         let (value, from, to) = match (direction, arguments) {
-            (Direction::Input, [value]) if !is_modified(data_type) => {
+            (ConversionDirection::Input, [value]) if !is_modified(data_type) => {
                 (value, string, data_type.into())
             }
-            (Direction::Input, [value, _, modifier]) if is_modified(data_type) => {
+            (ConversionDirection::Input, [value, _, modifier]) if is_modified(data_type) => {
                 (value, string, modified(data_type, modifier)?)
             }
-            (Direction::Output, [value]) => (value, data_type.into(), string),
+            (ConversionDirection::Output, [value]) => (value, data_type.into(), string),
             _ => return Err(undefined_function(&self.shown_call(name, arguments), position)),
         };
-        let is_text = direction == Direction::Input
+        let is_text = direction == ConversionDirection::Input
             && !matches!(types[0], DataType::CString | DataType::Unknown);
         let value = value.clone();
         let coerced = match is_text {

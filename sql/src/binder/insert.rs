@@ -28,7 +28,7 @@ use crate::logical::{Arbiters, BoundPlan, ConflictTarget, Insert, Logical, OnCon
 
 impl Binder<'_> {
     /// Binds INSERT.
-    pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<BoundPlan> {
+    pub(super) fn bind_insert(&mut self, insert: &ast::InsertStatement) -> Result<BoundPlan> {
         let written = self.written(&insert.table, StatementKind::Insert)?;
         let alias = insert.alias.as_ref().map_or(written.name(), |alias| &alias.value).to_owned();
         let (source, named_columns) =

@@ -17,7 +17,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::ast::{Query, QueryBody};
+use crate::ast::{QueryBody, QueryExpr};
 use crate::binder::level::Binder;
 use crate::binder::rows::Rows;
 use crate::binder::tree::{map_columns, width};
@@ -52,7 +52,7 @@ type MakeJoin<'a> = &'a dyn Fn(Box<Logical>, Box<Logical>, Expr) -> Logical;
 
 /// Returns whether a query with pushed-down locks leaves them to the outer query, as far as its
 /// syntax determines that.
-pub(super) fn is_pulled_up(query: &Query) -> bool {
+pub(super) fn is_pulled_up(query: &QueryExpr) -> bool {
     let is_plain = match &query.body {
         QueryBody::Select(select) => select.distinct.is_none(),
         QueryBody::Values(_) | QueryBody::SetOperation { .. } => false,

@@ -30,7 +30,7 @@ struct MergeScopes {
 
 impl Binder<'_> {
     /// Binds MERGE. Each row is a source row with the matching row of the table, or NULLs.
-    pub(super) fn bind_merge(&mut self, merge: &ast::Merge) -> Result<BoundPlan> {
+    pub(super) fn bind_merge(&mut self, merge: &ast::MergeStatement) -> Result<BoundPlan> {
         let changed =
             self.changed((&merge.table, StatementKind::Merge), merge.alias.as_ref(), &[])?;
         let (written, mut rows, target) = (changed.written, changed.rows, changed.scope);
@@ -81,7 +81,7 @@ impl Binder<'_> {
         written: &UpdateTarget,
         (rows, guard): (&mut Rows, &Guard),
         names: &MergeScopes,
-        clause: &ast::MergeClause,
+        clause: &ast::MergeWhenClause,
     ) -> Result<MergeClause> {
         let bind = |binder: &mut Self| {
             let condition = match &clause.condition {
@@ -89,13 +89,13 @@ impl Binder<'_> {
                 None => None,
             };
             let action = match &clause.action {
-                ast::MergeAction::Nothing => MergeAction::Nothing,
-                ast::MergeAction::Delete => MergeAction::Delete,
-                ast::MergeAction::Update(assignments) => {
+                ast::MergeActionClause::Nothing => MergeAction::Nothing,
+                ast::MergeActionClause::Delete => MergeAction::Delete,
+                ast::MergeActionClause::Update(assignments) => {
                     binder.level().clause = Clause::Set;
                     MergeAction::Update(binder.bind_set(written, assignments)?)
                 }
-                ast::MergeAction::Insert { columns, overriding, values } => {
+                ast::MergeActionClause::Insert { columns, overriding, values } => {
                     binder.level().clause = Clause::Values;
                     let identity = IdentityRule { overriding: *overriding };
                     let values = values.as_deref();

@@ -190,7 +190,7 @@ pub fn bind(
 ///
 /// As of [`bind`].
 pub fn bind_cursor(
-    cursor: &ast::Cursor,
+    cursor: &ast::DeclareCursor,
     (catalog, system, constants): (&Catalog, &dyn SystemCatalog, &SessionConstants),
     types: &[Option<SqlType>],
     variables: Option<&VariableScope<'_>>,

@@ -92,7 +92,7 @@ impl Binder<'_> {
     }
 
     /// Binds UPDATE.
-    pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<BoundPlan> {
+    pub(super) fn bind_update(&mut self, update: &ast::UpdateStatement) -> Result<BoundPlan> {
         let mut changed = self.changed(
             (&update.table, StatementKind::Update),
             update.alias.as_ref(),
@@ -154,7 +154,7 @@ impl Binder<'_> {
     }
 
     /// Binds DELETE.
-    pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<BoundPlan> {
+    pub(super) fn bind_delete(&mut self, delete: &ast::DeleteStatement) -> Result<BoundPlan> {
         let mut changed = self.changed(
             (&delete.table, StatementKind::Delete),
             delete.alias.as_ref(),

@@ -2,7 +2,7 @@
 //!
 //! Source: PostgreSQL's `FigureColname` (parse_target.c).
 
-use crate::ast::{Expr, MinMax, Query, QueryBody, SelectItem, SqlValueFunction, TypeName};
+use crate::ast::{Expr, MinMax, QueryBody, QueryExpr, SelectItem, SqlValueFunction, TypeName};
 
 /// Strength of a derived name; a cast replaces only a weak one by the name of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +70,7 @@ fn type_text(type_name: &TypeName) -> String {
 }
 
 /// Returns the name of a query's first column.
-fn first_column(query: &Query) -> String {
+fn first_column(query: &QueryExpr) -> String {
     match &query.body {
         QueryBody::Select(select) => match select.items.first() {
             Some(SelectItem::Expr { alias: Some(alias), .. }) => alias.value.clone(),

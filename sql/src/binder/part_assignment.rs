@@ -39,13 +39,13 @@ impl Binder<'_> {
     pub(super) fn bind_set(
         &mut self,
         written: &UpdateTarget,
-        list: &[ast::Assignment],
+        list: &[ast::AssignmentClause],
     ) -> Result<Vec<Assignment>> {
         // The assignments, each with true if it assigns parts of its column.
         let mut bound: Vec<(Assignment, bool)> = Vec::new();
         for assignment in list {
             match assignment {
-                ast::Assignment::Column { column: target, value } => {
+                ast::AssignmentClause::Column { column: target, value } => {
                     self.bind_assignment(
                         written,
                         target,
@@ -60,7 +60,7 @@ impl Binder<'_> {
                         },
                     )?;
                 }
-                ast::Assignment::Subquery { columns, query } => {
+                ast::AssignmentClause::Subquery { columns, query } => {
                     let values = self.bind_columns_subquery(query)?;
                     if values.len() != columns.len() {
                         let message = "number of columns does not match number of values";

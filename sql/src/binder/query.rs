@@ -4,7 +4,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, Query, QueryBody, SetOperator};
+use crate::ast::{self, QueryBody, QueryExpr, SetOperator};
 use crate::binder::bound_query::{BoundQuery, refuse_locks_of_part};
 use crate::binder::coercion::common_type;
 use crate::binder::level::{Binder, Clause, QueryLevel};
@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 2 * CHAINED_QUERIES + 8;
 
 impl Binder<'_> {
     /// Binds a query. Unless `resolve`, the types of output columns may remain unknown.
-    pub(super) fn bind_query(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
+    pub(super) fn bind_query(&mut self, query: &QueryExpr, resolve: bool) -> Result<BoundQuery> {
         let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
         let mut bound = self.bind_query_body(query, resolve)?;
         if let Some(with) = with {
@@ -33,7 +33,11 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    pub(super) fn bind_query_body(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
+    pub(super) fn bind_query_body(
+        &mut self,
+        query: &QueryExpr,
+        resolve: bool,
+    ) -> Result<BoundQuery> {
         match &query.body {
             QueryBody::Select(select) => self.bind_select(select, query, resolve),
             QueryBody::Values(rows) => {
@@ -48,7 +52,7 @@ impl Binder<'_> {
     }
 
     /// Binds a left-deep chain of set operators, in a loop.
-    fn bind_chain(&mut self, query: &Query) -> Result<BoundQuery> {
+    fn bind_chain(&mut self, query: &QueryExpr) -> Result<BoundQuery> {
         let (mut spine, mut leaf, mut in_leaf) = (Vec::new(), query, None);
         while let QueryBody::SetOperation { operator, all, left, right } = &leaf.body
             && (spine.is_empty() || leaf.is_bare())
@@ -78,7 +82,11 @@ impl Binder<'_> {
         Ok(left)
     }
 
-    fn bind_operand(&mut self, query: &Query, place: Option<&'static str>) -> Result<BoundQuery> {
+    fn bind_operand(
+        &mut self,
+        query: &QueryExpr,
+        place: Option<&'static str>,
+    ) -> Result<BoundQuery> {
         refuse_locks_of_part(query)?;
         match place {
             None => self.bind_query(query, false),
@@ -87,7 +95,7 @@ impl Binder<'_> {
     }
 
     /// Binds LIMIT and OFFSET, which must not refer to `scope`.
-    pub(super) fn bind_limits(&mut self, query: &Query, scope: &Scope) -> Result<Limits> {
+    pub(super) fn bind_limits(&mut self, query: &QueryExpr, scope: &Scope) -> Result<Limits> {
         if query.with_ties
             && let Some(ast::Expr::Null { position }) = &query.limit
         {
@@ -311,7 +319,7 @@ impl Binder<'_> {
 
     /// Binds ORDER BY and LIMIT of VALUES and set operations, which may refer to output columns
     /// only.
-    fn bind_tail(&mut self, bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
+    fn bind_tail(&mut self, bound: BoundQuery, query: &QueryExpr) -> Result<BoundQuery> {
         if let Some(locking) = query.locking.first() {
             if !matches!(query.body, QueryBody::Values(_)) {
                 return refuse_locks_of_part(query).map(|()| bound);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use types::function::Signature;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, Ident, JoinCondition, TableRef};
+use crate::ast::{self, Ident, JoinQualifier, TableRef};
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::instantiate_domains;
 use crate::binder::scope::{RelationKind, ScopeColumn, ScopeRelation};
@@ -127,7 +127,7 @@ pub fn entry_position(entry: &TableRef) -> usize {
             function.calls.first().map_or(0, |one| one.call.name.position())
         }
         TableRef::Renamed { alias, .. } => alias.name.position,
-        TableRef::Join { condition: JoinCondition::Using { alias: Some(alias), .. }, .. } => {
+        TableRef::Join { condition: JoinQualifier::Using { alias: Some(alias), .. }, .. } => {
             alias.position
         }
         TableRef::Join { .. } => 0,

@@ -126,8 +126,8 @@ impl Binder<'_> {
         &self,
         query: &NamedQuery,
         carried: &GeneratedColumns,
-        step: &ast::Query,
-    ) -> Result<ast::Query> {
+        step: &ast::QueryExpr,
+    ) -> Result<ast::QueryExpr> {
         let name = &query.name.value;
         let mut step = step.clone();
         let QueryBody::Select(select) = &mut step.body else {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use types::expr::Expr;
 
 use crate::ast::{
-    self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder, UnaryOperator,
+    self, NullsOrder, OrderItem, QueryExpr, Select, SelectItem, SortOrder, UnaryOperator,
 };
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::{Groups, determining_tables};
@@ -90,7 +90,7 @@ impl Binder<'_> {
     pub(super) fn bind_select(
         &mut self,
         select: &Select,
-        query: &Query,
+        query: &QueryExpr,
         resolve: bool,
     ) -> Result<BoundQuery> {
         let wants_keys = std::mem::take(&mut self.wants_keys);
@@ -154,7 +154,7 @@ impl Binder<'_> {
     fn bind_parts(
         &mut self,
         select: &Select,
-        query: &Query,
+        query: &QueryExpr,
         resolve: bool,
     ) -> Result<SelectClauses> {
         let mut targets = self.bind_items(&select.items, select.position)?;
@@ -481,7 +481,7 @@ fn refuse_recursion(level: &QueryLevel, targets: &[Target]) -> Result<()> {
 }
 
 /// Rejects row-locking clauses in queries whose result rows are not rows of tables.
-fn refuse_locking(query: &Query, select: &Select, level: &QueryLevel) -> Result<()> {
+fn refuse_locking(query: &QueryExpr, select: &Select, level: &QueryLevel) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let what = if select.distinct.is_some() {
         "DISTINCT clause"
@@ -517,7 +517,7 @@ pub(super) struct Limits {
 }
 
 /// Returns the keys that WITH TIES compares: those of the ORDER BY clause as written.
-fn tie_keys(query: &Query, order: &[OrderByTarget]) -> Vec<usize> {
+fn tie_keys(query: &QueryExpr, order: &[OrderByTarget]) -> Vec<usize> {
     let keys = if query.with_ties { query.order_by.len() } else { 0 };
     order.iter().take(keys).map(|key| key.target).collect()
 }

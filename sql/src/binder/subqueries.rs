@@ -99,7 +99,7 @@ impl SubqueryUse {
 impl Binder<'_> {
     /// Binds a subquery of the current level and returns it with its outer references to that
     /// level.
-    fn bind_below(&mut self, query: &ast::Query) -> Result<(BoundQuery, Vec<(usize, Expr)>)> {
+    fn bind_below(&mut self, query: &ast::QueryExpr) -> Result<(BoundQuery, Vec<(usize, Expr)>)> {
         let outer = std::mem::take(&mut self.level().open_bindings);
         let bound = self.without_recursion("within a subquery", |b| b.bind_query(query, true));
         let bindings = std::mem::replace(&mut self.level().open_bindings, outer);
@@ -127,7 +127,7 @@ impl Binder<'_> {
     }
 
     /// Binds `(query)` as a value.
-    pub(super) fn bind_scalar_subquery(&mut self, query: &ast::Query) -> Result<Typed> {
+    pub(super) fn bind_scalar_subquery(&mut self, query: &ast::QueryExpr) -> Result<Typed> {
         let (bound, bindings) = self.bind_below(query)?;
         let position = query.position;
         let [column] = bound.columns.as_slice() else {
@@ -142,7 +142,7 @@ impl Binder<'_> {
     }
 
     /// Binds `(query)` as one value for each of its columns.
-    pub(super) fn bind_columns_subquery(&mut self, query: &ast::Query) -> Result<Vec<Typed>> {
+    pub(super) fn bind_columns_subquery(&mut self, query: &ast::QueryExpr) -> Result<Vec<Typed>> {
         let (bound, bindings) = self.bind_below(query)?;
         let position = query.position;
         let mut values = Vec::new();
@@ -163,7 +163,7 @@ impl Binder<'_> {
     /// Binds `ARRAY (query)`.
     pub(super) fn bind_array_subquery(
         &mut self,
-        query: &ast::Query,
+        query: &ast::QueryExpr,
         position: usize,
     ) -> Result<Typed> {
         let (bound, bindings) = self.bind_below(query)?;
@@ -186,7 +186,7 @@ impl Binder<'_> {
     }
 
     /// Binds `EXISTS (query)`.
-    pub(super) fn bind_exists(&mut self, query: &ast::Query) -> Result<Typed> {
+    pub(super) fn bind_exists(&mut self, query: &ast::QueryExpr) -> Result<Typed> {
         let (bound, bindings) = self.bind_below(query)?;
         let (plan, position) = (rows_alone(bound.plan), query.position);
         let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Exists, position };
@@ -197,7 +197,7 @@ impl Binder<'_> {
     pub(super) fn bind_in_subquery(
         &mut self,
         operand: &ast::Expr,
-        query: &ast::Query,
+        query: &ast::QueryExpr,
         negated: bool,
         position: usize,
     ) -> Result<Typed> {
@@ -210,7 +210,7 @@ impl Binder<'_> {
         &mut self,
         operand: &ast::Expr,
         (operator, quantifier): (BinaryOperator, Quantifier),
-        query: &ast::Query,
+        query: &ast::QueryExpr,
         position: usize,
     ) -> Result<Typed> {
         let left = match operand {

@@ -460,7 +460,7 @@ fn refusal(view: &str, change: StatementKind, detail: &str) -> Error {
 }
 
 /// Returns the reason why a view's query is not updatable, in the order of PostgreSQL's tests.
-fn why_not(query: &ast::Query, plan: &Logical) -> Option<&'static str> {
+fn why_not(query: &ast::QueryExpr, plan: &Logical) -> Option<&'static str> {
     let QueryBody::Select(select) = &query.body else {
         return Some(match query.body {
             QueryBody::Values { .. } => SINGLE,
@@ -503,7 +503,7 @@ fn has_node(plan: &Logical, is: &dyn Fn(&Logical) -> bool) -> bool {
         }
 }
 
-fn has_subquery(query: &ast::Query) -> bool {
+fn has_subquery(query: &ast::QueryExpr) -> bool {
     matches!(&query.body, QueryBody::Select(select) if select.selection.is_some())
 }
 

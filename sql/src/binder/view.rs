@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use types::text::TextStyle;
 
-use crate::ast::{Locking, NamedQueryBody, Query, SourceQuery, TableName};
+use crate::ast::{Locking, NamedQueryBody, QueryExpr, SourceQuery, TableName};
 use crate::binder::level::{Binder, DependencyTrace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
@@ -94,7 +94,7 @@ pub fn bind_view_definition(
 /// PostgreSQL's errors of the query.
 pub fn view_meaning(
     view: &Arc<View>,
-    query: &Query,
+    query: &QueryExpr,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
 ) -> Result<String> {
@@ -268,7 +268,7 @@ impl Binder<'_> {
         let bound = stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, || match locking {
             [] => self.bind_query(query, true),
             clauses => {
-                let mut query = Query::clone(query);
+                let mut query = QueryExpr::clone(query);
                 query.locking.extend(clauses.iter().cloned());
                 self.bind_query(&query, true)
             }

@@ -32,7 +32,7 @@ use crate::logical::{
 struct Definition {
     partition_by: Vec<ast::Expr>,
     order_by: Vec<ast::OrderItem>,
-    frame: Option<ast::Frame>,
+    frame: Option<ast::FrameClause>,
     /// The position of its opening parenthesis.
     position: usize,
 }
@@ -300,8 +300,8 @@ impl Binder<'_> {
     /// windows of the WINDOW clause except the last `hidden` ones are visible.
     fn definition_of(
         &self,
-        window: &ast::Window,
-        over: Option<&ast::Window>,
+        window: &ast::WindowClause,
+        over: Option<&ast::WindowClause>,
         hidden: usize,
     ) -> Result<Definition> {
         let own = Definition {
@@ -343,7 +343,7 @@ impl Binder<'_> {
 
     fn bind_frame(
         &mut self,
-        frame: &ast::Frame,
+        frame: &ast::FrameClause,
         (first, key_count, key): (Option<Typed>, usize, Option<&SortKey>),
     ) -> Result<Frame> {
         let units = frame.units;
@@ -356,20 +356,27 @@ impl Binder<'_> {
             _ => None,
         };
         let has_offset = [&frame.start, &frame.end].into_iter().any(|bound| {
-            matches!(bound, ast::FrameBound::Preceding(_) | ast::FrameBound::Following(_))
+            matches!(
+                bound,
+                ast::FrameBoundClause::Preceding(_) | ast::FrameBoundClause::Following(_)
+            )
         });
         if units == FrameUnits::Range && has_offset && key.is_none() {
             let message =
                 "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
             return Err(windowing_error(message));
         }
-        let mut bound = |bound: &ast::FrameBound| -> Result<FrameBound> {
+        let mut bound = |bound: &ast::FrameBoundClause| -> Result<FrameBound> {
             let (offset, following) = match bound {
-                ast::FrameBound::UnboundedPreceding => return Ok(FrameBound::UnboundedPreceding),
-                ast::FrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
-                ast::FrameBound::UnboundedFollowing => return Ok(FrameBound::UnboundedFollowing),
-                ast::FrameBound::Preceding(offset) => (offset, false),
-                ast::FrameBound::Following(offset) => (offset, true),
+                ast::FrameBoundClause::UnboundedPreceding => {
+                    return Ok(FrameBound::UnboundedPreceding);
+                }
+                ast::FrameBoundClause::CurrentRow => return Ok(FrameBound::CurrentRow),
+                ast::FrameBoundClause::UnboundedFollowing => {
+                    return Ok(FrameBound::UnboundedFollowing);
+                }
+                ast::FrameBoundClause::Preceding(offset) => (offset, false),
+                ast::FrameBoundClause::Following(offset) => (offset, true),
             };
             let offset = self.bind_offset(offset, units)?;
             let Some((key, descending)) = key.clone().filter(|_| units == FrameUnits::Range) else {

@@ -59,7 +59,11 @@ impl Binder<'_> {
     /// Binds the queries of a WITH clause, which are visible until [`Binder::close_with`]. Those
     /// of a statement's own WITH may be data-modifying, and are visible until
     /// [`Binder::close_steps`].
-    pub(super) fn open_with(&mut self, with: &ast::With, of_statement: bool) -> Result<OpenWith> {
+    pub(super) fn open_with(
+        &mut self,
+        with: &ast::WithClause,
+        of_statement: bool,
+    ) -> Result<OpenWith> {
         query_limits::check_count(with.queries.len())?;
         let outer = self.named.len();
         for (index, query) in with.queries.iter().enumerate() {
@@ -310,7 +314,7 @@ impl Binder<'_> {
     fn bind_recursive(
         &mut self,
         named: &NamedQuery,
-        query: &ast::Query,
+        query: &ast::QueryExpr,
         place: usize,
     ) -> Result<BoundQuery> {
         let position = named.name.position;
@@ -425,7 +429,7 @@ fn type_text(sql_type: SqlType) -> String {
 }
 
 /// Rejects ORDER BY, LIMIT and row locks in a recursive query, which is evaluated in iterations.
-fn refuse_tail(query: &ast::Query, position: usize) -> Result<()> {
+fn refuse_tail(query: &ast::QueryExpr, position: usize) -> Result<()> {
     let refused = [
         (!query.order_by.is_empty(), "ORDER BY"),
         (query.offset.is_some(), "OFFSET"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use types::{DataType, SqlType};
 
-use crate::ast::{Language, Parallel, Query, Statement, Volatility};
+use crate::ast::{Language, Parallel, QueryExpr, Statement, Volatility};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record_extension::{Extended, decode_with, encode_with};
@@ -382,7 +382,7 @@ impl Function {
     }
 
     /// Returns the query of the body, if it is a single query.
-    pub fn query(&self) -> Option<&Query> {
+    pub fn query(&self) -> Option<&QueryExpr> {
         match self.statements.as_slice() {
             [Statement::Query(query)] => Some(query),
             _ => None,

@@ -16,7 +16,7 @@
 //! Byte by byte: `docs/formats/catalog.md`.
 
 use store::codec;
-use store::codec::Damage;
+use store::codec::RecordDamage;
 use store::descriptor::TableDescriptor;
 
 use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
@@ -324,7 +324,7 @@ pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
 /// XX001 if the bytes are damaged.
 pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T> {
     codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
-        let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
+        let (RecordDamage::Broken(why) | RecordDamage::Unreadable(why)) = damage;
         Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
     })
 }

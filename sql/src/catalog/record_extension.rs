@@ -13,7 +13,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{BorrowDecode, Decode, Encode};
 use store::codec;
-use store::codec::Damage;
+use store::codec::RecordDamage;
 
 use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
 use crate::catalog::composite::CompositeRecord;
@@ -203,8 +203,8 @@ fn to_nothing() -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, message)
 }
 
-fn damaged(damage: Damage) -> Error {
-    let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
+fn damaged(damage: RecordDamage) -> Error {
+    let (RecordDamage::Broken(why) | RecordDamage::Unreadable(why)) = damage;
     Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use types::SqlType;
 
-use crate::ast::{CheckOption, Query};
+use crate::ast::{CheckOption, QueryExpr};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
@@ -30,7 +30,7 @@ pub struct View {
     pub columns: Vec<ViewColumn>,
     /// The query, or the parse error if this version cannot parse its text. Such a view cannot be
     /// used; the rest of the database can.
-    pub query: std::result::Result<Arc<Query>, String>,
+    pub query: std::result::Result<Arc<QueryExpr>, String>,
     /// The text of the query.
     pub text: String,
     /// The tables and views that the query references.
@@ -78,7 +78,7 @@ impl View {
     /// # Errors
     ///
     /// XX001 if its text cannot be parsed.
-    pub fn query(&self) -> Result<&Arc<Query>> {
+    pub fn query(&self) -> Result<&Arc<QueryExpr>> {
         self.query.as_ref().map_err(|reason| {
             let message = format!("the query of view \"{}\" cannot be read: {reason}", self.name);
             Error::new(sqlstate::DATA_CORRUPTED, message)

@@ -38,10 +38,8 @@ impl Ddl<'_> {
         column: &ast::ColumnDefinition,
     ) -> Result<Option<ColumnFill>> {
         if table.visible_columns().count() >= COLUMNS_MAX {
-            return Err(Error::new(
-                "54011",
-                format!("tables can have at most {COLUMNS_MAX} columns"),
-            ));
+            let message = format!("tables can have at most {COLUMNS_MAX} columns");
+            return Err(Error::new("54011", message));
         }
         let name = &column.name.name;
         if column.serial || column.identity.is_some() {

@@ -44,7 +44,7 @@ impl Ddl<'_> {
     pub(super) fn foreign_key(
         &mut self,
         record: &TableRecord,
-        written: &ast::ForeignKey,
+        written: &ast::ForeignKeyClause,
         constraint: Option<&Ident>,
     ) -> Result<ForeignKey> {
         let catalog = self.changes.catalog(self.engine);
@@ -99,7 +99,7 @@ impl Ddl<'_> {
         &self,
         record: &TableRecord,
         columns: &[u32],
-        written: &ast::ForeignKey,
+        written: &ast::ForeignKeyClause,
     ) -> Result<Vec<u32>> {
         let mut set = self.key_columns(record, &written.delete_columns)?;
         if let Some(other) = set.iter().position(|column| !columns.contains(column)) {
@@ -124,7 +124,7 @@ impl Ddl<'_> {
         &mut self,
         catalog: &Catalog,
         record: &TableRecord,
-        written: &ast::ForeignKey,
+        written: &ast::ForeignKeyClause,
     ) -> Result<Arc<TableRecord>> {
         match self.find(catalog, &written.table) {
             Some(CatalogRelation::Table(table)) if !table.is_materialized() => {
@@ -197,7 +197,7 @@ impl Ddl<'_> {
         &mut self,
         table: &Table,
         mut record: TableRecord,
-        (written, constraint): (&ast::ForeignKey, &TableConstraint),
+        (written, constraint): (&ast::ForeignKeyClause, &TableConstraint),
     ) -> Result<()> {
         let mut key = self.foreign_key(&record, written, constraint.name.as_ref())?;
         key.deferral.0 = constraint.deferral;
@@ -412,7 +412,7 @@ fn is_comparable(catalog: &Catalog, from: DataType, to: DataType) -> bool {
 }
 
 /// Rejects referential actions that would write to generated columns.
-fn check_actions(record: &TableRecord, columns: &[u32], key: &ast::ForeignKey) -> Result<()> {
+fn check_actions(record: &TableRecord, columns: &[u32], key: &ast::ForeignKeyClause) -> Result<()> {
     let mut columns = columns.iter().map(|column| &record.columns[*column as usize]);
     if columns.all(|column| column.generated.is_none()) {
         return Ok(());

@@ -223,52 +223,41 @@ impl<'a> SqlWriter<'a> {
         call: &'a FunctionCall,
         wanted: Option<&[SqlType]>,
     ) -> Option<Vec<SyntaxPart<'a>>> {
+        use SyntaxPart::{Keyword, Operand, Value, Words};
+
         let arguments: Vec<&'a Expr> = call.arguments.iter().map(|one| &one.value).collect();
         let value = |writer: &mut Self, at: usize| {
             let to = wanted.and_then(|wanted| wanted.get(at)).copied();
-            SyntaxPart::Value(writer.value(arguments[at], to))
+            Value(writer.value(arguments[at], to))
         };
         let words: &[&'static str] = match (call.name.name.value.as_str(), arguments.len()) {
             ("extract", 2) => {
                 let Expr::String { value: field, .. } = arguments[0] else { return None };
-                let (begin, field) =
-                    (SyntaxPart::Words("EXTRACT("), SyntaxPart::Keyword(field.clone()));
+                let (begin, field) = (Words("EXTRACT("), Keyword(field.clone()));
                 let of = value(self, 1);
-                return Some(vec![
-                    begin,
-                    field,
-                    SyntaxPart::Words(" FROM "),
-                    of,
-                    SyntaxPart::Words(")"),
-                ]);
+                return Some(vec![begin, field, Words(" FROM "), of, Words(")")]);
             }
             ("timezone", 2) => {
                 let (zone, of) = (value(self, 0), value(self, 1));
                 let operand = |part| match part {
-                    SyntaxPart::Value(node) => SyntaxPart::Operand(node),
+                    Value(node) => Operand(node),
                     other => other,
                 };
-                let (open, close) = (SyntaxPart::Words("("), SyntaxPart::Words(")"));
-                let at = SyntaxPart::Words(" AT TIME ZONE ");
+                let (open, close) = (Words("("), Words(")"));
+                let at = Words(" AT TIME ZONE ");
                 return Some(vec![open, operand(of), at, operand(zone), close]);
             }
             ("position", 2) => {
                 let (within, what) = (value(self, 0), value(self, 1));
-                let (open, close) = (SyntaxPart::Words("POSITION(("), SyntaxPart::Words("))"));
-                return Some(vec![open, what, SyntaxPart::Words(") IN ("), within, close]);
+                let (open, close) = (Words("POSITION(("), Words("))"));
+                return Some(vec![open, what, Words(") IN ("), within, close]);
             }
             ("is_normalized", 2) => {
                 let Expr::String { value: form, .. } = arguments[1] else { return None };
                 let of = value(self, 0);
-                let (open, close) = (SyntaxPart::Words("(("), SyntaxPart::Words(" NORMALIZED)"));
+                let (open, close) = (Words("(("), Words(" NORMALIZED)"));
                 let form = if form == "NFC" { String::new() } else { format!(" {form}") };
-                return Some(vec![
-                    open,
-                    of,
-                    SyntaxPart::Words(") IS"),
-                    SyntaxPart::Keyword(form),
-                    close,
-                ]);
+                return Some(vec![open, of, Words(") IS"), Keyword(form), close]);
             }
             ("btrim" | "ltrim" | "rtrim", 1 | 2) => {
                 let side = match call.name.name.value.as_str() {
@@ -277,11 +266,11 @@ impl<'a> SqlWriter<'a> {
                     _ => "TRIM(TRAILING",
                 };
                 let of = value(self, 0);
-                let mut parts = vec![SyntaxPart::Words(side)];
+                let mut parts = vec![Words(side)];
                 if arguments.len() == 2 {
-                    parts.extend([SyntaxPart::Words(" "), value(self, 1)]);
+                    parts.extend([Words(" "), value(self, 1)]);
                 }
-                parts.extend([SyntaxPart::Words(" FROM "), of, SyntaxPart::Words(")")]);
+                parts.extend([Words(" FROM "), of, Words(")")]);
                 return Some(parts);
             }
             ("overlay", 3) => &["OVERLAY(", " PLACING ", " FROM ", ")"],
@@ -294,9 +283,9 @@ impl<'a> SqlWriter<'a> {
             ("overlaps", 4) => &["((", ", ", ") OVERLAPS (", ", ", "))"],
             _ => return None,
         };
-        let mut parts = vec![SyntaxPart::Words(words[0])];
+        let mut parts = vec![Words(words[0])];
         for (at, words) in words[1..].iter().enumerate() {
-            parts.extend([value(self, at), SyntaxPart::Words(words)]);
+            parts.extend([value(self, at), Words(words)]);
         }
         Some(parts)
     }

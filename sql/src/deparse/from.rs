@@ -6,7 +6,7 @@ use types::DataType;
 use types::function::quote_ident;
 
 use crate::ast::{
-    FromCall, Ident, JoinCondition, JoinKind, TableFunction, TableRef, TableSample, TypeName,
+    FromCall, Ident, JoinQualifier, JoinType, TableFunction, TableRef, TableSample, TypeName,
 };
 use crate::binder::resolution_notes::{EntryKind, entry_position};
 use crate::deparse::range_table::join_word;
@@ -197,7 +197,7 @@ impl<'a> SqlWriter<'a> {
         self.push(if enclosed { "(" } else { "" });
         self.entry(left);
         let using = self.merged_names(left, right, condition);
-        let has_condition = !using.is_empty() || matches!(condition, JoinCondition::On(_));
+        let has_condition = !using.is_empty() || matches!(condition, JoinQualifier::On(_));
         self.keyword(join_word(*kind, has_condition), -STEP, STEP, 4);
         let in_parentheses = pretty && matches!(**right, TableRef::Join { .. });
         self.push(if in_parentheses { "(" } else { "" });
@@ -206,17 +206,17 @@ impl<'a> SqlWriter<'a> {
         if !using.is_empty() {
             let columns: Vec<String> = using.iter().map(|name| quote_ident(name)).collect();
             self.push(&format!(" USING ({})", columns.join(", ")));
-            if let JoinCondition::Using { alias: Some(alias), .. } = condition {
+            if let JoinQualifier::Using { alias: Some(alias), .. } = condition {
                 self.push(" AS ");
                 self.name(&alias.value);
             }
-        } else if let JoinCondition::On(on) = condition {
+        } else if let JoinQualifier::On(on) = condition {
             self.push(" ON ");
             self.push(if pretty { "" } else { "(" });
             let node = self.value(on, None);
             self.write(&node, false);
             self.push(if pretty { "" } else { ")" });
-        } else if !matches!(kind, JoinKind::Inner | JoinKind::Cross) {
+        } else if !matches!(kind, JoinType::Inner | JoinType::Cross) {
             self.push(" ON TRUE");
         }
         self.push(if enclosed { ")" } else { "" });

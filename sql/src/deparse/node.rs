@@ -3,7 +3,7 @@
 
 use types::SqlType;
 
-use crate::ast::{FrameBound, OrderItem, Over, Query};
+use crate::ast::{FrameBoundClause, OrderItem, Over, QueryExpr};
 
 /// An expression to write.
 pub(super) enum DeparseNode<'a> {
@@ -89,14 +89,14 @@ pub(super) enum DeparseNode<'a> {
     SqlValue(String),
     Subquery {
         kind: SubqueryKind,
-        query: &'a Query,
+        query: &'a QueryExpr,
     },
     /// A value or row compared with the rows of a query.
     Compared {
         left: Vec<DeparseNode<'a>>,
         is_row: bool,
         words: String,
-        query: &'a Query,
+        query: &'a QueryExpr,
     },
     Collate {
         operand: Box<DeparseNode<'a>>,
@@ -143,9 +143,9 @@ pub(super) enum SyntaxPart<'a> {
 }
 
 /// Returns the offset of a frame bound.
-pub(super) fn offset_of(bound: &FrameBound) -> Option<&crate::ast::Expr> {
+pub(super) fn offset_of(bound: &FrameBoundClause) -> Option<&crate::ast::Expr> {
     match bound {
-        FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
+        FrameBoundClause::Preceding(offset) | FrameBoundClause::Following(offset) => Some(offset),
         _ => None,
     }
 }

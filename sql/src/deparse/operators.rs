@@ -277,7 +277,7 @@ impl<'a> SqlWriter<'a> {
         &mut self,
         left: &'a Expr,
         (symbol, words): (&str, &str),
-        query: &'a ast::Query,
+        query: &'a ast::QueryExpr,
         position: usize,
     ) -> DeparseNode<'a> {
         let mut written = Vec::new();

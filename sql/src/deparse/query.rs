@@ -6,15 +6,15 @@
 use types::DataType;
 
 use crate::ast::{
-    Cycle, Expr, LockStrength, LockWait, NamedQueryBody, NullsOrder, OrderItem, Query, QueryBody,
-    Search, SetOperator, SortOrder, TableRef, With,
+    Cycle, Expr, LockStrength, LockWait, NamedQueryBody, NullsOrder, OrderItem, QueryBody,
+    QueryExpr, Search, SetOperator, SortOrder, TableRef, WithClause,
 };
 use crate::binder::resolution_notes::entry_position;
 use crate::deparse::{ColumnNaming, STEP, SelectTarget, SqlWriter};
 
 impl<'a> SqlWriter<'a> {
     /// Writes a nested query.
-    pub(super) fn subquery(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
+    pub(super) fn subquery(&mut self, query: &'a QueryExpr, naming: ColumnNaming<'_>) {
         let (indent, targets) = (self.indent, std::mem::take(&mut self.targets));
         let level = std::mem::take(&mut self.level);
         self.query(query, naming);
@@ -22,7 +22,7 @@ impl<'a> SqlWriter<'a> {
     }
 
     /// Writes a query.
-    pub(super) fn query(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
+    pub(super) fn query(&mut self, query: &'a QueryExpr, naming: ColumnNaming<'_>) {
         let from: &'a [TableRef] = match &query.body {
             QueryBody::Select(select) => &select.from,
             _ => &[],
@@ -60,7 +60,7 @@ impl<'a> SqlWriter<'a> {
         self.leave(before);
     }
 
-    fn tail(&mut self, query: &'a Query, from: &'a [TableRef]) {
+    fn tail(&mut self, query: &'a QueryExpr, from: &'a [TableRef]) {
         let count = Some(DataType::Int8.into());
         if let Some(offset) = &query.offset {
             self.keyword(" OFFSET ", -STEP, STEP, 0);
@@ -85,7 +85,7 @@ impl<'a> SqlWriter<'a> {
         self.locking(query, from);
     }
 
-    fn locking(&mut self, query: &'a Query, from: &'a [TableRef]) {
+    fn locking(&mut self, query: &'a QueryExpr, from: &'a [TableRef]) {
         let mut all = Vec::new();
         from.iter().for_each(|entry| lockable(entry, &mut all));
         for clause in &query.locking {
@@ -117,7 +117,7 @@ impl<'a> SqlWriter<'a> {
 
     // ---- WITH ----
 
-    fn with(&mut self, with: &'a With) {
+    fn with(&mut self, with: &'a WithClause) {
         let wraps = self.layout.wrap.is_some();
         if wraps {
             self.indent += STEP;
@@ -190,7 +190,7 @@ impl<'a> SqlWriter<'a> {
 
     // ---- set operations ----
 
-    fn set_operation(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
+    fn set_operation(&mut self, query: &'a QueryExpr, naming: ColumnNaming<'_>) {
         let QueryBody::SetOperation { operator, all, left, right } = &query.body else {
             return self.leaf(query, naming);
         };
@@ -231,14 +231,14 @@ impl<'a> SqlWriter<'a> {
         }
     }
 
-    fn side(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
+    fn side(&mut self, query: &'a QueryExpr, naming: ColumnNaming<'_>) {
         match is_operation(query) {
             true => self.set_operation(query, naming),
             false => self.leaf(query, naming),
         }
     }
 
-    fn leaf(&mut self, query: &'a Query, naming: ColumnNaming<'_>) {
+    fn leaf(&mut self, query: &'a QueryExpr, naming: ColumnNaming<'_>) {
         let apart = query.with.is_some()
             || !query.order_by.is_empty()
             || query.limit.is_some()
@@ -252,7 +252,7 @@ impl<'a> SqlWriter<'a> {
     // ---- ORDER BY ----
 
     /// Writes an ORDER BY whose keys are only known as columns of the result.
-    fn order_by_number(&mut self, query: &'a Query) {
+    fn order_by_number(&mut self, query: &'a QueryExpr) {
         let names = output_names(query);
         self.list(&query.order_by, |writer, item| {
             let is_values = matches!(query.body, QueryBody::Values(_));
@@ -291,12 +291,12 @@ impl<'a> SqlWriter<'a> {
 }
 
 /// Returns whether a query is a set operation without other clauses.
-fn is_operation(query: &Query) -> bool {
+fn is_operation(query: &QueryExpr) -> bool {
     matches!(query.body, QueryBody::SetOperation { .. }) && query.is_bare()
 }
 
 /// Returns the names of a query's columns in the query itself.
-fn output_names(query: &Query) -> Vec<String> {
+fn output_names(query: &QueryExpr) -> Vec<String> {
     match &query.body {
         QueryBody::Select(select) => {
             let targets = crate::deparse::select::targets_of(&select.items, &|_| Vec::new());

@@ -2,7 +2,7 @@
 //!
 //! Source: PostgreSQL's `set_rtable_names`, `set_using_names`, `set_relation_column_names`.
 
-use crate::ast::{Ident, JoinCondition, JoinKind, TableAlias, TableRef};
+use crate::ast::{Ident, JoinQualifier, JoinType, TableAlias, TableRef};
 use crate::binder::resolution_notes::{EntryKind, entry_position};
 use crate::deparse::SqlWriter;
 
@@ -80,7 +80,7 @@ impl<'a> SqlWriter<'a> {
             TableRef::Join { left, right, condition, .. } => {
                 self.name_entry(left);
                 self.name_entry(right);
-                if let JoinCondition::Using { alias: Some(alias), .. } = condition {
+                if let JoinQualifier::Using { alias: Some(alias), .. } = condition {
                     self.add(at, &alias.value, None);
                 }
             }
@@ -177,13 +177,13 @@ impl<'a> SqlWriter<'a> {
         &self,
         left: &TableRef,
         right: &TableRef,
-        condition: &JoinCondition,
+        condition: &JoinQualifier,
     ) -> Vec<String> {
         match condition {
-            JoinCondition::Using { columns, .. } => {
+            JoinQualifier::Using { columns, .. } => {
                 columns.iter().map(|column| column.value.clone()).collect()
             }
-            JoinCondition::Natural => self.natural(left, right),
+            JoinQualifier::Natural => self.natural(left, right),
             _ => Vec::new(),
         }
     }
@@ -305,13 +305,13 @@ impl<'a> SqlWriter<'a> {
 }
 
 /// Returns the keyword of a join, given whether it has a condition.
-pub(super) fn join_word(kind: JoinKind, has_condition: bool) -> &'static str {
+pub(super) fn join_word(kind: JoinType, has_condition: bool) -> &'static str {
     match kind {
-        JoinKind::Inner | JoinKind::Cross if has_condition => " JOIN ",
-        JoinKind::Inner | JoinKind::Cross => " CROSS JOIN ",
-        JoinKind::Left => " LEFT JOIN ",
-        JoinKind::Right => " RIGHT JOIN ",
-        JoinKind::Full => " FULL JOIN ",
+        JoinType::Inner | JoinType::Cross if has_condition => " JOIN ",
+        JoinType::Inner | JoinType::Cross => " CROSS JOIN ",
+        JoinType::Left => " LEFT JOIN ",
+        JoinType::Right => " RIGHT JOIN ",
+        JoinType::Full => " FULL JOIN ",
     }
 }
 

@@ -274,7 +274,7 @@ impl<'a> SqlWriter<'a> {
     }
 }
 
-fn subquery(kind: SubqueryKind, query: &ast::Query) -> DeparseNode<'_> {
+fn subquery(kind: SubqueryKind, query: &ast::QueryExpr) -> DeparseNode<'_> {
     DeparseNode::Subquery { kind, query }
 }
 

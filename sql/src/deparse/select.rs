@@ -7,8 +7,8 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    Distinct, Exclusion, Expr, Frame, FrameBound, FrameUnits, GroupItem, Over, Select, SelectItem,
-    Window,
+    Distinct, Exclusion, Expr, FrameBoundClause, FrameClause, FrameUnits, GroupItem, Over, Select,
+    SelectItem, WindowClause,
 };
 use crate::binder::output_name;
 use crate::deparse::expressions::TypeLabel;
@@ -284,7 +284,7 @@ impl<'a> SqlWriter<'a> {
         }
     }
 
-    fn window(&mut self, window: &'a Window) {
+    fn window(&mut self, window: &'a WindowClause) {
         self.push("(");
         let mut space = "";
         if let Some(base) = &window.base {
@@ -308,7 +308,7 @@ impl<'a> SqlWriter<'a> {
         self.push(")");
     }
 
-    fn frame(&mut self, frame: &'a Frame) {
+    fn frame(&mut self, frame: &'a FrameClause) {
         self.push(match frame.units {
             FrameUnits::Rows => "ROWS ",
             FrameUnits::Range => "RANGE ",
@@ -334,17 +334,17 @@ impl<'a> SqlWriter<'a> {
         });
     }
 
-    fn bound(&mut self, bound: &'a FrameBound, wanted: Option<SqlType>) {
+    fn bound(&mut self, bound: &'a FrameBoundClause, wanted: Option<SqlType>) {
         if let Some(offset) = offset_of(bound) {
             let node = self.value(offset, wanted);
             self.write(&node, false);
         }
         self.push(match bound {
-            FrameBound::UnboundedPreceding => "UNBOUNDED PRECEDING",
-            FrameBound::Preceding(_) => " PRECEDING",
-            FrameBound::CurrentRow => "CURRENT ROW",
-            FrameBound::Following(_) => " FOLLOWING",
-            FrameBound::UnboundedFollowing => "UNBOUNDED FOLLOWING",
+            FrameBoundClause::UnboundedPreceding => "UNBOUNDED PRECEDING",
+            FrameBoundClause::Preceding(_) => " PRECEDING",
+            FrameBoundClause::CurrentRow => "CURRENT ROW",
+            FrameBoundClause::Following(_) => " FOLLOWING",
+            FrameBoundClause::UnboundedFollowing => "UNBOUNDED FOLLOWING",
         });
     }
 }

@@ -35,7 +35,7 @@ const MEMO_ENTRIES: usize = 1024;
 const MEMO_BYTES: usize = 8 * BATCH_BYTES;
 
 /// Apply operator; see the module.
-pub(super) struct Apply {
+pub(super) struct ApplyOperator {
     subquery: Arc<SubqueryEvaluator>,
     input: StageInput,
     was_begun: bool,
@@ -205,9 +205,9 @@ fn only_reads(plan: &Node) -> bool {
     own && plan.inputs().into_iter().all(only_reads)
 }
 
-impl Apply {
+impl ApplyOperator {
     /// Opens the operator and its input.
-    pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<Apply> {
+    pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<ApplyOperator> {
         let subquery = SubqueryEvaluator {
             node: Arc::clone(node),
             context: Arc::clone(context),
@@ -218,7 +218,7 @@ impl Apply {
         let input = StageInput::new(build(&node.input, context)?);
         let subquery = Arc::new(subquery);
         let asking = SubqueryRows::default();
-        Ok(Apply { subquery, input, was_begun: false, rows: None, asking })
+        Ok(ApplyOperator { subquery, input, was_begun: false, rows: None, asking })
     }
 
     /// Returns the next input rows: a single one if the subquery has side effects, so that those
@@ -598,7 +598,7 @@ impl PipelineStage for SubqueryEvaluator {
     }
 }
 
-impl Operator for Apply {
+impl Operator for ApplyOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         if !std::mem::replace(&mut self.was_begun, true) && self.may_be_handed_down() {
             let own = self.handed_down();

@@ -1,8 +1,8 @@
 //! WITH: named queries that are computed at most once, on demand, and materialised.
 //!
-//! The `With` node registers the buffer of a query's rows ([`CteRows`]) in the [`Context`] of
-//! its body; [`CteScan`] reads them there. The work table of a recursive query is such a buffer,
-//! too.
+//! The `With` node registers the buffer of a query's rows ([`CteRows`]) in the [`Context`] of its
+//! body; [`CteScanOperator`] reads them there. The work table of a recursive query is such a
+//! buffer, too.
 
 use std::sync::Arc;
 
@@ -138,7 +138,7 @@ pub(super) fn open_with(node: &WithNode, context: &Arc<Context>) -> Result<Box<d
 }
 
 /// Scan of a named query.
-pub(super) struct CteScan {
+pub(super) struct CteScanOperator {
     context: Arc<Context>,
     /// Rows of the query; `None` only by a bug of the binder: every scan is below its WITH.
     rows: Option<Arc<CteRows>>,
@@ -146,16 +146,21 @@ pub(super) struct CteScan {
     next: usize,
 }
 
-impl CteScan {
+impl CteScanOperator {
     /// Opens the scan.
-    pub(super) fn open(node: &CteScanNode, context: &Arc<Context>) -> CteScan {
+    pub(super) fn open(node: &CteScanNode, context: &Arc<Context>) -> CteScanOperator {
         let rows = context.cte_scope.rows.get(&node.id).cloned();
         debug_assert!(rows.is_some(), "scan of {} outside of its WITH", node.name);
-        CteScan { context: Arc::clone(context), rows, types: Arc::from(&*node.types), next: 0 }
+        CteScanOperator {
+            context: Arc::clone(context),
+            rows,
+            types: Arc::from(&*node.types),
+            next: 0,
+        }
     }
 }
 
-impl Operator for CteScan {
+impl Operator for CteScanOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.context.check()?;
         let Some(rows) = &self.rows else { return Ok(None) };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::RowRange;
+use store::transaction::PartitionRange;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum};
 
@@ -79,7 +79,7 @@ impl Operator for EndpointRows {
 
 /// Returns the row ranges from `start` to before `stop`, in each salt bucket. Both are values of
 /// leading key columns.
-fn ranges(table: &Table, start: &[Datum], stop: &[Datum]) -> Result<Vec<RowRange>> {
+fn ranges(table: &Table, start: &[Datum], stop: &[Datum]) -> Result<Vec<PartitionRange>> {
     let (start, stop) = (prefix(table, start)?, prefix(table, stop)?);
     let buckets = table.layout.salt_buckets;
     let mut ranges = Vec::new();

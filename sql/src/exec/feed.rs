@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use coprocessors::rows::StoredRows;
 use store::read_ahead::{Bounds, Take};
-use store::transaction::{Parallelism, ReadAhead, TableReader};
+use store::transaction::{Parallelism, RowReadAhead, TableReader};
 use store::{CellBatch, Get};
 use types::Batch;
 use types::rowcode::RowLayout;
@@ -76,7 +76,7 @@ enum FeedSource {
     Points(std::vec::IntoIter<Vec<u8>>),
     /// Ranges, in sequence.
     Ranges(Box<RangeReader>),
-    Ahead(ReadAhead<ScanPartitionReader>, Take),
+    Ahead(RowReadAhead<ScanPartitionReader>, Take),
     Merge(BucketMerge),
 }
 
@@ -85,7 +85,7 @@ struct BucketMerge {
     buckets: Vec<SaltBucket>,
     reverse: bool,
     /// Read-ahead of the buckets by region threads, by bucket number, once it is used.
-    ahead: Option<ReadAhead<ScanPartitionReader>>,
+    ahead: Option<RowReadAhead<ScanPartitionReader>>,
 }
 
 struct SaltBucket {
@@ -148,7 +148,7 @@ fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
 pub(super) fn endpoint_ranges(
     path: &AccessPath,
     context: &Context,
-) -> Result<Vec<store::transaction::RowRange>> {
+) -> Result<Vec<store::transaction::PartitionRange>> {
     let ranges = row_ranges(path, context)?.into_iter();
     Ok(ranges.map(|range| (range.start, range.stop)).collect())
 }
@@ -409,7 +409,7 @@ impl SaltBucket {
     fn refill(
         &mut self,
         batch_rows: usize,
-        ahead: &mut Option<ReadAhead<ScanPartitionReader>>,
+        ahead: &mut Option<RowReadAhead<ScanPartitionReader>>,
     ) -> Result<()> {
         self.next = 0;
         self.cells.clear();

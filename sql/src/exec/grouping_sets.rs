@@ -26,7 +26,7 @@ use crate::plan::{GroupingSet, GroupingSetsNode, Node};
 const SET_BYTES_MIN: usize = 64 * 1024;
 
 /// Grouping sets operator; see the module.
-pub(super) struct GroupingSets {
+pub(super) struct GroupingSetsOperator {
     node: Arc<GroupingSetsNode>,
     context: Arc<Context>,
     /// Input; `None` once all rows were read.
@@ -42,12 +42,12 @@ enum GroupingInput {
     Regions,
 }
 
-impl GroupingSets {
+impl GroupingSetsOperator {
     /// Opens the operator and its input.
     pub(super) fn open(
         node: &Arc<GroupingSetsNode>,
         context: &Arc<Context>,
-    ) -> Result<GroupingSets> {
+    ) -> Result<GroupingSetsOperator> {
         let mut share = context.as_ref().clone();
         share.work_mem = (context.work_mem() / node.sets.len().max(1)).max(SET_BYTES_MIN);
         let share = Arc::new(share);
@@ -59,7 +59,7 @@ impl GroupingSets {
             true => GroupingInput::Regions,
             false => GroupingInput::Rows(build(&node.input, context)?),
         };
-        Ok(GroupingSets {
+        Ok(GroupingSetsOperator {
             groups: node.sets.iter().map(of_set).collect(),
             node: Arc::clone(node),
             context: Arc::clone(context),
@@ -117,7 +117,7 @@ impl GroupingSets {
     }
 }
 
-impl Operator for GroupingSets {
+impl Operator for GroupingSetsOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         if let Some(input) = self.input.take() {
             self.read(input)?;

@@ -25,7 +25,7 @@ use crate::logical::LockedTable;
 use crate::plan::{LockRowsNode, LockedTablesNode};
 
 /// LockRows operator; see the module.
-pub(super) struct LockRows {
+pub(super) struct LockRowsOperator {
     node: Arc<LockRowsNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
@@ -50,14 +50,17 @@ enum LockOutcome {
     Made(Batch),
 }
 
-impl LockRows {
+impl LockRowsOperator {
     /// Opens the operator and its input.
-    pub(super) fn open(node: &Arc<LockRowsNode>, context: &Arc<Context>) -> Result<LockRows> {
+    pub(super) fn open(
+        node: &Arc<LockRowsNode>,
+        context: &Arc<Context>,
+    ) -> Result<LockRowsOperator> {
         let decoder = |locked: &LockedTable| {
             let columns: Vec<usize> = locked.newest.iter().map(|(_, column)| *column).collect();
             Ok(Decoder::new(&locked.table.layout, &columns)?)
         };
-        Ok(LockRows {
+        Ok(LockRowsOperator {
             decoders: node.held.tables.iter().map(decoder).collect::<Result<_>>()?,
             input: build(&node.input, context)?,
             batch: None,
@@ -184,7 +187,7 @@ pub(super) fn re_evaluate(
     Ok(made)
 }
 
-impl Operator for LockRows {
+impl Operator for LockRowsOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {

@@ -76,7 +76,7 @@ use std::sync::{Arc, OnceLock};
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use store::transaction::{Parallelism, RowRange, Savepoint, StatementView, TableReader};
+use store::transaction::{Parallelism, PartitionRange, Savepoint, StatementView, TableReader};
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr, Routine};
 use types::{Batch, Datum};
@@ -235,7 +235,7 @@ pub struct EndpointRequest<'a> {
     /// Arguments: names and text values.
     pub arguments: Vec<(String, String)>,
     /// Row ranges of the call.
-    pub ranges: Vec<RowRange>,
+    pub ranges: Vec<PartitionRange>,
 }
 
 /// Plan operator: a running plan node.
@@ -414,7 +414,7 @@ fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
 
 fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     Ok(match node {
-        Node::Scan(node) => Box::new(scan::TableScan::open(node, context)?),
+        Node::Scan(node) => Box::new(scan::TableScanOperator::open(node, context)?),
         Node::RegionAggregate(node) => {
             Box::new(region_aggregate::RegionAggregate::open(node, context))
         }
@@ -423,27 +423,29 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Values(node) => Box::new(values::Values::open(node, context)),
         Node::Filter(node) => Box::new(filter::Filter::open(node, context)?),
         Node::Project(node) => Box::new(project::Project::open(node, context)?),
-        Node::ProjectSet(node) => Box::new(project_set::ProjectSet::open(node, context)?),
+        Node::ProjectSet(node) => Box::new(project_set::ProjectSetOperator::open(node, context)?),
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
-        Node::LockRows(node) => Box::new(lock_rows::LockRows::open(node, context)?),
+        Node::LockRows(node) => Box::new(lock_rows::LockRowsOperator::open(node, context)?),
         Node::MergeJoin(node) => Box::new(merge_join::MergeJoin::open(node, context)?),
         Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),
         Node::Apply(node) if matches!(node.kind, ApplyKind::Rows { .. }) => {
             Box::new(lateral::LateralJoin::open(node, context)?)
         }
-        Node::Apply(node) => Box::new(apply::Apply::open(node, context)?),
+        Node::Apply(node) => Box::new(apply::ApplyOperator::open(node, context)?),
         Node::Aggregate(node) => Box::new(aggregate::HashAggregate::open(node, context)?),
-        Node::GroupingSets(node) => Box::new(grouping_sets::GroupingSets::open(node, context)?),
+        Node::GroupingSets(node) => {
+            Box::new(grouping_sets::GroupingSetsOperator::open(node, context)?)
+        }
         Node::Sort(node) => Box::new(sort::Sort::open(node, context)?),
         Node::Limit(node) => Box::new(limit::Limit::open(node, context)?),
         Node::Distinct(node) => distinct::open(node, context)?,
         Node::SetOperation(node) => Box::new(set_operation::HashSetOp::open(node, context)?),
         Node::WindowAgg(node) => Box::new(window::WindowAgg::open(node, context)?),
         Node::With(node) => cte::open_with(node, context)?,
-        Node::CteScan(node) => Box::new(cte::CteScan::open(node, context)),
+        Node::CteScan(node) => Box::new(cte::CteScanOperator::open(node, context)),
         Node::RecursiveUnion(node) => {
-            Box::new(recursive_union::RecursiveUnion::open(node, context)?)
+            Box::new(recursive_union::RecursiveUnionOperator::open(node, context)?)
         }
         Node::Append(node) => Box::new(append::Append::open(node, context)?),
     })

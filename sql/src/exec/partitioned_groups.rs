@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::read_ahead::{Bounds, Producer, Take};
-use store::transaction::ReadAhead;
+use store::transaction::RowReadAhead;
 use types::aggregate::{
     Aggregate, Groups, PARTITION_COUNT, PartialGroupSet, PartialGroups, PartitionedGroups,
 };
@@ -46,7 +46,7 @@ struct MergeShape {
 
 /// Merged and finished groups of all partitions, in batches.
 pub(super) struct MergedGroups {
-    ahead: ReadAhead<GroupPartition>,
+    ahead: RowReadAhead<GroupPartition>,
 }
 
 impl MergePartitions {
@@ -119,7 +119,7 @@ impl MergePartitions {
     }
 
     /// Starts merging all groups, which are removed.
-    fn merge(&mut self, outcome: MergeResultKind) -> ReadAhead<GroupPartition> {
+    fn merge(&mut self, outcome: MergeResultKind) -> RowReadAhead<GroupPartition> {
         let stopped: Arc<AtomicBool> = Arc::default();
         let parts = Arc::new(std::mem::take(&mut self.parts));
         let mut merged = std::mem::take(&mut self.merged).into_iter();

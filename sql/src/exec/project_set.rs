@@ -20,7 +20,7 @@ use crate::logical::{SetCall, SetFunction};
 use crate::plan::ProjectSetNode;
 
 /// ProjectSet operator; see the module.
-pub(super) struct ProjectSet {
+pub(super) struct ProjectSetOperator {
     node: Arc<ProjectSetNode>,
     context: Arc<Context>,
     input: StageInput,
@@ -188,13 +188,16 @@ impl SetCalls {
     }
 }
 
-impl ProjectSet {
+impl ProjectSetOperator {
     /// Opens the operator and its input.
-    pub(super) fn open(node: &Arc<ProjectSetNode>, context: &Arc<Context>) -> Result<ProjectSet> {
+    pub(super) fn open(
+        node: &Arc<ProjectSetNode>,
+        context: &Arc<Context>,
+    ) -> Result<ProjectSetOperator> {
         let input = StageInput::new(build(&node.input, context)?);
         let rows = SingleRowInput::new(context.row_by_row && node.has_effects());
         let (node, context) = (Arc::clone(node), Arc::clone(context));
-        Ok(ProjectSet { node, context, input, rows, batch: None })
+        Ok(ProjectSetOperator { node, context, input, rows, batch: None })
     }
 
     /// Returns empty output columns: those of the functions, then the ordinality.
@@ -206,7 +209,7 @@ impl ProjectSet {
     }
 }
 
-impl Operator for ProjectSet {
+impl Operator for ProjectSetOperator {
     fn rewind(&mut self) -> Result<bool> {
         self.batch = None;
         self.rows.clear();

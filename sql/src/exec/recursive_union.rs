@@ -13,7 +13,7 @@ use crate::exec::{Context, Operator, build};
 use crate::plan::RecursiveUnionNode;
 
 /// Recursive union operator; see the module.
-pub(super) struct RecursiveUnion {
+pub(super) struct RecursiveUnionOperator {
     node: Arc<RecursiveUnionNode>,
     context: Arc<Context>,
     /// Current iteration: the non-recursive term, then the recursive one, which is rewound if
@@ -27,13 +27,13 @@ pub(super) struct RecursiveUnion {
     seen: Option<SeenRows>,
 }
 
-impl RecursiveUnion {
+impl RecursiveUnionOperator {
     /// Opens the operator and the non-recursive term.
     pub(super) fn open(
         node: &Arc<RecursiveUnionNode>,
         context: &Arc<Context>,
-    ) -> Result<RecursiveUnion> {
-        Ok(RecursiveUnion {
+    ) -> Result<RecursiveUnionOperator> {
+        Ok(RecursiveUnionOperator {
             round: Some(build(&node.start, context)?),
             seen: (!node.all).then(|| SeenRows::new(&node.types)),
             step: None,
@@ -76,7 +76,7 @@ impl RecursiveUnion {
     }
 }
 
-impl Operator for RecursiveUnion {
+impl Operator for RecursiveUnionOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         while let Some(round) = &mut self.round {
             self.context.check()?;

@@ -34,7 +34,7 @@ use crate::plan::scan::ScanNode;
 const FIRST_BATCH_ROWS: usize = 32;
 
 /// Table scan operator; see the module.
-pub(super) struct TableScan {
+pub(super) struct TableScanOperator {
     node: Arc<ScanNode>,
     context: Arc<Context>,
     feed: RowFeed,
@@ -80,9 +80,9 @@ fn wanted_rows(goal: &RowGoal, context: &Context) -> Result<Option<u64>> {
     Ok(Some(limit.saturating_add(offset)))
 }
 
-impl TableScan {
+impl TableScanOperator {
     /// Computes the keys and opens the scan.
-    pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScan> {
+    pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScanOperator> {
         let stage = Arc::new(RowStage::open(node, context)?);
         let left = goal_rows(&node.goal, context)?;
         let first = first_rows(&node.goal, context)?;
@@ -99,7 +99,7 @@ impl TableScan {
         let side_by_side = node.lock.is_none();
         let least = if exact && left.is_some() { 1 } else { FIRST_BATCH_ROWS };
         let batch_rows = first.map_or(BATCH_ROWS, |rows| rows.clamp(least, BATCH_ROWS));
-        Ok(TableScan {
+        Ok(TableScanOperator {
             feed: RowFeed::open(&node.path, options, side_by_side.then_some(&stage), context)?,
             node: Arc::clone(node),
             context: Arc::clone(context),
@@ -176,7 +176,7 @@ impl TableScan {
     }
 }
 
-impl Operator for TableScan {
+impl Operator for TableScanOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         let batch = self.next_batch();
         batch.map_err(|error| {

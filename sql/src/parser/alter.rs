@@ -2,14 +2,14 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     Ident, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement, TableOption,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn alter(&mut self) -> Result<Statement> {
         let position = self.position();
         self.expect_words(&["alter"])?;

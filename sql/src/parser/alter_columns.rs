@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     ColumnAttribute, CreateTable, Ident, OptionValue, StorageKind, TableAttribute, TableChange,
@@ -15,7 +15,7 @@ const SERIALS: [&str; 6] = ["serial", "serial4", "bigserial", "serial8", "smalls
 /// The largest statistics target; larger values are reduced to it, as in PostgreSQL.
 const STATISTICS_MAX: i32 = 10_000;
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads the changes of a table, separated by commas. A rename must be the only change.
     pub(super) fn table_changes(&mut self, table: &TableName) -> Result<Vec<TableChange>> {
         if self.take_word("rename") {

@@ -4,7 +4,7 @@ use sqlparser::ast as parsed;
 use sqlparser::ast::{AccessExpr, Expr as Parsed};
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use super::expr::PlacedExpr;
 use crate::ast::{Expr, Subscript};
@@ -30,7 +30,7 @@ pub(super) fn with_leading_names(node: &mut Parsed, root: Parsed) -> Parsed {
     }
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Lowers `ARRAY[…]`, including nested brackets.
     pub(super) fn array(&mut self, array: parsed::Array) -> Result<PlacedExpr> {
         let mut elements = Vec::with_capacity(array.elem.len());

@@ -5,7 +5,7 @@ use sqlparser::ast::{DateTimeField, Expr as Parsed, TrimWhereField};
 use types::datatype::IntervalFields;
 use types::key_words;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::dialect::{PREFIX, VARIADIC};
 use super::error::{ParseError, Result};
 use super::expr::PlacedExpr;
@@ -26,7 +26,7 @@ struct Arguments {
     within_group: bool,
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Returns the call of a built-in function for its special syntax.
     pub(super) fn call_of(&self, name: &str, position: usize, arguments: Vec<Expr>) -> Expr {
         let arguments =
@@ -139,15 +139,11 @@ impl Cursor<'_> {
             return Err(ParseError::unsupported(construct, start));
         }
         let list = match args {
-            parsed::FunctionArguments::None => {
-                return self.bare_function(&name, start);
-            }
+            parsed::FunctionArguments::None => return self.bare_function(&name, start),
             parsed::FunctionArguments::Subquery(query) => {
                 let query = Box::new(self.lower_query(*query)?);
-                return Ok(PlacedExpr {
-                    expr: Expr::ArraySubquery { query, position: start },
-                    start,
-                });
+                let expr = Expr::ArraySubquery { query, position: start };
+                return Ok(PlacedExpr { expr, start });
             }
             parsed::FunctionArguments::List(list) => list,
         };

@@ -2,11 +2,11 @@
 
 use sqlparser::ast::ObjectName;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{Collation, TypeName};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a type followed by `[COLLATE name]`.
     pub(super) fn collated_type(&mut self) -> Result<TypeName> {
         let type_name = self.type_name()?;

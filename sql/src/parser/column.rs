@@ -2,14 +2,14 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     ColumnDefinition, ConstraintKind, CreateTable, IndexClauses, KeyColumn, SortOrder,
     TableConstraint, UniqueKey,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
         if self.begins_constraint() {
             let constraint = self.table_constraint()?;

@@ -2,11 +2,11 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{CommentOn, CommentSubject, Ident, ObjectKind, Statement, TableName};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn comment_on(&mut self) -> Result<Statement> {
         self.expect_words(&["comment", "on"])?;
         let subject = self.comment_subject()?;

@@ -3,7 +3,7 @@
 //! After a column constraint each keyword is a clause of its own, so errors name clauses; after a
 //! table constraint they are properties, in any order, and may be repeated.
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{ConstraintKind, Deferral};
 
@@ -41,7 +41,7 @@ enum DeferralClause {
 
 const CONTRADICTION: &str = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads the attributes of a column constraint; `takes` if it can be deferrable.
     pub(super) fn column_attributes(&mut self, takes: bool) -> Result<Deferral> {
         if takes && self.is_words(&["using", "index"]) {

@@ -2,14 +2,14 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, OptionValue,
-    Statement,
+    Copy, CopyColumns, CopyDirection, CopyFormatOption, CopyHeader, CopyOptions, CopyTarget,
+    OptionValue, Statement,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads the boolean value of an option; true if omitted.
     pub(super) fn boolean_option(&mut self, name: &str) -> Result<bool> {
         if matches!(self.peek(), Token::Comma | Token::RParen) || self.at_end() {
@@ -52,7 +52,7 @@ impl Cursor<'_> {
         let direction = self.copy_direction(&target)?;
         let mut options = CopyOptions::default();
         if binary {
-            options.format = CopyFormat::Binary;
+            options.format = CopyFormatOption::Binary;
         }
         self.take_word("with");
         if self.take(&Token::LParen) {
@@ -143,13 +143,13 @@ impl Cursor<'_> {
                 let format = self.option_value()?;
                 options.format = match &format {
                     OptionValue::Word(word) | OptionValue::String(word) if word == "csv" => {
-                        CopyFormat::Csv
+                        CopyFormatOption::Csv
                     }
                     OptionValue::Word(word) | OptionValue::String(word) if word == "text" => {
-                        CopyFormat::Text
+                        CopyFormatOption::Text
                     }
                     OptionValue::Word(word) | OptionValue::String(word) if word == "binary" => {
-                        CopyFormat::Binary
+                        CopyFormatOption::Binary
                     }
                     OptionValue::Word(word) | OptionValue::String(word) => {
                         let message = format!("COPY format \"{word}\" not recognized");
@@ -209,7 +209,7 @@ impl Cursor<'_> {
     fn legacy_option(&mut self, options: &mut CopyOptions) -> Result<()> {
         let word = self.peek_word();
         match word.as_str() {
-            "csv" => options.format = CopyFormat::Csv,
+            "csv" => options.format = CopyFormatOption::Csv,
             "header" => options.header = CopyHeader::Present,
             "delimiter" | "delimiters" | "null" | "quote" | "escape" | "encoding" => {
                 self.advance();
@@ -224,7 +224,7 @@ impl Cursor<'_> {
                 }
                 return Ok(());
             }
-            "binary" => options.format = CopyFormat::Binary,
+            "binary" => options.format = CopyFormatOption::Binary,
             "force" => {
                 self.advance();
                 return self.legacy_force(options);
@@ -237,7 +237,7 @@ impl Cursor<'_> {
     }
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads `QUOTE a, b`, `QUOTE *`, `NOT NULL a, b` or `NULL a, b`.
     fn legacy_force(&mut self, options: &mut CopyOptions) -> Result<()> {
         let quote = self.take_word("quote");

@@ -4,10 +4,10 @@
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::ddl::temporary as temporary_name;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateAsKind, CreateTableAs, Query, Refresh, Statement, TableName};
+use crate::ast::{CreateAsKind, CreateTableAs, QueryExpr, Refresh, Statement, TableName};
 
 /// The INTO clause of a SELECT: only the first SELECT of a statement may have one.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(super) enum SelectIntoClause {
     },
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Returns whether CREATE TABLE … AS follows after the name of a table.
     pub(super) fn begins_table_as(&self) -> bool {
         if self.is_word("as") || self.is_words(&["with"]) || self.is_words(&["on", "commit"]) {
@@ -121,7 +121,7 @@ impl Cursor<'_> {
     /// Reads a query whose first SELECT may have an INTO clause.
     pub(super) fn query_or_into(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<Query>,
+        read: impl FnOnce(&mut Self) -> Result<QueryExpr>,
     ) -> Result<Statement> {
         self.into = self.first_select();
         let query = read(self)?;

@@ -17,7 +17,7 @@ use super::window::Exclusions;
 use crate::ast::{ColumnName, Ident, TableName};
 
 /// A token cursor.
-pub(crate) struct Cursor<'a> {
+pub(crate) struct TokenCursor<'a> {
     pub(super) parser: Parser<'a>,
     pub(super) source: &'a ScriptText<'a>,
     pub(super) token_count: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Cursor<'a> {
     pub(super) into: SelectIntoClause,
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     // ---- tokens ----
 
     pub(super) fn peek(&self) -> &Token {

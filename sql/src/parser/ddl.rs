@@ -3,7 +3,7 @@
 use sqlparser::ast::Expr as Parsed;
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::operator;
 use super::query::nulls_order;
@@ -13,7 +13,7 @@ use crate::ast::{
     TEMP, TableConstraint, TableName, TableOption, UniqueKey,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
         let position = self.position();
         self.expect_words(&["create"])?;

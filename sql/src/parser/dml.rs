@@ -2,16 +2,17 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::query::hints;
 use crate::ast::{
-    AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
-    Ident, Insert, InsertSource, OnConflict, OnDuplicate, Overriding, Query, QueryBody, SelectItem,
-    Selection, Statement, Subscript, TableRef, TargetColumn, TargetStep, Update, Upsert,
+    AssignedValue, AssignmentClause, ColumnName, ConflictAction, ConflictTargetClause,
+    DeleteStatement, Expr, Hint, Ident, InsertSource, InsertStatement, OnConflictClause,
+    OnDuplicate, Overriding, QueryBody, QueryExpr, SelectItem, Selection, Statement, Subscript,
+    TableRef, TargetColumn, TargetStep, UpdateStatement, Upsert,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads the hints directly after the current word.
     fn statement_hints(&mut self) -> Vec<Hint> {
         self.comments()
@@ -39,8 +40,16 @@ impl Cursor<'_> {
             if self.is_words(&["on", "conflict"]) { Some(self.on_conflict()?) } else { None };
         let returning = self.returning()?;
         let with = None;
-        let insert =
-            Insert { with, table, alias, columns, overriding, source, on_conflict, returning };
+        let insert = InsertStatement {
+            with,
+            table,
+            alias,
+            columns,
+            overriding,
+            source,
+            on_conflict,
+            returning,
+        };
         Ok(Statement::Insert(Box::new(insert)))
     }
 
@@ -173,15 +182,15 @@ impl Cursor<'_> {
         Ok(AssignedValue::Expr(self.expr()?))
     }
 
-    fn on_conflict(&mut self) -> Result<OnConflict> {
+    fn on_conflict(&mut self) -> Result<OnConflictClause> {
         let position = self.position();
         self.expect_words(&["on", "conflict"])?;
         let target = if self.take_words(&["on", "constraint"]) {
-            Some(ConflictTarget::Constraint(self.name()?))
+            Some(ConflictTargetClause::Constraint(self.name()?))
         } else if self.peek() == &Token::LParen {
             let keys = self.parenthesized(Self::conflict_key)?;
             let predicate = if self.take_word("where") { Some(self.expr()?) } else { None };
-            Some(ConflictTarget::Keys { keys, predicate })
+            Some(ConflictTargetClause::Keys { keys, predicate })
         } else {
             None
         };
@@ -199,7 +208,7 @@ impl Cursor<'_> {
             return Err(ParseError::syntax(message, position)
                 .with_hint("For example, ON CONFLICT (column_name)."));
         }
-        Ok(OnConflict { target, action, position })
+        Ok(OnConflictClause { target, action, position })
     }
 
     fn conflict_key(&mut self) -> Result<Expr> {
@@ -233,7 +242,8 @@ impl Cursor<'_> {
         let selection = self.changed_selection()?;
         let returning = self.returning()?;
         let with = None;
-        let update = Update { with, table, alias, assignments, from, selection, returning, hints };
+        let update =
+            UpdateStatement { with, table, alias, assignments, from, selection, returning, hints };
         Ok(Statement::Update(Box::new(update)))
     }
 
@@ -251,7 +261,7 @@ impl Cursor<'_> {
         }
         let returning = self.returning()?;
         let with = None;
-        let delete = Delete { with, table, alias, using, selection, returning, hints };
+        let delete = DeleteStatement { with, table, alias, using, selection, returning, hints };
         Ok(Statement::Delete(Box::new(delete)))
     }
 
@@ -297,19 +307,19 @@ impl Cursor<'_> {
         if self.take_word("returning") { self.select_items() } else { Ok(Vec::new()) }
     }
 
-    pub(super) fn assignments(&mut self) -> Result<Vec<Assignment>> {
+    pub(super) fn assignments(&mut self) -> Result<Vec<AssignmentClause>> {
         let lists = self.list(Self::assignment)?;
         Ok(lists.into_iter().flatten().collect())
     }
 
-    fn assignment(&mut self) -> Result<Vec<Assignment>> {
+    fn assignment(&mut self) -> Result<Vec<AssignmentClause>> {
         if self.peek() == &Token::LParen {
             return self.row_assignment();
         }
         let column = self.target_column()?;
         self.expect(&Token::Eq)?;
         let value = self.assigned_value()?;
-        Ok(vec![Assignment::Column { column, value: Box::new(value) }])
+        Ok(vec![AssignmentClause::Column { column, value: Box::new(value) }])
     }
 
     /// Converts `(a, b) = ROW (t.*)` to `= (VALUES (t.*))`.
@@ -318,7 +328,7 @@ impl Cursor<'_> {
         columns: Vec<TargetColumn>,
         values: Vec<AssignedValue>,
         position: usize,
-    ) -> Result<Vec<Assignment>> {
+    ) -> Result<Vec<AssignmentClause>> {
         let mut row = Vec::with_capacity(values.len());
         for value in values {
             match value {
@@ -329,12 +339,12 @@ impl Cursor<'_> {
                 }
             }
         }
-        let query = Box::new(Query::bare(QueryBody::Values(vec![row]), position));
-        Ok(vec![Assignment::Subquery { columns, query }])
+        let query = Box::new(QueryExpr::bare(QueryBody::Values(vec![row]), position));
+        Ok(vec![AssignmentClause::Subquery { columns, query }])
     }
 
     /// Reads `(a, b) = (x, y)`, `= ROW (x, y)` or `= (SELECT …)`.
-    fn row_assignment(&mut self) -> Result<Vec<Assignment>> {
+    fn row_assignment(&mut self) -> Result<Vec<AssignmentClause>> {
         let columns = self.parenthesized(Self::target_column)?;
         self.expect(&Token::Eq)?;
         let is_query = match &self.parser.peek_nth_token_ref(1).token {
@@ -350,7 +360,7 @@ impl Cursor<'_> {
             self.advance();
             let query = Box::new(self.query()?);
             self.expect(&Token::RParen)?;
-            return Ok(vec![Assignment::Subquery { columns, query }]);
+            return Ok(vec![AssignmentClause::Subquery { columns, query }]);
         }
         let position = self.position();
         let is_row = self.take_word("row");
@@ -372,7 +382,7 @@ impl Cursor<'_> {
             return Err(ParseError::syntax(message, position));
         }
         let pairs = columns.into_iter().zip(values);
-        let assign = |(column, value)| Assignment::Column { column, value: Box::new(value) };
+        let assign = |(column, value)| AssignmentClause::Column { column, value: Box::new(value) };
         Ok(pairs.map(assign).collect())
     }
 }

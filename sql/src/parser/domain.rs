@@ -1,13 +1,13 @@
 //! Parsing of CREATE and ALTER DOMAIN.
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, SourceExpr, Statement,
     TypeStatement,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a statement from the word DOMAIN.
     pub(super) fn create_domain(&mut self) -> Result<Statement> {
         self.expect_words(&["domain"])?;

@@ -2,11 +2,11 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{Drop, DropUnsupported, Ident, ObjectKind, Statement, TableName, Truncate};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
         let position = self.position();
         self.expect_words(&["drop"])?;

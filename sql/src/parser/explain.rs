@@ -2,14 +2,14 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{Explain, ExplainFormat, OptionValue, Statement};
 
 const OPTIONS: [&str; 9] =
     ["analyze", "analyse", "verbose", "costs", "settings", "buffers", "timing", "summary", "wal"];
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.expect_words(&["explain"])?;
         let mut explain = Explain {

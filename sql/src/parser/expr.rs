@@ -14,16 +14,16 @@ use types::key_words;
 use super::array::with_leading_names;
 use super::call::interval_fields;
 use super::constant_runs::run_of;
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::limits;
 use super::name;
-use super::operator::{self, Operator};
+use super::operator::{self, OperatorToken};
 use super::tokens::sql_value_function;
 use super::type_name::lower_type;
 use crate::ast::{
-    ArraySource, Expr, Ident, LikeKind, MAX_PARAMETER, Quantifier, Query, SourceExpr, Subscript,
-    TruthTest, TypeName,
+    ArraySource, Expr, Ident, LikeKind, MAX_PARAMETER, Quantifier, QueryExpr, SourceExpr,
+    Subscript, TruthTest, TypeName,
 };
 
 /// An expression with the position of its first character, parentheses included.
@@ -36,7 +36,7 @@ fn placed(expr: Expr, start: usize) -> Result<PlacedExpr> {
     Ok(PlacedExpr { expr, start })
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads an expression.
     pub(super) fn expr(&mut self) -> Result<Expr> {
         let parsed = self.parser.parse_expr().map_err(|error| self.translate(error))?;
@@ -157,7 +157,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Continues [`Cursor::lower_onto`] with patterns, ANY and ALL, and unsupported syntax.
+    /// Continues [`TokenCursor::lower_onto`] with patterns, ANY and ALL, and unsupported syntax.
     fn lower_onto_pattern(
         &mut self,
         node: Parsed,
@@ -227,9 +227,9 @@ impl Cursor<'_> {
             if and { Expr::And(operands) } else { Expr::Or(operands) }
         };
         match operator::lower(&op) {
-            Some(Operator::And) => Ok(conditions(left, right.expr, true)),
-            Some(Operator::Or) => Ok(conditions(left, right.expr, false)),
-            Some(Operator::Plain(operator)) => {
+            Some(OperatorToken::And) => Ok(conditions(left, right.expr, true)),
+            Some(OperatorToken::Or) => Ok(conditions(left, right.expr, false)),
+            Some(OperatorToken::Plain(operator)) => {
                 let position = self.start_before(right.start, |token| {
                     !matches!(token, Token::LParen | Token::Whitespace(_))
                 });
@@ -324,7 +324,7 @@ impl Cursor<'_> {
         });
         let position = self.start_before(word, |_| true);
         let operator = match (operator::lower(operator), operator) {
-            (Some(Operator::Plain(operator)), _) => operator,
+            (Some(OperatorToken::Plain(operator)), _) => operator,
             (None, parsed::BinaryOperator::Custom(name)) => {
                 let element = element_of(right, position);
                 return Ok(self.unknown_operator(name, position, vec![left, element]));
@@ -409,13 +409,13 @@ impl Cursor<'_> {
             Parsed::Exists { subquery, negated } => {
                 let query = self.lower_query(*subquery)?;
                 let start = self.word_before(query.position, "exists");
-                let exists = Expr::Exists(Box::new(Query { position: start, ..query }));
+                let exists = Expr::Exists(Box::new(QueryExpr { position: start, ..query }));
                 placed(if negated { Expr::Not(Box::new(exists)) } else { exists }, start)
             }
             Parsed::Subquery(query) => {
                 let query = self.lower_query(*query)?;
                 let start = self.start_before(query.position, |token| *token == Token::LParen);
-                placed(Expr::Subquery(Box::new(Query { position: start, ..query })), start)
+                placed(Expr::Subquery(Box::new(QueryExpr { position: start, ..query })), start)
             }
             Parsed::QualifiedWildcard(relation, _) => {
                 let relation = self.object_name(&relation)?;

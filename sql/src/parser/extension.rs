@@ -2,11 +2,11 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{ExtensionStatement, Statement};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn create_extension(&mut self) -> Result<Statement> {
         self.expect_words(&["extension"])?;
         let if_not_exists = self.take_words(&["if", "not", "exists"]);

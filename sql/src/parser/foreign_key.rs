@@ -2,20 +2,20 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
-use crate::ast::{ForeignKey, Ident, ReferentialAction};
+use crate::ast::{ForeignKeyClause, Ident, ReferentialAction};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a REFERENCES clause for these columns.
-    pub(super) fn references(&mut self, columns: Vec<Ident>) -> Result<ForeignKey> {
+    pub(super) fn references(&mut self, columns: Vec<Ident>) -> Result<ForeignKeyClause> {
         self.expect_words(&["references"])?;
         let table = self.table_name()?;
         let referenced = match self.peek() {
             Token::LParen => self.parenthesized(Self::name)?,
             _ => Vec::new(),
         };
-        let mut key = ForeignKey {
+        let mut key = ForeignKeyClause {
             columns,
             table,
             referenced,

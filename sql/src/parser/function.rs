@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use types::{DataType, key_words};
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterFunction, AlterFunctionAction, BodyPosition, CreateFunction, DATABASE, DoBlock,
@@ -24,7 +24,7 @@ struct Clauses {
     body: Option<FunctionBody>,
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads FUNCTION, PROCEDURE or ROUTINE.
     pub(super) fn routine_word(&mut self) -> Option<RoutineKeyword> {
         let word = match self.peek_word().as_str() {
@@ -429,7 +429,7 @@ fn other_language(language: &str, position: usize) -> ParseError {
     }
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads DO.
     pub(super) fn do_statement(&mut self) -> Result<Statement> {
         self.expect_words(&["do"])?;

@@ -9,7 +9,7 @@ use sqlparser::ast::Expr as Parsed;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::rewrite::DISTINCT_GROUPS;
@@ -59,7 +59,7 @@ fn parse_list(parser: &mut Parser) -> std::result::Result<Vec<Vec<Parsed>>, Pars
     Ok(items)
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Lowers GROUP BY; returns its entries, and whether it is GROUP BY DISTINCT.
     pub(super) fn group_by(
         &mut self,

@@ -1,10 +1,10 @@
 //! Parsing of LIKE in CREATE TABLE.
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::Result;
 use crate::ast::{CreateTable, LikeOptions, LikeTable};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads the rest of a LIKE clause.
     pub(super) fn like_table(&mut self, into: &mut CreateTable) -> Result<()> {
         let table = self.table_name()?;

@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 use store::transaction::TableLockMode;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{Ident, LockTables, OptionValue, Reindex, ReindexTarget, Statement};
 
@@ -19,7 +19,7 @@ const MODES: &[(&[&str], TableLockMode)] = &[
     (&["exclusive"], TableLockMode::Exclusive),
 ];
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn lock(&mut self) -> Result<Statement> {
         self.expect_words(&["lock"])?;
         self.take_word("table");

@@ -2,11 +2,13 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
-use crate::ast::{AssignedValue, Merge, MergeAction, MergeClause, Overriding, Statement};
+use crate::ast::{
+    AssignedValue, MergeActionClause, MergeStatement, MergeWhenClause, Overriding, Statement,
+};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     pub(super) fn merge(&mut self) -> Result<Statement> {
         self.expect_words(&["merge", "into"])?;
         let table = self.table_name()?;
@@ -31,30 +33,37 @@ impl Cursor<'_> {
             }
         }
         let with = None;
-        Ok(Statement::Merge(Box::new(Merge { with, table, alias, source, condition, clauses })))
+        Ok(Statement::Merge(Box::new(MergeStatement {
+            with,
+            table,
+            alias,
+            source,
+            condition,
+            clauses,
+        })))
     }
 
-    fn merge_clause(&mut self) -> Result<MergeClause> {
+    fn merge_clause(&mut self) -> Result<MergeWhenClause> {
         self.expect_words(&["when"])?;
         let matched = !self.take_word("not");
         self.expect_words(&["matched"])?;
         let condition = if self.take_word("and") { Some(self.expr()?) } else { None };
         self.expect_words(&["then"])?;
         let action = if self.take_words(&["do", "nothing"]) {
-            MergeAction::Nothing
+            MergeActionClause::Nothing
         } else if matched && self.take_word("delete") {
-            MergeAction::Delete
+            MergeActionClause::Delete
         } else if matched && self.take_words(&["update", "set"]) {
-            MergeAction::Update(self.assignments()?)
+            MergeActionClause::Update(self.assignments()?)
         } else if !matched && self.take_word("insert") {
             self.merge_insert()?
         } else {
             return Err(self.unexpected());
         };
-        Ok(MergeClause { matched, condition, action })
+        Ok(MergeWhenClause { matched, condition, action })
     }
 
-    fn merge_insert(&mut self) -> Result<MergeAction> {
+    fn merge_insert(&mut self) -> Result<MergeActionClause> {
         let columns = match self.peek() {
             Token::LParen => self.parenthesized(Self::target_column)?,
             _ => Vec::new(),
@@ -67,10 +76,10 @@ impl Cursor<'_> {
             None
         };
         if columns.is_empty() && self.take_words(&["default", "values"]) {
-            return Ok(MergeAction::Insert { columns, overriding, values: None });
+            return Ok(MergeActionClause::Insert { columns, overriding, values: None });
         }
         self.expect_words(&["values"])?;
         let values: Vec<AssignedValue> = self.parenthesized(Self::assigned_value)?;
-        Ok(MergeAction::Insert { columns, overriding, values: Some(values) })
+        Ok(MergeActionClause::Insert { columns, overriding, values: Some(values) })
     }
 }

@@ -81,8 +81,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError, Whitespace};
 
 use types::interrupt::check_planned;
 
-use crate::ast::{Expr, Ident, Query, Statement, TableName};
-use cursor::Cursor;
+use crate::ast::{Expr, Ident, QueryExpr, Statement, TableName};
+use cursor::TokenCursor;
 use dialect::BennuDialect;
 use error::Result;
 use source::ScriptText;
@@ -169,7 +169,7 @@ pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
 /// # Errors
 ///
 /// Its first syntax error.
-pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
+pub fn parse_query(sql: &str) -> std::result::Result<QueryExpr, ParseError> {
     with_cursor(ScriptText::new(sql), |cursor| {
         let query = cursor.query()?;
         if cursor.peek() != &Token::EOF {
@@ -291,7 +291,7 @@ pub fn parse_name_list(text: &str) -> Option<Vec<String>> {
 /// Checks the limits of a text and runs `parse` over its tokens.
 fn with_cursor<T>(
     source: ScriptText<'_>,
-    parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>,
+    parse: impl FnOnce(&mut TokenCursor<'_>) -> Result<T>,
 ) -> Result<T> {
     limits::check_size(source.text())?;
     let dialect = BennuDialect::default();
@@ -314,7 +314,7 @@ fn with_cursor<T>(
     let into = create_as::SelectIntoClause::Refused;
     let source = &source;
     let cursor =
-        Cursor { parser, source, token_count, table_names, exclusions, join_aliases, into };
+        TokenCursor { parser, source, token_count, table_names, exclusions, join_aliases, into };
     parse(&mut { cursor })
 }
 
@@ -423,7 +423,7 @@ fn token_error(error: &TokenizerError, source: &ScriptText<'_>) -> ParseError {
     ParseError::syntax(format!("{what} at or near \"{rest}\""), position)
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads one statement by its first keyword.
     pub(super) fn statement(&mut self) -> Result<Statement> {
         let position = self.position();

@@ -6,18 +6,18 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{BinaryOperator, UnaryOperator};
 
 /// A lowered infix operator.
-pub(super) enum Operator {
+pub(super) enum OperatorToken {
     And,
     Or,
     Plain(BinaryOperator),
 }
 
 /// Lowers an infix operator; None if bennu does not have it.
-pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<Operator> {
+pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<OperatorToken> {
     use parsed::BinaryOperator as Parsed;
-    Some(Operator::Plain(match op {
-        Parsed::And => return Some(Operator::And),
-        Parsed::Or => return Some(Operator::Or),
+    Some(OperatorToken::Plain(match op {
+        Parsed::And => return Some(OperatorToken::And),
+        Parsed::Or => return Some(OperatorToken::Or),
         Parsed::Plus => BinaryOperator::Add,
         Parsed::Minus => BinaryOperator::Subtract,
         Parsed::Multiply => BinaryOperator::Multiply,
@@ -64,9 +64,9 @@ pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<Operator> {
 }
 
 /// Returns an operator by its name: `+`, `pg_catalog.+`.
-fn named(name: &str) -> Option<Operator> {
+fn named(name: &str) -> Option<OperatorToken> {
     let symbol = name.strip_prefix("pg_catalog.").unwrap_or(name);
-    BinaryOperator::named(symbol).map(Operator::Plain)
+    BinaryOperator::named(symbol).map(OperatorToken::Plain)
 }
 
 /// Returns the internal function name for an operator that bennu does not have, with its schema if

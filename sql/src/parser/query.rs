@@ -5,19 +5,19 @@ use sqlparser::ast::{SetExpr, TableFactor};
 use sqlparser::tokenizer::Token;
 use types::key_words;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
 use super::rewrite::{ALL_FIELDS, EMPTY_LIST, KEY, NO_KEY, WITH_TIES, is_own};
 use crate::ast::{
-    Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
-    QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, With,
+    Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, QueryBody,
+    QueryExpr, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, WithClause,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a query.
-    pub(super) fn query(&mut self) -> Result<Query> {
+    pub(super) fn query(&mut self) -> Result<QueryExpr> {
         if self.is_word("with") {
             let (with, query) = self.with(Self::query_body)?;
             return with_query(with, query);
@@ -26,7 +26,7 @@ impl Cursor<'_> {
     }
 
     /// Reads a query that does not begin with WITH.
-    pub(super) fn query_body(&mut self) -> Result<Query> {
+    pub(super) fn query_body(&mut self) -> Result<QueryExpr> {
         if self.is_word("with") {
             return Err(self.unexpected());
         }
@@ -34,11 +34,11 @@ impl Cursor<'_> {
         self.lower_query(*parsed)
     }
 
-    pub(super) fn lower_query(&mut self, query: parsed::Query) -> Result<Query> {
+    pub(super) fn lower_query(&mut self, query: parsed::Query) -> Result<QueryExpr> {
         limits::with_stack(|| self.lower_clauses(query))
     }
 
-    fn lower_clauses(&mut self, mut query: parsed::Query) -> Result<Query> {
+    fn lower_clauses(&mut self, mut query: parsed::Query) -> Result<QueryExpr> {
         if let Some(with) = query.with.take() {
             let (with, query) = self.lower_with(with, |cursor| cursor.lower_clauses(query))?;
             return with_query(with, query);
@@ -72,7 +72,7 @@ impl Cursor<'_> {
         let (limit, with_ties, offset) = self.limits(limit_clause, fetch, position)?;
         let locking =
             locks.into_iter().map(|lock| self.locking(lock, position)).collect::<Result<_>>()?;
-        let query = Query {
+        let query = QueryExpr {
             with: None,
             body,
             order_by: order_by.unwrap_or_default(),
@@ -210,17 +210,17 @@ impl Cursor<'_> {
                 left: Box::new(left),
                 right: Box::new(right),
             };
-            left = Query::bare(body, position);
+            left = QueryExpr::bare(body, position);
         }
         Ok((left.body, position))
     }
 
-    fn operand(&mut self, body: SetExpr) -> Result<Query> {
+    fn operand(&mut self, body: SetExpr) -> Result<QueryExpr> {
         if let SetExpr::Query(query) = body {
             return self.lower_query(*query);
         }
         let (body, position) = self.body(body)?;
-        Ok(Query::bare(body, position))
+        Ok(QueryExpr::bare(body, position))
     }
 
     fn values(&mut self, values: parsed::Values) -> Result<(QueryBody, usize)> {
@@ -535,15 +535,15 @@ fn is_nothing(item: &parsed::SelectItem) -> bool {
 }
 
 /// Adds a WITH clause to a query; a query in parentheses may already have one.
-pub(super) fn with_query(with: With, query: Query) -> Result<Query> {
+pub(super) fn with_query(with: WithClause, query: QueryExpr) -> Result<QueryExpr> {
     if query.with.is_some() {
         return Err(ParseError::syntax("multiple WITH clauses not allowed", with.position));
     }
-    Ok(Query { with: Some(with), ..query })
+    Ok(QueryExpr { with: Some(with), ..query })
 }
 
 /// Checks the requirements of WITH TIES: ORDER BY, and no SKIP LOCKED.
-fn check_ties(query: &Query) -> Result<()> {
+fn check_ties(query: &QueryExpr) -> Result<()> {
     if query.order_by.is_empty() {
         let message = "WITH TIES cannot be specified without ORDER BY clause";
         return Err(ParseError::syntax(message, None));
@@ -574,7 +574,7 @@ fn no_ordering(operator: &parsed::ObjectName, expr: &Expr) -> ParseError {
 
 /// Turns a query in parentheses with clauses both inside and outside into a SELECT from a
 /// subquery.
-fn wrap(query: Query) -> Select {
+fn wrap(query: QueryExpr) -> Select {
     let position = query.position;
     let name = Ident { value: "subquery".to_owned(), position };
     let alias = Some(TableAlias { name, columns: Vec::new() });

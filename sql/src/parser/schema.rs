@@ -2,14 +2,14 @@
 
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::tokens::{is_blank, is_word, next};
 use crate::ast::{
     CreateSchema, ObjectKind, Rename, RenameSchema, RenameTarget, Role, Statement, TableName,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a statement from the word SCHEMA.
     pub(super) fn create_schema(&mut self) -> Result<Statement> {
         self.expect_words(&["schema"])?;

@@ -3,14 +3,14 @@
 use sqlparser::tokenizer::Token;
 use types::DataType;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterSequence, CreateSequence, Identity, IdentityKind, ObjectKind, SequenceOptions, Statement,
     TableName, TypeName,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a statement from the word SEQUENCE.
     pub(super) fn create_sequence(&mut self) -> Result<Statement> {
         self.expect_words(&["sequence"])?;

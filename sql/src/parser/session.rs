@@ -4,14 +4,15 @@
 use sqlparser::tokenizer::Token;
 use types::key_words;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    Cursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue, Prepare,
-    SetConstraints, SetScope, SetVariable, SettingClause, Statement, TableName, TransactionModes,
+    DeclareCursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue,
+    Prepare, SetConstraints, SetScope, SetVariable, SettingClause, Statement, TableName,
+    TransactionModes,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     // ---- transactions ----
 
     pub(super) fn begin(&mut self) -> Result<Statement> {

@@ -5,7 +5,7 @@ use sqlparser::ast::{JoinOperator, TableFactor};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use types::key_words;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use super::expr::PlacedExpr;
 use super::limits;
@@ -14,11 +14,11 @@ use super::rewrite::{NO_ALIAS, SAMPLE, is_own};
 use super::rewrite_from::{DEFINED, ROWS_FROM};
 use super::type_name::lower_type;
 use crate::ast::{
-    Expr, FromCall, FunctionCall, Ident, JoinCondition, JoinKind, TableAlias, TableFunction,
+    Expr, FromCall, FunctionCall, Ident, JoinQualifier, JoinType, TableAlias, TableFunction,
     TableName, TableRef, TableSample, TypeName,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Lowers one comma-separated entry.
     pub(super) fn joins(&mut self, table: parsed::TableWithJoins) -> Result<TableRef> {
         limits::with_stack(|| self.lower_joins(table))
@@ -34,20 +34,20 @@ impl Cursor<'_> {
             }
             let (kind, constraint) = match join_operator {
                 JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
-                    (JoinKind::Inner, constraint)
+                    (JoinType::Inner, constraint)
                 }
                 JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                    (JoinKind::Left, constraint)
+                    (JoinType::Left, constraint)
                 }
                 JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                    (JoinKind::Right, constraint)
+                    (JoinType::Right, constraint)
                 }
-                JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
-                JoinOperator::CrossJoin(constraint) => (JoinKind::Cross, constraint),
+                JoinOperator::FullOuter(constraint) => (JoinType::Full, constraint),
+                JoinOperator::CrossJoin(constraint) => (JoinType::Cross, constraint),
                 _ => return Err(ParseError::unsupported("this kind of join", None)),
             };
             let condition = self.join_condition(constraint)?;
-            if (kind == JoinKind::Cross) != (condition == JoinCondition::None) {
+            if (kind == JoinType::Cross) != (condition == JoinQualifier::None) {
                 return Err(self.join_without_condition(&right));
             }
             left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, condition };
@@ -72,11 +72,11 @@ impl Cursor<'_> {
             .with_hint("Add ON or USING, or write CROSS JOIN.")
     }
 
-    fn join_condition(&mut self, constraint: parsed::JoinConstraint) -> Result<JoinCondition> {
+    fn join_condition(&mut self, constraint: parsed::JoinConstraint) -> Result<JoinQualifier> {
         match constraint {
-            parsed::JoinConstraint::On(expr) => Ok(JoinCondition::On(self.lower(expr)?)),
-            parsed::JoinConstraint::Natural => Ok(JoinCondition::Natural),
-            parsed::JoinConstraint::None => Ok(JoinCondition::None),
+            parsed::JoinConstraint::On(expr) => Ok(JoinQualifier::On(self.lower(expr)?)),
+            parsed::JoinConstraint::Natural => Ok(JoinQualifier::Natural),
+            parsed::JoinConstraint::None => Ok(JoinQualifier::None),
             parsed::JoinConstraint::Using(names) => {
                 let mut columns = Vec::with_capacity(names.len());
                 for name in names {
@@ -91,7 +91,7 @@ impl Cursor<'_> {
                 let named = self.join_aliases.iter().find(|(at, _)| *at == first);
                 let alias = named.map(|(_, token)| token.clone());
                 let alias = alias.map(|token| self.alias_of(&token)).transpose()?;
-                Ok(JoinCondition::Using { columns, alias })
+                Ok(JoinQualifier::Using { columns, alias })
             }
         }
     }

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 use types::datatype::{DataType, IntervalFields, RegKind, SqlType, interval_modifier};
 use types::key_words;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::name;
 use crate::ast::{DATABASE, NamedType, TypeName};
@@ -22,7 +22,7 @@ const MAX_PRECISION: u64 = 1_000;
 const KNOWN_TYPES: &[&str] =
     &["cidr", "citext", "hstore", "inet", "int4range", "tsquery", "tsvector", "xml"];
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a type name.
     pub(super) fn type_name(&mut self) -> Result<TypeName> {
         let position = self.position();

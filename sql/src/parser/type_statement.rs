@@ -3,14 +3,14 @@
 use sqlparser::tokenizer::Token;
 use types::key_words;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType,
     LabelPosition, Statement, TableName, TypeStatement,
 };
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a statement from the word TYPE.
     pub(super) fn create_type(&mut self) -> Result<Statement> {
         self.expect_words(&["type"])?;

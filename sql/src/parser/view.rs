@@ -2,12 +2,12 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::{parse_query, quoted};
 use crate::ast::{CheckOption, CreateView, Ident, OptionValue, SourceQuery, Statement};
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a statement from the word VIEW.
     pub(super) fn create_view(&mut self, or_replace: bool) -> Result<Statement> {
         let recursive = self.take_word("recursive");

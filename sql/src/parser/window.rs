@@ -7,11 +7,13 @@
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use super::source::ScriptText;
 use super::tokens::{is_word, next, previous};
-use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
+use crate::ast::{
+    Exclusion, FrameBoundClause, FrameClause, FrameUnits, NamedWindow, Over, WindowClause,
+};
 
 /// The exclusions of frames, by the position of the window's owner.
 pub(super) type Exclusions = Vec<(usize, Exclusion)>;
@@ -88,7 +90,7 @@ fn owner_of(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     Some(name)
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Lowers the window of OVER, for the call at `position`.
     pub(super) fn over(&mut self, over: parsed::WindowType, position: usize) -> Result<Over> {
         match over {
@@ -120,7 +122,7 @@ impl Cursor<'_> {
         Ok(lowered)
     }
 
-    fn window(&mut self, window: parsed::WindowSpec, position: usize) -> Result<Window> {
+    fn window(&mut self, window: parsed::WindowSpec, position: usize) -> Result<WindowClause> {
         let parsed::WindowSpec { window_name, partition_by, order_by, window_frame } = window;
         let mut base = window_name.map(|name| self.checked_alias(&name)).transpose()?;
         if let Some(base) = &mut base {
@@ -131,10 +133,10 @@ impl Cursor<'_> {
         let order_by = self.order_items(order_by)?;
         let frame = window_frame.map(|frame| self.frame(frame, position)).transpose()?;
         let position = self.opening(position).map_or(position, |index| self.start_of(index));
-        Ok(Window { base, partition_by, order_by, frame, position })
+        Ok(WindowClause { base, partition_by, order_by, frame, position })
     }
 
-    fn frame(&mut self, frame: parsed::WindowFrame, position: usize) -> Result<Frame> {
+    fn frame(&mut self, frame: parsed::WindowFrame, position: usize) -> Result<FrameClause> {
         let parsed::WindowFrame { units, start_bound, end_bound } = frame;
         let units = match units {
             parsed::WindowFrameUnits::Rows => FrameUnits::Rows,
@@ -144,7 +146,7 @@ impl Cursor<'_> {
         let start = self.frame_bound(start_bound)?;
         let is_short = end_bound.is_none();
         let end = match end_bound {
-            None => FrameBound::CurrentRow,
+            None => FrameBoundClause::CurrentRow,
             Some(bound) => self.frame_bound(bound)?,
         };
         check_bounds(&start, &end, is_short).map_err(|(message, is_end)| {
@@ -153,7 +155,7 @@ impl Cursor<'_> {
         })?;
         let found = self.exclusions.iter().find(|(owner, _)| *owner == position);
         let exclusion = found.map(|(_, exclusion)| *exclusion).unwrap_or_default();
-        Ok(Frame { units, start, is_between: !is_short, end, exclusion })
+        Ok(FrameClause { units, start, is_between: !is_short, end, exclusion })
     }
 
     /// Returns the opening token of the window of the call, or the name, at `position`.
@@ -199,16 +201,16 @@ impl Cursor<'_> {
         (if is_end { end.or(start) } else { start }).map(|index| self.start_of(index))
     }
 
-    fn frame_bound(&mut self, bound: parsed::WindowFrameBound) -> Result<FrameBound> {
+    fn frame_bound(&mut self, bound: parsed::WindowFrameBound) -> Result<FrameBoundClause> {
         Ok(match bound {
-            parsed::WindowFrameBound::CurrentRow => FrameBound::CurrentRow,
-            parsed::WindowFrameBound::Preceding(None) => FrameBound::UnboundedPreceding,
-            parsed::WindowFrameBound::Following(None) => FrameBound::UnboundedFollowing,
+            parsed::WindowFrameBound::CurrentRow => FrameBoundClause::CurrentRow,
+            parsed::WindowFrameBound::Preceding(None) => FrameBoundClause::UnboundedPreceding,
+            parsed::WindowFrameBound::Following(None) => FrameBoundClause::UnboundedFollowing,
             parsed::WindowFrameBound::Preceding(Some(offset)) => {
-                FrameBound::Preceding(Box::new(self.lower(*offset)?))
+                FrameBoundClause::Preceding(Box::new(self.lower(*offset)?))
             }
             parsed::WindowFrameBound::Following(Some(offset)) => {
-                FrameBound::Following(Box::new(self.lower(*offset)?))
+                FrameBoundClause::Following(Box::new(self.lower(*offset)?))
             }
         })
     }
@@ -217,11 +219,13 @@ impl Cursor<'_> {
 /// Checks that a frame does not end before it starts; a short frame has no written end. The flag
 /// of an error is true if the end is invalid.
 fn check_bounds(
-    start: &FrameBound,
-    end: &FrameBound,
+    start: &FrameBoundClause,
+    end: &FrameBoundClause,
     is_short: bool,
 ) -> std::result::Result<(), (&'static str, bool)> {
-    use FrameBound::{CurrentRow, Following, Preceding, UnboundedFollowing, UnboundedPreceding};
+    use FrameBoundClause::{
+        CurrentRow, Following, Preceding, UnboundedFollowing, UnboundedPreceding,
+    };
     match (start, end) {
         (UnboundedFollowing, _) => Err(("frame start cannot be UNBOUNDED FOLLOWING", false)),
         (_, UnboundedPreceding) => Err(("frame end cannot be UNBOUNDED PRECEDING", true)),

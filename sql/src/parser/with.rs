@@ -1,15 +1,15 @@
 //! Parsing of WITH: at the head of a statement by tokens, inside of expressions by lowering.
 //!
 //! A query of WITH RECURSIVE is recursive if the names of tables that were recorded while it was
-//! parsed ([`Cursor::table_names`]) contain its own; names that refer to a nested WITH are removed
-//! again.
+//! parsed ([`TokenCursor::table_names`]) contain its own; names that refer to a nested WITH are
+//! removed again.
 
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Cycle, Ident, NamedQuery, NamedQueryBody, Search, Statement, With};
+use crate::ast::{Cycle, Ident, NamedQuery, NamedQueryBody, Search, Statement, WithClause};
 
 /// The names that a WITH clause has declared so far.
 #[derive(Default)]
@@ -18,12 +18,12 @@ struct DeclaredNames {
     names: Vec<(String, usize)>,
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads `WITH …` and the statement after it.
     pub(super) fn with<T>(
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(With, T)> {
+    ) -> Result<(WithClause, T)> {
         let position = self.position();
         self.expect_words(&["with"])?;
         // It may be the name of the first query.
@@ -34,7 +34,7 @@ impl Cursor<'_> {
         let queries = self.list(|cursor| cursor.named_query(recursive, &mut declared))?;
         let body = body(self)?;
         self.forget(&declared);
-        Ok((With { queries, recursive, position }, body))
+        Ok((WithClause { queries, recursive, position }, body))
     }
 
     fn named_query(&mut self, recursive: bool, declared: &mut DeclaredNames) -> Result<NamedQuery> {
@@ -120,7 +120,7 @@ impl Cursor<'_> {
         &mut self,
         with: parsed::With,
         body: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(With, T)> {
+    ) -> Result<(WithClause, T)> {
         let parsed::With { with_token, recursive, cte_tables } = with;
         let position = self.position_of(&with_token.0);
         let mut declared = DeclaredNames::default();
@@ -130,7 +130,7 @@ impl Cursor<'_> {
         }
         let body = body(self)?;
         self.forget(&declared);
-        Ok((With { queries, recursive, position }, body))
+        Ok((WithClause { queries, recursive, position }, body))
     }
 
     fn lower_named_query(

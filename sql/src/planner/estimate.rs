@@ -282,7 +282,7 @@ impl Estimator<'_> {
                         (CompareOp::Eq, _) => equal,
                         (CompareOp::Ne, _) => (present - equal).max(0.0),
                         (CompareOp::Lt, Some(less)) => less,
-                        (CompareOp::Le, Some(less)) => less + equal,
+                        (CompareOp::Le, Some(less)) => (less + equal).min(present),
                         (CompareOp::Gt, Some(less)) => (present - less - equal).max(0.0),
                         (CompareOp::Ge, Some(less)) => (present - less).max(0.0),
                         (_, None) => return None,

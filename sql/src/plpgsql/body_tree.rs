@@ -217,7 +217,7 @@ pub enum StatementAction {
         /// The variable with the cursor.
         cursor: usize,
         /// The direction and count.
-        direction: Direction,
+        direction: ScrollDirection,
         /// The targets; none for MOVE.
         into: Option<IntoClause>,
     },
@@ -471,7 +471,7 @@ pub enum OpenQuery {
 
 /// The direction of FETCH.
 #[derive(Debug)]
-pub enum Direction {
+pub enum ScrollDirection {
     /// A direction with a constant count, or none.
     Fixed(FetchDirection),
     /// `FORWARD`, `BACKWARD`, `ABSOLUTE` and `RELATIVE` with an expression.

@@ -1,7 +1,7 @@
 //! Parsing of OPEN, FETCH, MOVE and CLOSE.
 
 use super::body_tree::{
-    CountedDirection, Direction, OpenQuery, OpenStatement, SqlFragment, StatementAction,
+    CountedDirection, OpenQuery, OpenStatement, ScrollDirection, SqlFragment, StatementAction,
     VariableType,
 };
 use super::parser::{BodyParser, Result};
@@ -114,10 +114,10 @@ impl BodyParser<'_> {
         };
         self.expect_symbol(";")?;
         let many = match &direction {
-            Direction::Fixed(direction) => {
+            ScrollDirection::Fixed(direction) => {
                 matches!(direction, FetchDirection::ForwardAll | FetchDirection::BackwardAll)
             }
-            Direction::Counted(of, _) => {
+            ScrollDirection::Counted(of, _) => {
                 matches!(of, CountedDirection::Forward | CountedDirection::Backward)
             }
         };
@@ -128,8 +128,8 @@ impl BodyParser<'_> {
         Ok(StatementAction::Fetch { cursor, direction, into })
     }
 
-    fn direction(&mut self) -> Result<Direction> {
-        let fixed = |direction| Ok(Direction::Fixed(direction));
+    fn direction(&mut self) -> Result<ScrollDirection> {
+        let fixed = |direction| Ok(ScrollDirection::Fixed(direction));
         let TokenKind::Word(word) = self.token().kind.clone() else {
             return match self.token().kind {
                 TokenKind::Number => self.counted(CountedDirection::Forward),
@@ -171,8 +171,8 @@ impl BodyParser<'_> {
         }
     }
 
-    fn counted(&mut self, of: CountedDirection) -> Result<Direction> {
-        Ok(Direction::Counted(of, self.expression(&["from", "in"])?))
+    fn counted(&mut self, of: CountedDirection) -> Result<ScrollDirection> {
+        Ok(ScrollDirection::Counted(of, self.expression(&["from", "in"])?))
     }
 
     pub(super) fn close(&mut self) -> Result<StatementAction> {

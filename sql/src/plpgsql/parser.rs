@@ -723,7 +723,7 @@ impl BodyParser<'_> {
         let parsed = self.parsed(&text, (at, -(BEFORE.len() as isize)))?;
         let Statement::Update(update) = parsed.statement else { return Err(self.unexpected()) };
         match update.assignments.into_iter().next() {
-            Some(ast::Assignment::Column { column, .. }) => Ok(column.path),
+            Some(ast::AssignmentClause::Column { column, .. }) => Ok(column.path),
             _ => Err(self.unexpected()),
         }
     }

@@ -30,7 +30,7 @@ use store::transaction::Savepoint;
 use types::Datum;
 
 /// Open cursors, shared between the session and the functions that its statements call.
-pub(super) type OpenCursors = Arc<Mutex<AHashMap<String, Cursor>>>;
+pub(super) type OpenCursors = Arc<Mutex<AHashMap<String, OpenCursor>>>;
 
 /// Cursors and portals of a session.
 pub(super) struct Cursors {
@@ -43,7 +43,7 @@ pub(super) struct Cursors {
     unnamed_count: u32,
 }
 
-pub(super) struct Cursor {
+pub(super) struct OpenCursor {
     /// Rows of the query, used by one thread at a time; the lock makes the session `Sync`.
     rows: Mutex<ResultRows>,
     columns: Arc<[OutputColumn]>,
@@ -139,8 +139,9 @@ impl Cursors {
 
     /// Returns whether a cursor WITH HOLD was declared in the open transaction.
     pub(super) fn has_uncommitted_held(&self) -> bool {
-        let is_new =
-            |cursor: &Cursor| matches!(cursor.life, CursorLifetime::Held { committed: false, .. });
+        let is_new = |cursor: &OpenCursor| {
+            matches!(cursor.life, CursorLifetime::Held { committed: false, .. })
+        };
         self.open.lock().values().any(is_new)
     }
 
@@ -350,7 +351,7 @@ impl Session {
     fn declare_cursor(
         &mut self,
         parsed: &Arc<ParsedStatement>,
-        declared: &ast::Cursor,
+        declared: &ast::DeclareCursor,
     ) -> Result<()> {
         let (types, parameters) = (self.bound.types.clone(), self.bound.values.clone());
         let planned = loop {
@@ -375,7 +376,7 @@ impl Session {
     pub(super) fn add_cursor(
         &mut self,
         parsed: &Arc<ParsedStatement>,
-        declared: &ast::Cursor,
+        declared: &ast::DeclareCursor,
         planned: PlannedStatement,
         parameters: Vec<Datum>,
     ) -> Result<()> {
@@ -414,7 +415,7 @@ impl Session {
             is_scrollable: scroll.is_some(),
         };
         self.objects.add_cursor(name, shown);
-        let cursor = Cursor {
+        let cursor = OpenCursor {
             rows: Mutex::new(rows),
             columns,
             life,
@@ -505,7 +506,7 @@ impl Session {
     }
 }
 
-impl Cursor {
+impl OpenCursor {
     /// Moves and returns the requested rows.
     fn fetch(&mut self, direction: FetchDirection, room: &BufferLimit) -> Result<BatchBuffer> {
         let read = self.read(direction, room);

@@ -71,9 +71,8 @@ impl Session {
         let planning = began.elapsed();
         let estimates = explain.costs.then_some(&estimates);
         let settings = if explain.settings { self.explained_settings() } else { Vec::new() };
-        let verbose = explain.verbose;
-        let mut shown =
-            ExplainContent { estimates, verbose, settings: &settings, ..ExplainContent::default() };
+        let (verbose, settings) = (explain.verbose, settings.as_slice());
+        let mut shown = ExplainContent { estimates, verbose, settings, ..Default::default() };
         let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
         let mut region_reads = RegionReads::default();
         if explain.analyze {

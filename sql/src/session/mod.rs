@@ -9,6 +9,7 @@
 //! [`Session::end_implicit`], which the wire layer calls at the end of a simple query message or
 //! at Sync. After an error it calls [`Session::fail`].
 
+mod notice;
 mod analyze;
 mod concurrent_indexes;
 mod create_as;
@@ -78,6 +79,7 @@ use crate::timer::StopFlag;
 
 pub use crate::copy::{ColumnOptions, CopyFormat, CopyIn};
 pub use crate::rows;
+pub use crate::session::notice::{Notice, NoticeSink};
 pub use crate::session::prepared::PreparedStatement;
 
 /// Owner of a session.
@@ -122,19 +124,6 @@ pub enum Execution {
     /// COPY … TO STDOUT: rows to be written in this format.
     CopyOut(ResultRows, CopyFormat),
 }
-
-/// Notice or warning for the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// `NOTICE` or `WARNING`.
-    pub severity: &'static str,
-    /// Code, message, hint.
-    pub error: Error,
-}
-
-/// Sends notices to the client while its statement runs. Returns `false` if that is not possible;
-/// they are then sent at the end of the statement.
-pub type NoticeSink = Arc<dyn Fn(&[Notice]) -> bool + Send + Sync>;
 
 /// A parsed statement. Cheap to clone.
 #[derive(Clone)]

@@ -203,7 +203,7 @@ impl PlanningContext<'_> {
     /// Binds and plans the query of a cursor in a procedural body.
     pub(crate) fn plan_cursor(
         &self,
-        cursor: &ast::Cursor,
+        cursor: &ast::DeclareCursor,
         types: &[Option<SqlType>],
         variables: Option<&VariableScope<'_>>,
     ) -> Result<PlannedStatement> {

@@ -129,7 +129,7 @@ pub(super) struct CatalogConstraint {
     /// OID of its domain; 0 for a table constraint.
     pub(super) domain: u32,
     pub(super) schema: u32,
-    pub(super) kind: ConstraintKind,
+    pub(super) kind: ConstraintRowKind,
     /// Attribute numbers of the columns, in the order of the constraint.
     pub(super) columns: Vec<i16>,
     /// False for a constraint that was added NOT VALID and not yet validated.
@@ -138,7 +138,7 @@ pub(super) struct CatalogConstraint {
 
 /// Kind of a constraint, with its details.
 #[derive(Debug)]
-pub(super) enum ConstraintKind {
+pub(super) enum ConstraintRowKind {
     /// CHECK constraint.
     Check {
         /// Its SQL text, as the catalog has it.
@@ -423,7 +423,7 @@ impl CatalogObjects {
         // CHECK constraints of the domain itself; those of a base domain belong to that domain.
         for record in &domain.record.checks {
             let name = &record.name;
-            let kind = ConstraintKind::Check { text: record.predicate.clone() };
+            let kind = ConstraintRowKind::Check { text: record.predicate.clone() };
             let (name, id) = (name.clone(), hashed_oid(oid, name));
             let columns = Vec::new();
             let domain = oid;
@@ -479,7 +479,7 @@ impl CatalogObjects {
             let key: Vec<usize> = table.key_columns().collect();
             let columns =
                 key.iter().map(|column| (table.columns[*column].name.clone(), type_of(*column)));
-            let kind = ConstraintKind::PrimaryKey(index);
+            let kind = ConstraintRowKind::PrimaryKey(index);
             let numbers = key.iter().map(|column| attribute_number(table, *column)).collect();
             self.constraints.push(constraint(name, kind, numbers));
             let kind = SystemRelationKind::PrimaryKey(Arc::clone(table));
@@ -491,7 +491,7 @@ impl CatalogObjects {
             let mut written = record.iter().flat_map(|record| &record.checks);
             let written = written.find(|one| one.name == check.name);
             let text = written.map(|one| one.predicate.clone()).unwrap_or_default();
-            let kind = ConstraintKind::Check { text };
+            let kind = ConstraintRowKind::Check { text };
             let columns = definition::columns_of(&check.predicate);
             let numbers = columns.iter().map(|column| attribute_number(table, *column)).collect();
             self.constraints.push(constraint(&check.name, kind, numbers));
@@ -501,8 +501,8 @@ impl CatalogObjects {
             let keys = definition::index_keys(table, index);
             if index.constraint {
                 let kind = match index.primary {
-                    true => ConstraintKind::PrimaryKey(index_oid),
-                    false => ConstraintKind::Unique(index_oid),
+                    true => ConstraintRowKind::PrimaryKey(index_oid),
+                    false => ConstraintRowKind::Unique(index_oid),
                 };
                 let numbers = keys.iter().map(|key| key.number).collect();
                 self.constraints.push(constraint(&index.name, kind, numbers));
@@ -534,7 +534,7 @@ impl CatalogObjects {
                 table: oid,
                 domain: 0,
                 schema,
-                kind: ConstraintKind::ForeignKey(ForeignKeyTarget {
+                kind: ConstraintRowKind::ForeignKey(ForeignKeyTarget {
                     table: user_oid(key.table),
                     columns: numbers(referenced, &key.referenced),
                     index,
@@ -695,8 +695,8 @@ impl CatalogConstraint {
     /// Returns the OID of the index that enforces it, or 0.
     pub(super) fn index(&self) -> u32 {
         match self.kind {
-            ConstraintKind::Check { .. } | ConstraintKind::ForeignKey(_) => 0,
-            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
+            ConstraintRowKind::Check { .. } | ConstraintRowKind::ForeignKey(_) => 0,
+            ConstraintRowKind::PrimaryKey(index) | ConstraintRowKind::Unique(index) => index,
         }
     }
 }

@@ -18,7 +18,9 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::EndpointRequest;
 use crate::system::{Row, SystemContext, SystemView, int8, output, text};
-use crate::table_coprocessors::{CONSTRAINT_PRIORITY, CoprocessorRegistry, INDEX_PRIORITY, Scope};
+use crate::table_coprocessors::{
+    AttachmentScope, CONSTRAINT_PRIORITY, CoprocessorRegistry, INDEX_PRIORITY,
+};
 
 pub(super) const VIEW: SystemView = SystemView {
     name: "coprocessors",
@@ -105,7 +107,7 @@ fn links(source: &SystemContext, table: &Table) -> Vec<ChainLink> {
         links.push(schema(INDEX_PRIORITY, &index.name, "index", keys));
     }
     let attached = source.engine.attached(table.id).unwrap_or_default();
-    let mut add = |record: &CoprocessorRecord, scope: Scope| {
+    let mut add = |record: &CoprocessorRecord, scope: AttachmentScope| {
         let known =
             attached.iter().find(|one| one.scope == scope && one.record.name == record.name);
         let arguments = record.arguments.iter();
@@ -116,15 +118,15 @@ fn links(source: &SystemContext, table: &Table) -> Vec<ChainLink> {
             name: record.name.clone(),
             coprocessor: record.coprocessor.clone(),
             kind: record.kind,
-            scope: if scope == Scope::Server { "server" } else { "table" },
+            scope: if scope == AttachmentScope::Server { "server" } else { "table" },
             arguments: arguments.collect::<Vec<_>>().join(", "),
             is_available: known.is_none_or(|one| one.unavailable.is_none()),
         });
     };
     for record in source.engine.coprocessors.of_server(table) {
-        add(record, Scope::Server);
+        add(record, AttachmentScope::Server);
     }
-    table.coprocessors.attached.iter().for_each(|record| add(record, Scope::Table));
+    table.coprocessors.attached.iter().for_each(|record| add(record, AttachmentScope::Table));
     links.sort_by_key(|link| link.priority);
     links
 }

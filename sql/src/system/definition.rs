@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, collation};
 use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
 use crate::system::catalog_objects::{
-    CatalogConstraint, CatalogObjects, ConstraintKind, ForeignKeyTarget, SystemRelation,
+    CatalogConstraint, CatalogObjects, ConstraintRowKind, ForeignKeyTarget, SystemRelation,
     SystemRelationKind, attribute_number,
 };
 use crate::system::pg_catalog::index_record;
@@ -97,7 +97,7 @@ pub(super) fn columns_of(expr: &Expr) -> Vec<usize> {
 }
 
 /// A key or included column of an index.
-pub(super) struct IndexKey {
+pub(super) struct IndexKeyDefinition {
     /// The name of the column of the index.
     pub(super) name: String,
     /// Attribute number of the key column, 0 for an expression.
@@ -112,7 +112,7 @@ pub(super) struct IndexKey {
 }
 
 /// Returns the key columns of an index, without included columns.
-pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
+pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKeyDefinition> {
     let keys = index.spec.keys.iter().zip(&index.spec.layout.key);
     let key = |((expr, order), written): ((&Expr, &types::rowcode::KeyColumn), _)| {
         let mut own = collation::of_type(expr.data_type());
@@ -130,7 +130,7 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
             Expr::Routine { routine, .. } => (routine.name.clone(), 0, expr.data_type().into()),
             _ => ("expr".to_owned(), 0, expr.data_type().into()),
         };
-        IndexKey {
+        IndexKeyDefinition {
             name,
             number,
             sql_type,
@@ -166,10 +166,10 @@ pub(super) fn key_texts(
 }
 
 /// Returns the key columns of a primary key.
-pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
+pub(super) fn primary_key(table: &Table) -> Vec<IndexKeyDefinition> {
     let key = |key: &types::rowcode::KeyColumn| {
         let column = &table.columns[key.column];
-        IndexKey {
+        IndexKeyDefinition {
             name: column.name.clone(),
             number: attribute_number(table, key.column),
             sql_type: column.sql_type,
@@ -211,7 +211,11 @@ pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
     index.spec.include.iter().map(|column| attribute_number(table, *column)).collect()
 }
 
-fn ordered(key: &IndexKey, mut text: String, (class, is_primary): (Option<&str>, bool)) -> String {
+fn ordered(
+    key: &IndexKeyDefinition,
+    mut text: String,
+    (class, is_primary): (Option<&str>, bool),
+) -> String {
     if let Some(collation) = key.collation.filter(|_| key.is_collated) {
         text.push_str(&format!(" COLLATE {}", identifier(collation.name())));
     }
@@ -371,20 +375,20 @@ pub(super) fn constraint(
         constraint.columns.iter().filter_map(name).collect::<Vec<_>>().join(", ")
     };
     let mut text = match &constraint.kind {
-        ConstraintKind::Check { text } => {
+        ConstraintRowKind::Check { text } => {
             format!("CHECK ({})", check(text, objects, constraint, (reader, layout)))
         }
-        ConstraintKind::PrimaryKey(index) => {
+        ConstraintRowKind::PrimaryKey(index) => {
             let include = constraint_include(objects, *index, reader.catalog);
             format!("PRIMARY KEY ({}){include}", names())
         }
-        ConstraintKind::Unique(index) => {
+        ConstraintRowKind::Unique(index) => {
             let of = objects.relation(*index).is_some_and(nulls_not_distinct);
             let nulls = if of { "NULLS NOT DISTINCT " } else { "" };
             let include = constraint_include(objects, *index, reader.catalog);
             format!("UNIQUE {nulls}({}){include}", names())
         }
-        ConstraintKind::ForeignKey(key) => {
+        ConstraintRowKind::ForeignKey(key) => {
             let Some(table) = objects.relation(key.table) else { return String::new() };
             let shown = match is_visible(table) {
                 true => identifier(&table.name),
@@ -433,8 +437,8 @@ pub(super) fn constraint_deferral(
     constraint: &CatalogConstraint,
 ) -> Deferral {
     match &constraint.kind {
-        ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
-        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
+        ConstraintRowKind::ForeignKey(reference) => *reference.key.deferral,
+        ConstraintRowKind::PrimaryKey(index) | ConstraintRowKind::Unique(index) => {
             objects.relation(*index).map_or(Deferral::Never, deferral)
         }
         _ => Deferral::Never,

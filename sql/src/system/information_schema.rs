@@ -16,8 +16,8 @@ use crate::catalog::name::is_temporary;
 use crate::catalog::record::IdentityRecord;
 use crate::deparse::{DeparseContext, Layout};
 use crate::system::catalog_objects::{
-    Attribute, CatalogConstraint, CatalogObjects, ConstraintKind, DATABASE_NAME, ForeignKeyTarget,
-    OWNER_NAME, SystemRelation, SystemRelationKind,
+    Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_NAME,
+    ForeignKeyTarget, OWNER_NAME, SystemRelation, SystemRelationKind,
 };
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::updatable::Updatable;
@@ -63,14 +63,16 @@ pub(super) fn rows(
             named.chain(not_null).collect()
         }
         "key_column_usage" => {
-            let keys = constraints.filter(|one| !matches!(one.kind, ConstraintKind::Check { .. }));
+            let keys =
+                constraints.filter(|one| !matches!(one.kind, ConstraintRowKind::Check { .. }));
             keys.flat_map(|one| key_columns(shape, objects, one)).collect()
         }
         "constraint_column_usage" => {
             constraints.flat_map(|one| used_columns(shape, objects, one)).collect()
         }
         "constraint_table_usage" => {
-            let keys = constraints.filter(|one| !matches!(one.kind, ConstraintKind::Check { .. }));
+            let keys =
+                constraints.filter(|one| !matches!(one.kind, ConstraintRowKind::Check { .. }));
             keys.map(|one| used_table(shape, objects, one)).collect()
         }
         "referential_constraints" => {
@@ -524,13 +526,13 @@ fn table_constraint(
 ) -> Row {
     let schema = || text(objects.namespace(constraint.schema));
     let (kind, nulls) = match &constraint.kind {
-        ConstraintKind::Check { .. } => ("CHECK", Datum::Null),
-        ConstraintKind::PrimaryKey(_) => ("PRIMARY KEY", Datum::Null),
-        ConstraintKind::Unique(index) => {
+        ConstraintRowKind::Check { .. } => ("CHECK", Datum::Null),
+        ConstraintRowKind::PrimaryKey(_) => ("PRIMARY KEY", Datum::Null),
+        ConstraintRowKind::Unique(index) => {
             let index = objects.relation(*index);
             ("UNIQUE", yes_or_no(!index.is_some_and(definition::nulls_not_distinct)))
         }
-        ConstraintKind::ForeignKey(_) => ("FOREIGN KEY", Datum::Null),
+        ConstraintRowKind::ForeignKey(_) => ("FOREIGN KEY", Datum::Null),
     };
     let deferral = definition::constraint_deferral(objects, constraint);
     shape.row([
@@ -591,7 +593,7 @@ fn position_there(
     constraint: &CatalogConstraint,
     position: usize,
 ) -> Datum {
-    let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Datum::Null };
+    let ConstraintRowKind::ForeignKey(key) = &constraint.kind else { return Datum::Null };
     let unique = objects.constraint_of_index(key.index);
     let there = unique
         .zip(key.columns.get(position))
@@ -606,7 +608,7 @@ fn used<'o>(
     constraint: &'o CatalogConstraint,
 ) -> (Option<&'o SystemRelation>, &'o [i16]) {
     match &constraint.kind {
-        ConstraintKind::ForeignKey(key) => (objects.relation(key.table), &key.columns),
+        ConstraintRowKind::ForeignKey(key) => (objects.relation(key.table), &key.columns),
         _ => (objects.relation(constraint.table), &constraint.columns),
     }
 }
@@ -653,7 +655,8 @@ fn referential(
     objects: &CatalogObjects,
     constraint: &CatalogConstraint,
 ) -> Option<Row> {
-    let ConstraintKind::ForeignKey(ForeignKeyTarget { index, key, .. }) = &constraint.kind else {
+    let ConstraintRowKind::ForeignKey(ForeignKeyTarget { index, key, .. }) = &constraint.kind
+    else {
         return None;
     };
     let unique = objects.constraint_of_index(*index);
@@ -678,7 +681,7 @@ fn check(
     (objects, reader): (&CatalogObjects, DeparseContext<'_>),
     constraint: &CatalogConstraint,
 ) -> Option<Row> {
-    let ConstraintKind::Check { text: clause } = &constraint.kind else { return None };
+    let ConstraintRowKind::Check { text: clause } = &constraint.kind else { return None };
     let shown = (reader, Layout::QUERY);
     let clause = definition::check(clause, objects, constraint, shown);
     Some(shape.row([

@@ -20,7 +20,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::DeparseContext;
 use crate::system::catalog_objects::{
-    Attribute, CatalogConstraint, CatalogObjects, ConstraintKind, DATABASE, DATABASE_CLASS,
+    Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE, DATABASE_CLASS,
     DATABASE_NAME, DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
     SystemRelationKind, composite_relation_oid, extension_oid, hashed_oid, schema_oid_of, user_oid,
 };
@@ -558,7 +558,7 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
         _ => true,
     };
     let numbers = keys.iter().map(|key| key.number).chain(included.iter().copied());
-    let option = |key: &definition::IndexKey| {
+    let option = |key: &definition::IndexKeyDefinition| {
         let descending = if key.descending { DESCENDING } else { 0 };
         int2(descending | if key.nulls_first { NULLS_FIRST } else { 0 })
     };
@@ -617,10 +617,10 @@ fn constraint(
     constraint: &CatalogConstraint,
 ) -> Row {
     let (kind, check) = match &constraint.kind {
-        ConstraintKind::Check { text } => ('c', Some(text)),
-        ConstraintKind::PrimaryKey(_) => ('p', None),
-        ConstraintKind::Unique(_) => ('u', None),
-        ConstraintKind::ForeignKey(_) => ('f', None),
+        ConstraintRowKind::Check { text } => ('c', Some(text)),
+        ConstraintRowKind::PrimaryKey(_) => ('p', None),
+        ConstraintRowKind::Unique(_) => ('u', None),
+        ConstraintRowKind::ForeignKey(_) => ('f', None),
     };
     let deferral = definition::constraint_deferral(objects, constraint);
     let mut row = shape.row([
@@ -642,7 +642,7 @@ fn constraint(
         ("condeferrable", Datum::Bool(deferral != Deferral::Never)),
         ("condeferred", Datum::Bool(deferral == Deferral::Deferred)),
     ]);
-    if let ConstraintKind::ForeignKey(ForeignKeyTarget {
+    if let ConstraintRowKind::ForeignKey(ForeignKeyTarget {
         table,
         columns,
         index,

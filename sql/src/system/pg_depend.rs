@@ -10,7 +10,7 @@ use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::ddl::{Object, dependencies};
 use crate::system::Row;
 use crate::system::catalog_objects::{
-    CatalogObjects, ConstraintKind, EXTENSION, ForeignKeyTarget, SystemRelationKind,
+    CatalogObjects, ConstraintRowKind, EXTENSION, ForeignKeyTarget, SystemRelationKind,
     attribute_number, composite_relation_oid, extension_oid, hashed_oid, user_oid,
 };
 use crate::system::definition;
@@ -115,7 +115,7 @@ fn of_relations(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, ObjectAd
 fn of_constraints(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
     for constraint in &objects.constraints {
         let itself = (CONSTRAINT, constraint.oid, 0);
-        if let ConstraintKind::ForeignKey(ForeignKeyTarget { table, columns, index, .. }) =
+        if let ConstraintRowKind::ForeignKey(ForeignKeyTarget { table, columns, index, .. }) =
             &constraint.kind
         {
             for number in columns {

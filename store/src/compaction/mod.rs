@@ -34,6 +34,6 @@ pub(crate) use filter::FilteredSink;
 pub use filter::{CellFilter, CellVerdict};
 pub use layout::{FileFacts, Layout, Portion, RunFacts};
 pub use output::{OutputFile, OutputSpec, RunWriter};
-pub use rewrite::{NoProgress, Progress, Sink, rewrite};
-pub use select::{Action, Reason, Request, Selection, SelectionInputs, priority, select};
+pub use rewrite::{NoProgress, RewriteProgress, Sink, rewrite};
+pub use select::{Action, CompactionRequest, Reason, Selection, SelectionInputs, priority, select};
 pub use throttle::{TokenBucket, rate};

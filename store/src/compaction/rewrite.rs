@@ -20,7 +20,7 @@ pub trait Sink {
 }
 
 /// Observer of a rewrite's progress.
-pub trait Progress {
+pub trait RewriteProgress {
     /// Reports cells that were read since the last call; may wait.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ pub trait Progress {
 #[derive(Debug, Clone, Copy)]
 pub struct NoProgress;
 
-impl Progress for NoProgress {
+impl RewriteProgress for NoProgress {
     fn advanced(&self, _cells: u64, _bytes: u64) -> Result<()> {
         Ok(())
     }
@@ -46,7 +46,7 @@ pub fn rewrite(
     stop: Option<&[u8]>,
     retention: &mut Retention,
     sink: &mut impl Sink,
-    progress: &impl Progress,
+    progress: &impl RewriteProgress,
 ) -> Result<u64> {
     let (mut cells_in, mut cells, mut bytes) = (0, 0, 0);
     let mut previous: Vec<u8> = Vec::new();

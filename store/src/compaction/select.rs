@@ -9,7 +9,7 @@ use crate::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, F
 
 /// Requested kind of compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
+pub enum CompactionRequest {
     /// The policy's choice.
     Minor,
     /// A merge of all files.
@@ -89,14 +89,14 @@ impl Action {
 pub fn select(
     layout: &Layout<'_>,
     options: &CompactionOptions,
-    request: Request,
+    request: CompactionRequest,
     occasion: &SelectionInputs,
 ) -> Option<Selection> {
     if let Some(expired) = select_expired(layout, occasion) {
         return Some(expired);
     }
     let is_fifo = options.policy == CompactionPolicy::Fifo;
-    if request == Request::Major && !is_fifo {
+    if request == CompactionRequest::Major && !is_fifo {
         return select_all(layout, options, Reason::Major, occasion);
     }
     if let Some(parts) = select_parts(layout) {

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellType, Timestamp};
 use crate::compaction::{
-    Action, CellFilter, FileFacts, Layout, OutputSpec, Progress, Request, SelectionInputs,
+    Action, CellFilter, CompactionRequest, FileFacts, Layout, OutputSpec, RewriteProgress,
+    SelectionInputs,
 };
 use crate::compaction::{Portion, Reason, RunFacts, Selection, select};
 use crate::descriptor::{CompactionPolicy, FileId};
@@ -22,7 +23,7 @@ use crate::file::Caching;
 use crate::run::{FileRecord, FileSelection, LiveFile, Run, RunCursor, sort_runs};
 use crate::scan::history::begin_without;
 use crate::scan::merge::{Merge, RowOrder};
-use crate::scan::retention::{RewriteKind, RewriteSpec, expiry};
+use crate::scan::retention::{RetentionKind, RewriteSpec, expiry};
 
 /// A file is left as it is in a merge only if it has this fraction of the bytes of a flush: small
 /// files are worth merging.
@@ -156,7 +157,7 @@ impl FamilyStore {
     /// Selects a compaction, `None` if there is none that can run now.
     pub(crate) fn plan_compaction(
         &self,
-        request: Request,
+        request: CompactionRequest,
         off_peak: bool,
         horizon: Horizon,
     ) -> Option<CompactionPlan> {
@@ -209,7 +210,7 @@ impl FamilyStore {
         &self,
         plan: &CompactionPlan,
         mut rules: RewriteRules<'_>,
-        progress: &impl Progress,
+        progress: &impl RewriteProgress,
     ) -> Result<CompactionOutcome> {
         let (level, cuts) = match &plan.selection.action {
             Action::Drop => {
@@ -252,7 +253,7 @@ impl FamilyStore {
         plan: &CompactionPlan,
         inputs: &[Arc<Run>],
         (rules, output): (&mut RewriteRules<'_>, OutputSpec),
-        progress: &impl Progress,
+        progress: &impl RewriteProgress,
     ) -> Result<RewriteOutput> {
         let mut sources = SmallVec::new();
         for run in inputs {
@@ -263,7 +264,7 @@ impl FamilyStore {
         let files = || inputs.iter().flat_map(|run| run.files());
         let puts = files().map(|live| live.file.properties().min_put_timestamp);
         let spec = RewriteSpec {
-            kind: if plan.sees_oldest { RewriteKind::Major } else { RewriteKind::Partial },
+            kind: if plan.sees_oldest { RetentionKind::Major } else { RetentionKind::Partial },
             horizon: rules.horizon,
             earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
             any_expiring: files().any(|live| live.file.properties().expiring_count > 0),

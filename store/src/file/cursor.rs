@@ -15,7 +15,7 @@ use crate::file::columnar::{ColumnSlice, Span, WalkBackOutcome, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
-use crate::file::reader::{Caching, ReadAhead, StoreFile};
+use crate::file::reader::{BlockReadAhead, Caching, StoreFile};
 use crate::file::row_block::RowExtent;
 use crate::layout::SectionSelection;
 use crate::scan::merge::{Cursor, RowOrder};
@@ -34,7 +34,7 @@ pub struct FileCursor<F = Arc<StoreFile>> {
     cursor: AnyCursor,
     /// Handle of the block in the cursor.
     handle: BlockHandle,
-    ahead: ReadAhead,
+    ahead: BlockReadAhead,
     /// The current row, in reverse only; for a get its row.
     row: Vec<u8>,
     /// True for a get: values of other rows are not read.
@@ -56,7 +56,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             index: IndexCursor::default(),
             cursor: AnyCursor::default(),
             handle: BlockHandle::default(),
-            ahead: ReadAhead::new(order, caching),
+            ahead: BlockReadAhead::new(order, caching),
             row: Vec::new(),
             is_of_one_row: false,
             extent: None,

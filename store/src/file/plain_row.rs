@@ -14,7 +14,7 @@ use crate::file::columnar::{ColumnarBlock, RowSearch, Span};
 use crate::file::encoding::BlockError;
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
-use crate::file::reader::{Caching, ReadAhead, StoreFile};
+use crate::file::reader::{BlockReadAhead, Caching, StoreFile};
 use crate::layout::SectionSelection;
 use crate::scan::merge::RowOrder;
 
@@ -53,7 +53,7 @@ impl StoreFile {
         let start = row_start_key(row);
         let found = IndexCursor::default().seek(self, &start, Caching::Keep)?;
         let Some(handle) = found else { return Ok(None) };
-        let mut ahead = ReadAhead::new(RowOrder::Forward, Caching::Keep);
+        let mut ahead = BlockReadAhead::new(RowOrder::Forward, Caching::Keep);
         let block = self.data_block(handle, Caching::Keep, &mut ahead)?;
         let Some(block) = block.take_prepared::<ColumnarBlock>() else { return Ok(None) };
         block.prefetch();

@@ -22,7 +22,7 @@ use crate::file::format::{
 use crate::file::index::{TreeRoot, child};
 use crate::file::piece_source::{BlockSource, PieceSource};
 use crate::file::properties::FileProperties;
-use crate::file::tree::{ChildBlock, HeldBlock, IndexBlock, Leaves, Tree};
+use crate::file::tree::{BlockTree, ChildBlock, HeldBlock, IndexBlock, Leaves};
 use crate::read_statistics::note_read;
 use crate::scan::merge::RowOrder;
 
@@ -38,8 +38,8 @@ pub struct StoreFile {
     properties_handle: BlockHandle,
     properties: FileProperties,
     adopted: Option<Sequence>,
-    data_tree: OnceLock<Tree>,
-    bloom_tree: OnceLock<Tree>,
+    data_tree: OnceLock<BlockTree>,
+    bloom_tree: OnceLock<BlockTree>,
     known_layout: KnownLayout,
     part: Option<HalfFileRange>,
     obsolete: AtomicBool,
@@ -237,7 +237,7 @@ impl StoreFile {
     /// level is 1.
     fn admits_below<'a>(
         &self,
-        tree: &Tree,
+        tree: &BlockTree,
         index: IndexBlock<'a>,
         level: usize,
         row: &[u8],
@@ -268,7 +268,7 @@ impl StoreFile {
     /// root's level is 1.
     pub(super) fn below<'a>(
         &self,
-        tree: &Tree,
+        tree: &BlockTree,
         (index, level): (IndexBlock<'a>, usize),
         entry: usize,
         caching: Caching,
@@ -294,7 +294,7 @@ impl StoreFile {
     }
 
     /// Returns the tree of data blocks.
-    pub(super) fn data_tree(&self) -> Result<&Tree> {
+    pub(super) fn data_tree(&self) -> Result<&BlockTree> {
         match self.data_tree.get() {
             Some(tree) => Ok(tree),
             None => self.open_tree(&self.data_tree, self.properties.data_index, Leaves::Data),
@@ -302,7 +302,7 @@ impl StoreFile {
     }
 
     /// Returns the tree of filters.
-    fn bloom_tree(&self) -> Result<&Tree> {
+    fn bloom_tree(&self) -> Result<&BlockTree> {
         match self.bloom_tree.get() {
             Some(tree) => Ok(tree),
             None => self.open_tree(&self.bloom_tree, self.properties.bloom_index, Leaves::Filters),
@@ -311,12 +311,12 @@ impl StoreFile {
 
     fn open_tree<'a>(
         &self,
-        slot: &'a OnceLock<Tree>,
+        slot: &'a OnceLock<BlockTree>,
         at: TreeRoot,
         leaves: Leaves,
-    ) -> Result<&'a Tree> {
+    ) -> Result<&'a BlockTree> {
         let root = self.read(BlockKind::Index, at.handle)?;
-        let tree = Tree::new(at, root, leaves)
+        let tree = BlockTree::new(at, root, leaves)
             .map_err(|Malformed| self.malformed_index(at.handle.offset))?;
         Ok(slot.get_or_init(|| tree))
     }
@@ -355,7 +355,7 @@ impl StoreFile {
         &self,
         handle: BlockHandle,
         caching: Caching,
-        ahead: &mut ReadAhead,
+        ahead: &mut BlockReadAhead,
     ) -> Result<Block> {
         self.block_or_read(BlockKind::Data, handle, caching, || {
             let range = self.checked(handle)?;
@@ -503,7 +503,7 @@ const AHEAD_BYTES_MAX: u64 = 256 << 10;
 const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
 /// Read-ahead buffer: bytes around the last block that was read, in the direction of the cursor.
-pub(super) struct ReadAhead {
+pub(super) struct BlockReadAhead {
     order: RowOrder,
     start: u64,
     bytes: Vec<u8>,
@@ -513,10 +513,10 @@ pub(super) struct ReadAhead {
     announced: Range<u64>,
 }
 
-impl ReadAhead {
-    pub(super) fn new(order: RowOrder, caching: Caching) -> ReadAhead {
+impl BlockReadAhead {
+    pub(super) fn new(order: RowOrder, caching: Caching) -> BlockReadAhead {
         let mut ahead =
-            ReadAhead { order, start: 0, bytes: Vec::new(), next_bytes: 0, announced: 0..0 };
+            BlockReadAhead { order, start: 0, bytes: Vec::new(), next_bytes: 0, announced: 0..0 };
         ahead.interrupt(caching);
         ahead
     }

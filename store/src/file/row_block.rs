@@ -283,12 +283,12 @@ impl<'a> RowBlock<'a> {
     }
 
     /// Returns the entry at an offset.
-    pub(super) fn entry(&self, at: usize) -> Result<Entry, Malformed> {
+    pub(super) fn entry(&self, at: usize) -> Result<RowBlockEntry, Malformed> {
         read_entry(self.entries(), at).ok_or(Malformed)
     }
 
     /// Returns the unshared end of an entry's key.
-    pub(super) fn unshared(&self, entry: &Entry) -> &'a [u8] {
+    pub(super) fn unshared(&self, entry: &RowBlockEntry) -> &'a [u8] {
         &self.entries()[entry.key_at..entry.value_at]
     }
 }
@@ -331,7 +331,7 @@ fn partition(
 }
 
 /// Offsets of the parts of an entry.
-pub(super) struct Entry {
+pub(super) struct RowBlockEntry {
     /// Bytes of its key shared with the previous key.
     pub(super) shared: usize,
     key_at: usize,
@@ -339,7 +339,7 @@ pub(super) struct Entry {
     pub(super) end: usize,
 }
 
-impl Entry {
+impl RowBlockEntry {
     /// Completes the key of the entry from the previous key.
     #[inline]
     fn complete(&self, entries: &[u8], key: &mut Vec<u8>) -> Result<(), Malformed> {
@@ -353,7 +353,7 @@ impl Entry {
 }
 
 #[inline]
-fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
+fn read_entry(entries: &[u8], mut at: usize) -> Option<RowBlockEntry> {
     let (shared, unshared, value_length) = match entries.get(at..at + 3) {
         // Usually each length is one byte.
         Some(&[shared, unshared, value_length]) if (shared | unshared | value_length) < 0x80 => {
@@ -367,7 +367,7 @@ fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
     };
     let value_at = at + unshared;
     let end = value_at + value_length;
-    (end <= entries.len()).then_some(Entry { shared, key_at: at, value_at, end })
+    (end <= entries.len()).then_some(RowBlockEntry { shared, key_at: at, value_at, end })
 }
 
 /// Cursor on a cell of a row block, or on none.

@@ -18,7 +18,7 @@ const RESTARTS_MAX: usize = 8;
 /// Decoded entries of some restarts of a block.
 #[derive(Default)]
 pub(super) struct RowSlots {
-    slots: Vec<Slot>,
+    slots: Vec<RowSlot>,
     keys: Vec<u8>,
     restarts: Range<usize>,
     /// Number of restarts to decode next time.
@@ -26,7 +26,7 @@ pub(super) struct RowSlots {
 }
 
 /// An entry, by offsets among the entries of its block.
-pub(super) struct Slot {
+pub(super) struct RowSlot {
     pub(super) at: usize,
     pub(super) value_at: usize,
     pub(super) end: usize,
@@ -66,12 +66,12 @@ impl RowSlots {
     }
 
     /// Returns a slot.
-    pub(super) fn slot(&self, index: usize) -> Result<&Slot, Malformed> {
+    pub(super) fn slot(&self, index: usize) -> Result<&RowSlot, Malformed> {
         self.slots.get(index).ok_or(Malformed)
     }
 
     /// Returns the key of a slot.
-    pub(super) fn key(&self, slot: &Slot) -> &[u8] {
+    pub(super) fn key(&self, slot: &RowSlot) -> &[u8] {
         &self.keys[slot.key.clone()]
     }
 
@@ -107,7 +107,7 @@ impl RowSlots {
             let end = block.restart_range(self.restarts.end - 1).map(|range| range.end);
             assert_eq!(self.slots.first().map(|slot| slot.at), first.ok(), "the first entry");
             assert_eq!(self.slots.last().map(|slot| slot.end), end.ok(), "the last entry");
-            let is_adjacent = |pair: &[Slot]| pair[0].end == pair[1].at;
+            let is_adjacent = |pair: &[RowSlot]| pair[0].end == pair[1].at;
             assert!(self.slots.windows(2).all(is_adjacent), "an entry has no slot");
         }
     }
@@ -133,7 +133,7 @@ impl RowSlots {
                 return Err(Malformed);
             }
             previous = key.clone();
-            self.slots.push(Slot { at, value_at: entry.value_at, end: entry.end, key });
+            self.slots.push(RowSlot { at, value_at: entry.value_at, end: entry.end, key });
             at = entry.end;
         }
         if at == range.end { Ok(()) } else { Err(Malformed) }

@@ -23,7 +23,7 @@ use crate::file::format::{BlockFrame, BlockHandle, BlockKind, TRAILER_BYTES};
 use crate::file::format::{append_block, trailer};
 use crate::file::index::IndexWriter;
 use crate::file::properties::FileProperties;
-use crate::file::sink_threads::{self, Pending};
+use crate::file::sink_threads::{self, PendingJob};
 
 /// Bytes buffered before a write.
 const OUTPUT_BYTES: usize = 256 << 10;
@@ -49,7 +49,7 @@ struct RawBlock {
 }
 
 /// Output side of the writer: batches raw blocks and passes them to the sink.
-pub(super) struct Output {
+pub(super) struct SinkOutput {
     batch: Batch,
     place: SinkLocation,
     raw_bytes: u64,
@@ -66,15 +66,15 @@ enum SinkLocation {
 struct SinkThread {
     full: SyncSender<Batch>,
     used: Receiver<Batch>,
-    thread: Pending<Result<Box<Sink>>>,
+    thread: PendingJob<Result<Box<Sink>>>,
     /// File size when the thread was started, and the raw bytes of that part.
     file_bytes: u64,
     raw_bytes: u64,
 }
 
-impl Output {
+impl SinkOutput {
     /// Returns the output of a file that is created with its first bytes.
-    pub(super) fn new(env: Arc<dyn Env>, path: PathBuf, compression: Compression) -> Output {
+    pub(super) fn new(env: Arc<dyn Env>, path: PathBuf, compression: Compression) -> SinkOutput {
         let sink = Sink {
             env,
             path,
@@ -86,7 +86,11 @@ impl Output {
             data_index: IndexWriter::default(),
             bloom_index: IndexWriter::default(),
         };
-        Output { batch: Batch::default(), place: SinkLocation::Here(Box::new(sink)), raw_bytes: 0 }
+        SinkOutput {
+            batch: Batch::default(),
+            place: SinkLocation::Here(Box::new(sink)),
+            raw_bytes: 0,
+        }
     }
 
     /// Adds a block whose raw bytes `fill` appends. `key` is the last cell key that it covers.
@@ -198,7 +202,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for SinkOutput {
     /// Waits for the thread: after the writer is dropped, nothing writes to the file.
     fn drop(&mut self) {
         if matches!(self.place, SinkLocation::Thread(_)) {

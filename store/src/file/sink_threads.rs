@@ -17,11 +17,11 @@ type Job = Box<dyn FnOnce() + Send>;
 static IDLE: Mutex<Vec<SyncSender<Job>>> = Mutex::new(Vec::new());
 
 /// Result of work on another thread.
-pub(super) struct Pending<T> {
+pub(super) struct PendingJob<T> {
     result: Receiver<std::thread::Result<T>>,
 }
 
-impl<T> Pending<T> {
+impl<T> PendingJob<T> {
     /// Waits for the end of the work. A panic there is resumed here.
     pub(super) fn join(self) -> T {
         let result = self.result.recv().expect("work sends its result, or its panic");
@@ -36,7 +36,7 @@ impl<T> Pending<T> {
 /// The system has no more threads; the work is dropped.
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> std::io::Result<Pending<T>> {
+) -> std::io::Result<PendingJob<T>> {
     let (sender, result) = sync_channel(1);
     let job: Job = Box::new(move || {
         // A caller that does not wait ignores the result.
@@ -48,7 +48,7 @@ pub(super) fn run<T: Send + 'static>(
         None => begin_thread()?,
     };
     thread.send(job).expect("the thread waits for work");
-    Ok(Pending { result })
+    Ok(PendingJob { result })
 }
 
 fn begin_thread() -> std::io::Result<SyncSender<Job>> {
@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn work_is_done_and_panics_come_back() {
-        let doubled: Vec<Pending<u32>> =
+        let doubled: Vec<PendingJob<u32>> =
             (0..4).map(|number| run(move || number * 2).unwrap()).collect();
-        assert_eq!(doubled.into_iter().map(Pending::join).collect::<Vec<_>>(), [0, 2, 4, 6]);
+        assert_eq!(doubled.into_iter().map(PendingJob::join).collect::<Vec<_>>(), [0, 2, 4, 6]);
         let failed = run(|| -> u32 { panic!("as wanted") }).unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| failed.join())).is_err());
         assert_eq!(run(|| 7).unwrap().join(), 7);

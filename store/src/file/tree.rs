@@ -15,7 +15,7 @@ use crate::file::index::TreeRoot;
 use crate::file::row_block::{RowBlock, RowBlockLayout};
 
 /// A tree of index blocks: over data blocks, or over filters.
-pub(super) struct Tree {
+pub(super) struct BlockTree {
     at: TreeRoot,
     root: Block,
     node: Node,
@@ -61,12 +61,12 @@ pub(super) enum ChildBlock<'a> {
     Taken(Block, u64),
 }
 
-impl Tree {
+impl BlockTree {
     /// Returns the tree of a root.
-    pub(super) fn new(at: TreeRoot, root: Block, leaves: Leaves) -> Result<Tree, Malformed> {
+    pub(super) fn new(at: TreeRoot, root: Block, leaves: Leaves) -> Result<BlockTree, Malformed> {
         let keeps = at.levels > 1 || leaves == Leaves::Filters;
         let node = Node::of(&root, at.handle.offset, keeps)?;
-        Ok(Tree { at, root, node, leaves })
+        Ok(BlockTree { at, root, node, leaves })
     }
 
     /// Returns the root.

@@ -13,7 +13,7 @@ use crate::file::bloom::{self, CHUNK_KEY_COUNT};
 use crate::file::encoding::{AnyBuilder, BlockBuilder, encoding_code};
 use crate::file::format::{BlockFrame, BlockKind};
 use crate::file::properties::FileProperties;
-use crate::file::sink::Output;
+use crate::file::sink::SinkOutput;
 
 /// Upper limit of key and value bytes of one cell, so that offsets in a block fit.
 const CELL_BYTES_MAX: usize = 1 << 30;
@@ -27,7 +27,7 @@ pub struct FileWriter {
     previous_key: Vec<u8>,
     bloom_hashes: Vec<u64>,
     properties: FileProperties,
-    output: Output,
+    output: SinkOutput,
 }
 
 impl FileWriter {
@@ -41,7 +41,7 @@ impl FileWriter {
             previous_key: Vec::new(),
             bloom_hashes: Vec::new(),
             properties: FileProperties::new(family.bloom_filter),
-            output: Output::new(env, path.to_owned(), family.compression),
+            output: SinkOutput::new(env, path.to_owned(), family.compression),
         }
     }
 

@@ -70,7 +70,7 @@ impl Processes {
 }
 
 /// Outcome of a deadlock check.
-pub(super) enum Outcome {
+pub(super) enum DeadlockOutcome {
     /// There is no cycle.
     Free,
     /// There is no cycle if these queues have this order.
@@ -112,13 +112,13 @@ type Orders = HashMap<LockKey, Vec<Owner>>;
 
 impl Graph<'_> {
     /// Checks for cycles through a waiting owner.
-    pub(super) fn check(&self, owner: Owner) -> Outcome {
+    pub(super) fn check(&self, owner: Owner) -> DeadlockOutcome {
         let start = self.processes.node(owner);
-        let Some(circle) = self.circle(start, &Orders::new()) else { return Outcome::Free };
+        let Some(circle) = self.circle(start, &Orders::new()) else { return DeadlockOutcome::Free };
         let mut tries = ORDERS_MAX;
         match self.open_circles(start, &circle, &mut Vec::new(), &mut tries) {
-            Some(orders) => Outcome::Reorder(orders.into_iter().collect()),
-            None => Outcome::Deadlock(told(&circle)),
+            Some(orders) => DeadlockOutcome::Reorder(orders.into_iter().collect()),
+            None => DeadlockOutcome::Deadlock(told(&circle)),
         }
     }
 

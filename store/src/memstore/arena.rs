@@ -305,8 +305,8 @@ impl CellPtr {
     /// # Safety
     ///
     /// The arena that placed it outlives `'a`, and its placing happened before.
-    pub(super) unsafe fn cell<'a>(self) -> CellRef<'a> {
-        CellRef { head: self, arena: PhantomData }
+    pub(super) unsafe fn cell<'a>(self) -> ArenaCell<'a> {
+        ArenaCell { head: self, arena: PhantomData }
     }
 }
 
@@ -317,12 +317,12 @@ unsafe impl Sync for CellPtr {}
 
 /// A cell in an arena.
 #[derive(Clone, Copy)]
-pub(super) struct CellRef<'a> {
+pub(super) struct ArenaCell<'a> {
     head: CellPtr,
     arena: PhantomData<&'a [u8]>,
 }
 
-impl<'a> CellRef<'a> {
+impl<'a> ArenaCell<'a> {
     /// Returns its address.
     pub(super) fn pointer(self) -> CellPtr {
         self.head

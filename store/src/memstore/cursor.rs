@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Memstore;
-use super::arena::CellRef;
+use super::arena::ArenaCell;
 use super::leaf_cells::LeafCells;
 use super::prefix::Probe;
 use super::tree::Tree;
@@ -91,7 +91,7 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
         cursor
     }
 
-    fn current(&self) -> Option<CellRef<'static>> {
+    fn current(&self) -> Option<ArenaCell<'static>> {
         self.cells.cell(self.position)
     }
 
@@ -101,7 +101,7 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
     }
 
     /// Moves to the next cell in cell order.
-    fn step(&mut self, standing: CellRef<'static>) {
+    fn step(&mut self, standing: ArenaCell<'static>) {
         self.position += 1;
         if self.position == self.cells.len() {
             self.cells.go_on(&Probe::key(standing.key()));
@@ -157,7 +157,7 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
             return;
         };
         let row = row_of(last.key());
-        let of_row = |cell: CellRef<'_>| row_of(cell.key()) == row;
+        let of_row = |cell: ArenaCell<'_>| row_of(cell.key()) == row;
         let mut start = end - 1;
         while start > 0 && self.cells.cell(start - 1).is_some_and(of_row) {
             start -= 1;
@@ -179,11 +179,11 @@ impl<M: MemstoreHandle> MemstoreCursor<M> {
 
 impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
     fn key(&self) -> Option<&[u8]> {
-        self.current().map(CellRef::key)
+        self.current().map(ArenaCell::key)
     }
 
     fn value(&self) -> &[u8] {
-        self.current().map_or(&[], CellRef::value)
+        self.current().map_or(&[], ArenaCell::value)
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -242,7 +242,7 @@ impl<M: MemstoreHandle> Cursor for MemstoreCursor<M> {
         match self.way {
             CursorDirection::Forward | CursorDirection::OneRow => {
                 let is_before =
-                    |cell: Option<CellRef<'_>>| cell.is_some_and(|c| row_of(c.key()) < row);
+                    |cell: Option<ArenaCell<'_>>| cell.is_some_and(|c| row_of(c.key()) < row);
                 // Only forwards, and only if the target is among the copied cells.
                 if is_before(self.current()) && !is_before(self.cells.last()) {
                     while is_before(self.current()) {

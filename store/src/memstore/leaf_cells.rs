@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::arena::CellRef;
-use super::node::{Node, Snapshot};
+use super::arena::ArenaCell;
+use super::node::{Node, NodeSnapshot};
 use super::prefix::Probe;
 use super::sync::SLOTS;
 
@@ -11,7 +11,7 @@ use super::sync::SLOTS;
 #[derive(Clone)]
 pub(super) struct LeafCells<'a> {
     leaf: Option<&'a Node>,
-    cells: [Option<CellRef<'a>>; SLOTS],
+    cells: [Option<ArenaCell<'a>>; SLOTS],
     length: usize,
 }
 
@@ -48,18 +48,23 @@ impl<'a> LeafCells<'a> {
     }
 
     /// Returns a cell.
-    pub(super) fn cell(&self, position: usize) -> Option<CellRef<'a>> {
+    pub(super) fn cell(&self, position: usize) -> Option<ArenaCell<'a>> {
         self.cells[..self.length].get(position).copied().flatten()
     }
 
     /// Returns the last cell.
-    pub(super) fn last(&self) -> Option<CellRef<'a>> {
+    pub(super) fn last(&self) -> Option<ArenaCell<'a>> {
         self.cell(self.length.checked_sub(1)?)
     }
 
     /// Copies the cells of a leaf at these positions; returns `false` if some of them have
     /// changed since the snapshot.
-    pub(super) fn copy(&mut self, leaf: &'a Node, seen: Snapshot, positions: Range<usize>) -> bool {
+    pub(super) fn copy(
+        &mut self,
+        leaf: &'a Node,
+        seen: NodeSnapshot,
+        positions: Range<usize>,
+    ) -> bool {
         self.leaf = Some(leaf);
         self.length = positions.len();
         for (copy, position) in self.cells.iter_mut().zip(positions) {

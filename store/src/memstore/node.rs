@@ -31,7 +31,7 @@
 
 use std::ptr::null_mut;
 
-use super::arena::{Arena, CellPtr, CellRef, prefetch};
+use super::arena::{Arena, ArenaCell, CellPtr, prefetch};
 use super::prefix::{CommonPrefix, Probe};
 use super::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SLOTS};
 use crate::cell::compare_keys;
@@ -56,12 +56,12 @@ pub(super) struct Node {
 
 /// The entries of a node at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Snapshot {
+pub(super) struct NodeSnapshot {
     permutation: Permutation,
     reuses: u32,
 }
 
-impl Snapshot {
+impl NodeSnapshot {
     /// Returns the number of entries.
     pub(super) fn count(self) -> usize {
         self.permutation.count()
@@ -70,24 +70,24 @@ impl Snapshot {
 
 /// Target of an entry.
 #[derive(Clone, Copy)]
-pub(super) enum Entry<'a> {
-    Cell(CellRef<'a>),
+pub(super) enum NodeEntry<'a> {
+    Cell(ArenaCell<'a>),
     Child(&'a Node),
 }
 
-impl<'a> Entry<'a> {
+impl<'a> NodeEntry<'a> {
     /// Returns the least key of the target; `None` if there is no bound.
-    pub(super) fn low(self) -> Option<CellRef<'a>> {
+    pub(super) fn low(self) -> Option<ArenaCell<'a>> {
         match self {
-            Entry::Cell(cell) => Some(cell),
-            Entry::Child(node) => node.low(),
+            NodeEntry::Cell(cell) => Some(cell),
+            NodeEntry::Child(node) => node.low(),
         }
     }
 
     fn pointer(self) -> *mut () {
         match self {
-            Entry::Cell(cell) => cell.pointer().as_ptr(),
-            Entry::Child(node) => std::ptr::from_ref(node).cast_mut().cast(),
+            NodeEntry::Cell(cell) => cell.pointer().as_ptr(),
+            NodeEntry::Child(node) => std::ptr::from_ref(node).cast_mut().cast(),
         }
     }
 
@@ -99,13 +99,13 @@ impl<'a> Entry<'a> {
 
 impl Node {
     /// Returns an empty node, which no reader can see yet.
-    pub(super) fn new(level: u8, low: Option<CellRef<'_>>, skip: CommonPrefix) -> Node {
+    pub(super) fn new(level: u8, low: Option<ArenaCell<'_>>, skip: CommonPrefix) -> Node {
         Node {
             permutation: AtomicU64::new(Permutation::EMPTY.0),
             reuses: AtomicU32::new(0),
             skip,
             level,
-            low: low.map(CellRef::pointer),
+            low: low.map(ArenaCell::pointer),
             next: AtomicPtr::new(null_mut()),
             previous: AtomicPtr::new(null_mut()),
             prefixes: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -140,7 +140,7 @@ impl Node {
     }
 
     /// Returns the cell of the lower fence; `None` if there is no bound.
-    pub(super) fn low(&self) -> Option<CellRef<'_>> {
+    pub(super) fn low(&self) -> Option<ArenaCell<'_>> {
         // SAFETY: it was in the arena before the node was, which holds both (invariant 4).
         self.low.map(|low| unsafe { low.cell() })
     }
@@ -161,26 +161,26 @@ impl Node {
     }
 
     /// Returns the present entries.
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> NodeSnapshot {
         // In this order: a permutation loaded after its `reuses` is not older than that.
         let reuses = self.reuses.load(Ordering::Acquire);
         let permutation = Permutation(self.permutation.load(Ordering::Acquire));
-        Snapshot { permutation, reuses }
+        NodeSnapshot { permutation, reuses }
     }
 
     /// Returns whether all reads through a snapshot so far returned the entries that it names.
-    pub(super) fn is_unreused(&self, seen: Snapshot) -> bool {
+    pub(super) fn is_unreused(&self, seen: NodeSnapshot) -> bool {
         self.reuses.load(Ordering::Acquire) == seen.reuses
     }
 
     /// Returns whether the node still has exactly the entries of a snapshot, and all reads
     /// through it returned them.
-    pub(super) fn is_unchanged(&self, seen: Snapshot) -> bool {
+    pub(super) fn is_unchanged(&self, seen: NodeSnapshot) -> bool {
         self.permutation.load(Ordering::Acquire) == seen.permutation.0 && self.is_unreused(seen)
     }
 
     /// Returns a cell of a leaf; any cell if the snapshot is no longer [`Node::is_unreused`].
-    pub(super) fn cell(&self, seen: Snapshot, position: usize) -> CellRef<'_> {
+    pub(super) fn cell(&self, seen: NodeSnapshot, position: usize) -> ArenaCell<'_> {
         debug_assert!(self.is_leaf());
         let slot = &self.slots[seen.permutation.slot(position)];
         let pointer = CellPtr::from_ptr(slot.load(Ordering::Acquire));
@@ -192,7 +192,7 @@ impl Node {
 
     /// Returns a child of an inner node; any child if the snapshot is no longer
     /// [`Node::is_unreused`].
-    pub(super) fn child(&self, seen: Snapshot, position: usize) -> &Node {
+    pub(super) fn child(&self, seen: NodeSnapshot, position: usize) -> &Node {
         debug_assert!(!self.is_leaf());
         let slot = &self.slots[seen.permutation.slot(position)];
         let pointer = slot.load(Ordering::Acquire).cast::<Node>();
@@ -203,12 +203,12 @@ impl Node {
     }
 
     /// Returns the prefix of an entry.
-    pub(super) fn prefix(&self, seen: Snapshot, position: usize) -> u64 {
+    pub(super) fn prefix(&self, seen: NodeSnapshot, position: usize) -> u64 {
         self.prefixes[seen.permutation.slot(position)].load(Ordering::Acquire)
     }
 
     /// Returns the number of cells of a leaf before `probe`, which must be within its fences.
-    pub(super) fn lower_bound(&self, seen: Snapshot, probe: &Probe<'_>) -> usize {
+    pub(super) fn lower_bound(&self, seen: NodeSnapshot, probe: &Probe<'_>) -> usize {
         self.partition_point(seen, 0, probe, |position| {
             probe.compare(self.cell(seen, position).key()).is_gt()
         })
@@ -216,7 +216,7 @@ impl Node {
 
     /// Returns the position of the child of an inner node for `probe`, if it is within the
     /// fences.
-    pub(super) fn child_position(&self, seen: Snapshot, probe: &Probe<'_>) -> usize {
+    pub(super) fn child_position(&self, seen: NodeSnapshot, probe: &Probe<'_>) -> usize {
         // The first child covers all keys below the second.
         let after = self.partition_point(seen, 1, probe, |position| {
             let low = self.child(seen, position).low();
@@ -229,7 +229,7 @@ impl Node {
     /// `is_before` decides where prefixes are equal.
     fn partition_point(
         &self,
-        seen: Snapshot,
+        seen: NodeSnapshot,
         start: usize,
         probe: &Probe<'_>,
         is_before: impl Fn(usize) -> bool,
@@ -269,7 +269,7 @@ impl Node {
     }
 
     /// Inserts an entry at a position. There must be a free slot.
-    pub(super) fn put(&self, position: usize, entry: Entry<'_>) {
+    pub(super) fn put(&self, position: usize, entry: NodeEntry<'_>) {
         let seen = self.snapshot();
         let (permutation, slot) = seen.permutation.insert(position);
         debug_assert!(
@@ -284,9 +284,9 @@ impl Node {
     }
 
     /// Returns whether an entry belongs between its neighbours at a position.
-    fn fits(&self, seen: Snapshot, position: usize, entry: Entry<'_>) -> bool {
-        let Some(key) = entry.low().map(CellRef::key) else { return position == 0 };
-        let low = |at: usize| self.entry(seen, at).low().map(CellRef::key);
+    fn fits(&self, seen: NodeSnapshot, position: usize, entry: NodeEntry<'_>) -> bool {
+        let Some(key) = entry.low().map(ArenaCell::key) else { return position == 0 };
+        let low = |at: usize| self.entry(seen, at).low().map(ArenaCell::key);
         let is_behind = |before: usize| low(before).is_none_or(|b| compare_keys(b, key).is_lt());
         let is_before = |next: usize| low(next).is_some_and(|n| compare_keys(key, n).is_lt());
         position.checked_sub(1).is_none_or(is_behind)
@@ -294,12 +294,12 @@ impl Node {
     }
 
     /// Replaces the target of an entry by an equal one.
-    pub(super) fn replace(&self, position: usize, entry: Entry<'_>) {
+    pub(super) fn replace(&self, position: usize, entry: NodeEntry<'_>) {
         let seen = self.snapshot();
         let slot = seen.permutation.slot(position);
         debug_assert_eq!(
-            self.entry(seen, position).low().map(CellRef::key),
-            entry.low().map(CellRef::key),
+            self.entry(seen, position).low().map(ArenaCell::key),
+            entry.low().map(ArenaCell::key),
             "an entry is replaced by another one"
         );
         self.slots[slot].store(entry.pointer(), Ordering::Release);
@@ -312,7 +312,7 @@ impl Node {
     }
 
     /// Keeps the cells of a leaf for which `keep` is `true`; returns the number of removed ones.
-    pub(super) fn retain(&self, keep: impl Fn(CellRef<'_>) -> bool) -> usize {
+    pub(super) fn retain(&self, keep: impl Fn(ArenaCell<'_>) -> bool) -> usize {
         let seen = self.snapshot();
         let kept = |position: &usize| keep(self.cell(seen, *position));
         let (kept, removed): (Vec<usize>, Vec<usize>) = (0..seen.count()).partition(kept);
@@ -339,10 +339,10 @@ impl Node {
         }
     }
 
-    fn entry(&self, seen: Snapshot, position: usize) -> Entry<'_> {
+    fn entry(&self, seen: NodeSnapshot, position: usize) -> NodeEntry<'_> {
         match self.is_leaf() {
-            true => Entry::Cell(self.cell(seen, position)),
-            false => Entry::Child(self.child(seen, position)),
+            true => NodeEntry::Cell(self.cell(seen, position)),
+            false => NodeEntry::Child(self.child(seen, position)),
         }
     }
 

@@ -42,9 +42,9 @@ use std::ptr::{self, null_mut};
 
 use smallvec::SmallVec;
 
-use super::arena::{Arena, CellPtr, CellRef};
+use super::arena::{Arena, ArenaCell, CellPtr};
 use super::leaf_cells::LeafCells;
-use super::node::{Entry, Node, Snapshot, follow};
+use super::node::{Node, NodeEntry, NodeSnapshot, follow};
 use super::prefix::{CommonPrefix, Probe};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SLOTS};
 use crate::cell::KeyParts;
@@ -112,7 +112,7 @@ impl Tree {
     }
 
     /// Returns the leaf for a position, or the last leaf.
-    fn leaf_of(&self, probe: Option<&Probe<'_>>) -> Option<(&Node, Snapshot)> {
+    fn leaf_of(&self, probe: Option<&Probe<'_>>) -> Option<(&Node, NodeSnapshot)> {
         loop {
             let root = self.root()?;
             let seen = root.snapshot();
@@ -182,9 +182,9 @@ impl Tree {
 /// Descends to the leaf for a position; `None` if a node changed on the way.
 fn descend<'a>(
     root: &'a Node,
-    seen: Snapshot,
+    seen: NodeSnapshot,
     probe: Option<&Probe<'_>>,
-) -> Option<(&'a Node, Snapshot)> {
+) -> Option<(&'a Node, NodeSnapshot)> {
     let (mut node, mut seen) = (root, seen);
     while !node.is_leaf() {
         let last = seen.count() - 1;
@@ -220,7 +220,7 @@ impl Tree {
     }
 
     /// Inserts a cell; returns whether its key is new.
-    fn insert_cell<'a>(&'a self, writer: &mut Writer, cell: CellRef<'a>) -> bool {
+    fn insert_cell<'a>(&'a self, writer: &mut Writer, cell: ArenaCell<'a>) -> bool {
         let probe = Probe::key(cell.key());
         let prefix = probe.prefix(CommonPrefix::NOTHING);
         if prefix < self.first_prefix.load(Ordering::Relaxed) {
@@ -231,7 +231,7 @@ impl Tree {
         }
         let Some(root) = self.root() else {
             let leaf = self.place(writer, Node::new(0, None, CommonPrefix::NOTHING));
-            leaf.put(0, Entry::Cell(cell));
+            leaf.put(0, NodeEntry::Cell(cell));
             self.last.store(as_link(leaf), Ordering::Relaxed);
             self.root.store(as_link(leaf), Ordering::Release);
             return true;
@@ -242,12 +242,12 @@ impl Tree {
             (leaf, leaf.lower_bound(leaf.snapshot(), &probe))
         });
         if leaf.has(position, &probe) {
-            leaf.replace(position, Entry::Cell(cell));
+            leaf.replace(position, NodeEntry::Cell(cell));
             return false;
         }
         self.recent.store(as_link(leaf), Ordering::Relaxed);
         writer.recent_cell = Some(cell.pointer());
-        self.add(writer, &path, leaf, (position, Entry::Cell(cell)));
+        self.add(writer, &path, leaf, (position, NodeEntry::Cell(cell)));
         true
     }
 
@@ -257,7 +257,7 @@ impl Tree {
         writer: &mut Writer,
         path: &[(&'a Node, usize)],
         node: &'a Node,
-        (position, entry): (usize, Entry<'a>),
+        (position, entry): (usize, NodeEntry<'a>),
     ) {
         if !node.is_full() {
             node.put(position, entry);
@@ -269,7 +269,7 @@ impl Tree {
         if node.is_leaf() {
             self.link_leaves(node, left, right);
         }
-        let child = Entry::Child(right);
+        let child = NodeEntry::Child(right);
         match path.split_last() {
             Some((&(parent, parent_position), above)) => {
                 self.add(writer, above, parent, (parent_position + 1, child));
@@ -277,7 +277,7 @@ impl Tree {
             None => {
                 let root =
                     self.place(writer, Node::new(node.level() + 1, None, CommonPrefix::NOTHING));
-                root.put(0, Entry::Child(left));
+                root.put(0, NodeEntry::Child(left));
                 root.put(1, child);
                 self.root.store(as_link(root), Ordering::Release);
             }
@@ -300,7 +300,7 @@ impl Tree {
         writer: &mut Writer,
         path: &[(&'a Node, usize)],
         node: &'a Node,
-        (position, entry): (usize, Entry<'a>),
+        (position, entry): (usize, NodeEntry<'a>),
     ) -> Split<'a> {
         let seen = node.snapshot();
         let high = upper_fence(path);
@@ -309,8 +309,8 @@ impl Tree {
         let at = if at_end { SLOTS } else { SLOTS.div_ceil(2) };
         let first_right = match () {
             () if at_end => entry,
-            () if node.is_leaf() => Entry::Cell(node.cell(seen, at)),
-            () => Entry::Child(node.child(seen, at)),
+            () if node.is_leaf() => NodeEntry::Cell(node.cell(seen, at)),
+            () => NodeEntry::Child(node.child(seen, at)),
         };
         let right_low = first_right.low().expect("only the first child of all has no bound");
         let skip = high.map_or(CommonPrefix::NOTHING, |high| {
@@ -341,7 +341,7 @@ impl Tree {
         descend_for_insert(root, &probe, old.level(), &mut path);
         if let Some(&(parent, position)) = path.last() {
             debug_assert!(ptr::eq(parent.child(parent.snapshot(), position), old));
-            parent.replace(position, Entry::Child(new));
+            parent.replace(position, NodeEntry::Child(new));
         }
     }
 
@@ -393,7 +393,7 @@ impl Tree {
 
     /// Removes the cells for which `keep` is `false`; returns their number. Their bytes stay in
     /// use.
-    pub(super) fn retain(&self, keep: impl Fn(CellRef<'_>) -> bool) -> u64 {
+    pub(super) fn retain(&self, keep: impl Fn(ArenaCell<'_>) -> bool) -> u64 {
         let _writer = self.writer.lock();
         let mut next = self.root();
         while let Some(node) = next.filter(|node| !node.is_leaf()) {
@@ -437,7 +437,7 @@ fn descend_for_insert<'a>(
 }
 
 /// Returns the upper fence of the node to which a path leads.
-fn upper_fence<'a>(path: &[(&'a Node, usize)]) -> Option<CellRef<'a>> {
+fn upper_fence<'a>(path: &[(&'a Node, usize)]) -> Option<ArenaCell<'a>> {
     path.iter().rev().find_map(|&(node, position)| {
         let seen = node.snapshot();
         let after = Some(position + 1).filter(|after| *after < seen.count())?;

@@ -70,19 +70,19 @@ observing!(RegionObserver, WalObserver, MasterObserver);
 pub(crate) type Attached<O> = Vec<(i32, Arc<O>)>;
 
 /// Holder of the chain of a place, if there are observers.
-pub(crate) struct Slot<O: ?Sized> {
+pub(crate) struct ObserverSlot<O: ?Sized> {
     chain: ArcSwapOption<Chain<O>>,
     /// The hooks of the chain, so that most operations need not load the chain.
     hooks: AtomicU64,
 }
 
-impl<O: ?Sized> Default for Slot<O> {
-    fn default() -> Slot<O> {
-        Slot { chain: ArcSwapOption::default(), hooks: AtomicU64::new(0) }
+impl<O: ?Sized> Default for ObserverSlot<O> {
+    fn default() -> ObserverSlot<O> {
+        ObserverSlot { chain: ArcSwapOption::default(), hooks: AtomicU64::new(0) }
     }
 }
 
-impl<O: ?Sized> Slot<O> {
+impl<O: ?Sized> ObserverSlot<O> {
     /// Returns whether an observer declares one of these hooks.
     #[inline]
     pub(crate) fn wants(&self, hooks: Hooks) -> bool {

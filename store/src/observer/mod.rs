@@ -58,7 +58,7 @@ pub use wal::{WalCommit, WalEdit, WalObserver, WalRoll};
 
 pub(crate) use attached_endpoint::{EndpointCallMonitor, no_endpoint};
 pub(crate) use call_statistics::guarded;
-pub(crate) use chain::{Chain, Slot};
+pub(crate) use chain::{Chain, ObserverSlot};
 pub(crate) use context::{Caller, ObservedTransaction};
 pub(crate) use region_chain::{RegionChain, Write};
 pub(crate) use server_chain::{ServerObservers, WalChain};

@@ -8,7 +8,7 @@ use crate::descriptor::{TableDescriptor, TableId};
 use crate::env::Env;
 use crate::error::Result;
 use crate::observer::call_statistics::{CoprocessorScope, CoprocessorStatus};
-use crate::observer::chain::{Attached, Chain, Runtime, Slot};
+use crate::observer::chain::{Attached, Chain, ObserverSlot, Runtime};
 use crate::observer::context::RegionRef;
 use crate::observer::hook::{Hook, Hooks};
 use crate::observer::master::MasterObserver;
@@ -27,15 +27,15 @@ type MasterChain = Chain<dyn MasterObserver>;
 /// share.
 pub(crate) struct ServerObservers {
     pub(crate) runtime: Arc<Runtime>,
-    wal: Slot<dyn WalObserver>,
-    master: Slot<dyn MasterObserver>,
+    wal: ObserverSlot<dyn WalObserver>,
+    master: ObserverSlot<dyn MasterObserver>,
 }
 
 impl ServerObservers {
     /// Returns an empty set.
     pub(crate) fn new(env: Arc<dyn Env>, limits: CoprocessorLimits) -> ServerObservers {
         let runtime = Arc::new(Runtime { env, limits });
-        ServerObservers { runtime, wal: Slot::default(), master: Slot::default() }
+        ServerObservers { runtime, wal: ObserverSlot::default(), master: ObserverSlot::default() }
     }
 
     /// Replaces the observers of the log.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::compaction::{Progress, Request};
+use crate::compaction::{CompactionRequest, RewriteProgress};
 use crate::error::{Error, Result};
 use crate::family_store::{
     CompactionOutcome, CompactionPlan, CompactionStatistics, FamilyStore, RewriteRules,
@@ -64,7 +64,7 @@ impl Region {
     pub(crate) fn plan_compaction(
         &self,
         family: usize,
-        request: Request,
+        request: CompactionRequest,
         off_peak: bool,
         horizon: Horizon,
     ) -> Option<CompactionPlan> {
@@ -77,7 +77,7 @@ impl Region {
         index: usize,
         plan: &CompactionPlan,
         surroundings: &dyn RegionServices,
-        progress: &impl Progress,
+        progress: &impl RewriteProgress,
     ) -> Result<RewriteTotals> {
         let families = self.families.load_full();
         let Some(family) = families.get(index) else { return Ok(RewriteTotals::default()) };

@@ -25,7 +25,7 @@ pub mod rows;
 use crate::cell::{KeyParts, Sequence, Timestamp};
 
 pub use filter::Filter;
-pub use request::{CellPosition, CellWindow, FamilyRead, Get, Position, Scan};
+pub use request::{CellPosition, CellWindow, FamilyRead, Get, Scan, ScanPosition};
 
 /// Versions from `min` (inclusive) to `max` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

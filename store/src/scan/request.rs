@@ -122,7 +122,7 @@ pub struct Scan {
     pub filter: Option<Filter>,
     /// Position within the range at which the scan begins: set by
     /// [`Scanner::rest`](crate::scanner::Scanner::rest).
-    pub position: Position,
+    pub position: ScanPosition,
 }
 
 impl Scan {
@@ -144,7 +144,7 @@ impl Scan {
             batch: None,
             batch_bytes: 256 << 10,
             filter: None,
-            position: Position::Start,
+            position: ScanPosition::Start,
         }
     }
 
@@ -185,16 +185,16 @@ impl Scan {
             (stop, _) => stop.clone(),
         };
         match (&self.position, self.reverse) {
-            (Position::Start, _) => (start, stop),
-            (Position::End, _) => (start.clone(), Some(start)),
-            (Position::At(row) | Position::Inside(CellPosition { row, .. }), false) => {
+            (ScanPosition::Start, _) => (start, stop),
+            (ScanPosition::End, _) => (start.clone(), Some(start)),
+            (ScanPosition::At(row) | ScanPosition::Inside(CellPosition { row, .. }), false) => {
                 (start.max(row.clone()), stop)
             }
-            (Position::After(row), false) => (start.max(after(row)), stop),
-            (Position::At(row) | Position::Inside(CellPosition { row, .. }), true) => {
+            (ScanPosition::After(row), false) => (start.max(after(row)), stop),
+            (ScanPosition::At(row) | ScanPosition::Inside(CellPosition { row, .. }), true) => {
                 (start, lower(stop, after(row)))
             }
-            (Position::After(row), true) => (start, lower(stop, row.clone())),
+            (ScanPosition::After(row), true) => (start, lower(stop, row.clone())),
         }
     }
 }
@@ -223,7 +223,7 @@ fn add_column(reads: &mut Vec<FamilyRead>, family: u8, qualifier: Vec<u8>) {
 
 /// A position in the result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Position {
+pub enum ScanPosition {
     /// Before everything.
     #[default]
     Start,

@@ -83,7 +83,7 @@ pub enum Verdict {
 
 /// Portion of a store that a rewrite reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RewriteKind {
+pub enum RetentionKind {
     /// A memstore, or some of the files.
     Partial,
     /// All of the files.
@@ -94,7 +94,7 @@ pub enum RewriteKind {
 #[derive(Debug, Clone, Copy)]
 pub struct RewriteSpec {
     /// Portion of the store that it reads.
-    pub kind: RewriteKind,
+    pub kind: RetentionKind,
     /// Cells above its snapshot are kept, and its time decides expiry.
     pub horizon: Horizon,
     /// Lowest timestamp of any put read: a marker below masks nothing.
@@ -449,7 +449,7 @@ impl Retention {
     }
 
     fn must_stay(&self, marker: &KeyParts<'_>, spec: &RewriteSpec) -> bool {
-        if spec.kind == RewriteKind::Partial || marker.timestamp >= self.purge {
+        if spec.kind == RetentionKind::Partial || marker.timestamp >= self.purge {
             return true;
         }
         let expired = marker.timestamp < self.expiry;
@@ -561,7 +561,7 @@ impl Retention {
 
     /// Returns whether a version that has ended may have evicted one that becomes visible again.
     fn keeps_ended(&self) -> bool {
-        matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial || spec.any_expiring)
+        matches!(&self.task, Task::Rewrite(spec) if spec.kind == RetentionKind::Partial || spec.any_expiring)
     }
 
     fn range_mask(&self, put: &KeyParts<'_>) -> Option<Effect> {

@@ -120,7 +120,7 @@ pub enum RowEnd {
 }
 
 /// Filter and batch of a read, shared by its families.
-pub struct Output<'a> {
+pub struct RowOutput<'a> {
     /// Filter of the cells.
     pub filter: Option<&'a mut FilterRun>,
     /// Batch whose last row receives the cells.
@@ -257,7 +257,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
         self.start_row(None);
         self.retention.go_on_behind(qualifier);
-        self.read_row(&row, &mut Output { filter: None, batch, room: u32::MAX })?;
+        self.read_row(&row, &mut RowOutput { filter: None, batch, room: u32::MAX })?;
         self.leave_last_row()
     }
 
@@ -303,7 +303,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
 
     /// Appends cells of the row that was begun to the batch. Called again after [`RowEnd::Full`],
     /// it continues. If the merge is on another row, nothing is appended.
-    pub fn read_row(&mut self, row: &[u8], output: &mut Output<'_>) -> Result<RowEnd> {
+    pub fn read_row(&mut self, row: &[u8], output: &mut RowOutput<'_>) -> Result<RowEnd> {
         while let Some(parts) = self.merge.key().and_then(KeyParts::decode) {
             if parts.row != row {
                 break;
@@ -406,7 +406,7 @@ impl RowState {
         &mut self,
         cell: &CellRef<'_>,
         rules: &FamilyRules<'_>,
-        output: &mut Output<'_>,
+        output: &mut RowOutput<'_>,
     ) -> Step {
         let (mut jump, mut value) = (Jump::Next, ReturnedValue::Whole);
         if let Some(filter) = &mut output.filter {

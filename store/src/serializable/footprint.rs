@@ -36,15 +36,15 @@ const ROW_BYTES: u64 = 16;
 const RANGE_BYTES: u64 = 96;
 
 /// Memory accounting of the sets of all transactions.
-pub(crate) struct Account {
+pub(crate) struct FootprintAccount {
     bytes: AtomicU64,
     limit_bytes: u64,
 }
 
-impl Account {
+impl FootprintAccount {
     /// Returns an account in which sets are coarsened beyond `limit_bytes`.
-    pub(crate) fn new(limit_bytes: u64) -> Arc<Account> {
-        Arc::new(Account { bytes: AtomicU64::new(0), limit_bytes })
+    pub(crate) fn new(limit_bytes: u64) -> Arc<FootprintAccount> {
+        Arc::new(FootprintAccount { bytes: AtomicU64::new(0), limit_bytes })
     }
 
     /// Returns the bytes in use.
@@ -60,12 +60,12 @@ impl Account {
 
 /// Share of one set in the account.
 struct AccountShare {
-    account: Arc<Account>,
+    account: Arc<FootprintAccount>,
     bytes: u64,
 }
 
 impl AccountShare {
-    fn of(account: &Arc<Account>) -> AccountShare {
+    fn of(account: &Arc<FootprintAccount>) -> AccountShare {
         AccountShare { account: Arc::clone(account), bytes: 0 }
     }
 
@@ -248,12 +248,12 @@ fn range_bytes(start: &[u8], stop: &Option<Vec<u8>>) -> u64 {
 
 impl ReadSet {
     /// Returns an empty set.
-    pub(crate) fn new(account: &Arc<Account>) -> ReadSet {
+    pub(crate) fn new(account: &Arc<FootprintAccount>) -> ReadSet {
         ReadSet { tables: ByTable::default(), share: AccountShare::of(account) }
     }
 
     /// Returns the set of a transaction that may have read everything.
-    pub(crate) fn of_tables(account: &Arc<Account>, tables: &[TableId]) -> ReadSet {
+    pub(crate) fn of_tables(account: &Arc<FootprintAccount>, tables: &[TableId]) -> ReadSet {
         let mut set = ReadSet::new(account);
         tables.iter().for_each(|table| set.tables.entry(*table).or_default().coarsen());
         set
@@ -349,7 +349,7 @@ impl ReadSet {
 
 impl WriteSet {
     /// Returns an empty set.
-    pub(crate) fn new(account: &Arc<Account>) -> WriteSet {
+    pub(crate) fn new(account: &Arc<FootprintAccount>) -> WriteSet {
         WriteSet { tables: ByTable::default(), share: AccountShare::of(account) }
     }
 
@@ -395,8 +395,8 @@ mod tests {
 
     const TABLE: TableId = TableId(7);
 
-    fn account() -> Arc<Account> {
-        Account::new(1 << 20)
+    fn account() -> Arc<FootprintAccount> {
+        FootprintAccount::new(1 << 20)
     }
 
     fn reads(ranges: &[(&str, Option<&str>)]) -> ReadSet {
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_becomes_the_whole_table() {
-        let account = Account::new(10_000);
+        let account = FootprintAccount::new(10_000);
         let mut set = ReadSet::new(&account);
         for row in 0..5_000_u32 {
             set.add_row(TABLE, &row.to_be_bytes());

@@ -65,7 +65,7 @@ use crate::error::{Error, Result};
 use crate::options::BlockingSection;
 use crate::snapshot::Snapshot;
 
-pub(crate) use footprint::{Account, ReadSet, WriteSet};
+pub(crate) use footprint::{FootprintAccount, ReadSet, WriteSet};
 
 /// Maximal number of validated transactions that are listed individually.
 const LISTED_MAX: usize = 1024;
@@ -93,7 +93,7 @@ pub(crate) struct Serializable {
     graph: Mutex<Graph>,
     /// Signalled when a transaction has ended that others wait for.
     ended: Condvar,
-    account: Arc<Account>,
+    account: Arc<FootprintAccount>,
 }
 
 #[derive(Default)]
@@ -165,14 +165,14 @@ pub(crate) struct Validation<'a> {
 }
 
 /// A validated transaction without a commit sequence. Dropping it removes the transaction.
-pub(crate) struct Pending<'a> {
+pub(crate) struct PendingCommit<'a> {
     serializable: &'a Serializable,
     transaction: u64,
 }
 
 impl ReadTracker {
     /// Returns the tracker of a transaction that has read nothing.
-    fn new(account: &Arc<Account>) -> ReadTracker {
+    fn new(account: &Arc<FootprintAccount>) -> ReadTracker {
         ReadTracker {
             reads: Mutex::new(Some(ReadSet::new(account))),
             is_on: AtomicBool::new(true),
@@ -224,7 +224,7 @@ impl Serializable {
         Serializable {
             graph: Mutex::default(),
             ended: Condvar::new(),
-            account: Account::new(limit_bytes),
+            account: FootprintAccount::new(limit_bytes),
         }
     }
 
@@ -368,7 +368,7 @@ impl Serializable {
         asked: Validation<'_>,
         clock: impl FnOnce() -> Sequence,
         visible: impl FnOnce() -> Sequence,
-    ) -> Result<Option<Pending<'_>>> {
+    ) -> Result<Option<PendingCommit<'_>>> {
         let Validation { transaction, snapshot, tracker, writes } = asked;
         let mut graph = self.graph.lock();
         debug_assert!(
@@ -405,7 +405,7 @@ impl Serializable {
         graph.check();
         drop(graph);
         self.ended.notify_all();
-        Ok((!is_read_only).then_some(Pending { serializable: self, transaction }))
+        Ok((!is_read_only).then(|| PendingCommit { serializable: self, transaction }))
     }
 
     /// Removes a transaction that has not been validated.
@@ -471,7 +471,7 @@ impl Serializable {
     }
 }
 
-impl Pending<'_> {
+impl PendingCommit<'_> {
     /// Records its commit sequence.
     pub(crate) fn committed(self, place: Sequence) {
         self.serializable.committed(self.transaction, place);
@@ -479,14 +479,14 @@ impl Pending<'_> {
     }
 }
 
-impl Pending<'_> {
+impl PendingCommit<'_> {
     /// Leaves it pending, because it is prepared.
     pub(crate) fn leave(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingCommit<'_> {
     fn drop(&mut self) {
         self.serializable.abandon(self.transaction);
     }
@@ -621,7 +621,7 @@ impl Graph {
     }
 
     /// Merges the oldest transactions if there are too many, or if they take too much memory.
-    fn limit(&mut self, account: &Account) {
+    fn limit(&mut self, account: &FootprintAccount) {
         if self.validated.len() <= LISTED_MAX && !account.is_full() {
             return;
         }

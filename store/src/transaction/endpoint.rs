@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::admission::without_slot;
 use crate::descriptor::{RegionId, TableId};
 use crate::endpoint::{Endpoint, EndpointContext, Page};
-use crate::endpoint_calls::{EndpointCallStatus, Progress};
+use crate::endpoint_calls::{CallProgress, EndpointCallStatus};
 use crate::error::{Error, Result, Veto};
 use crate::observer::{EndpointCallMonitor, HookContext, guarded, no_endpoint};
 use crate::read_ahead::{Bounds, Producer, ReadAheadQueue, Take};
@@ -23,7 +23,7 @@ use crate::region::Region;
 use crate::scan::Scan;
 use crate::scanner::Scanner;
 use crate::transaction::scan_partitions::{
-    self, RowRange, ScanPartitions, cut, earlier_stop, within,
+    self, PartitionRange, ScanPartitions, cut, earlier_stop, within,
 };
 use crate::transaction::{TableReader, Transaction};
 
@@ -38,7 +38,7 @@ struct Call<'a, E: Endpoint> {
     reader: TableReader,
     endpoint: &'a E,
     request: &'a E::Request,
-    progress: &'a Progress,
+    progress: &'a CallProgress,
     /// Set when a partition failed.
     stopped: &'a Arc<AtomicBool>,
     /// Rows after which a page ends.
@@ -67,7 +67,7 @@ struct PartitionCall<'a, E: Endpoint> {
 struct PageCall<'a, E: Endpoint> {
     call: &'a Call<'a, E>,
     region: &'a Region,
-    ranges: Vec<RowRange>,
+    ranges: Vec<PartitionRange>,
     /// Number of rows read.
     rows: AtomicU64,
     began_micros: i64,
@@ -87,7 +87,7 @@ impl Transaction {
     pub fn call_endpoint<E: Endpoint, F: From<Error>>(
         &self,
         reader: &TableReader,
-        ranges: &[RowRange],
+        ranges: &[PartitionRange],
         endpoint: &E,
         request: &E::Request,
         take: impl FnMut(E::Response) -> std::result::Result<(), F>,
@@ -114,7 +114,7 @@ impl Transaction {
     fn call_watched<E: Endpoint, F: From<Error>>(
         &self,
         (reader, watch): (&TableReader, Option<&EndpointCallMonitor>),
-        ranges: &[RowRange],
+        ranges: &[PartitionRange],
         endpoint: &E,
         request: &E::Request,
         mut take: impl FnMut(E::Response) -> std::result::Result<(), F>,
@@ -240,7 +240,7 @@ impl AttachedEndpoint<'_> {
     /// The first error of any region, or of `take`.
     pub fn call<E: Endpoint>(
         &self,
-        ranges: &[RowRange],
+        ranges: &[PartitionRange],
         endpoint: &E,
         request: &E::Request,
         mut take: impl FnMut(E::Response) -> Result<()>,
@@ -259,7 +259,7 @@ impl AttachedEndpoint<'_> {
 
 impl<E: Endpoint> Call<'_, E> {
     /// Computes a page of the remaining ranges, in one region.
-    fn page(&self, region: &Region, rest: &[RowRange]) -> Result<Page<E::Response>> {
+    fn page(&self, region: &Region, rest: &[PartitionRange]) -> Result<Page<E::Response>> {
         match self.watch {
             None => guarded(self.endpoint.name(), || self.page_within(region, rest, None)),
             Some(watch) => watch.run(1, |hook| self.page_within(region, rest, Some(hook))),
@@ -269,7 +269,7 @@ impl<E: Endpoint> Call<'_, E> {
     fn page_within(
         &self,
         region: &Region,
-        rest: &[RowRange],
+        rest: &[PartitionRange],
         hook: Option<&HookContext<'_>>,
     ) -> Result<Page<E::Response>> {
         let page = PageCall {
@@ -317,7 +317,7 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
         self.region.id()
     }
 
-    fn ranges(&self) -> &[RowRange] {
+    fn ranges(&self) -> &[PartitionRange] {
         &self.ranges
     }
 

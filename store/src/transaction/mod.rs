@@ -52,7 +52,7 @@ use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::staged::StagedFamilies;
 use crate::table::Table;
 use crate::transaction::final_state::collapse;
-use crate::transaction::request::Request;
+use crate::transaction::request::TransactionRequest;
 use crate::transaction::staging::{ObservedBatch, Staging};
 use crate::wal::DurableTicket;
 
@@ -67,9 +67,9 @@ pub use endpoint::AttachedEndpoint;
 pub use key_change_following::FollowedRow;
 use key_change_following::StagedDeletion;
 pub use prepared::PreparedTransaction;
-pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
+pub use reader::{Parallelism, RowReadAhead, StatementView, TableReader};
 pub use row_lock::{SeenLock, SeenRow};
-pub use scan_partitions::RowRange;
+pub use scan_partitions::PartitionRange;
 
 /// Isolation level: the snapshot that statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +188,7 @@ pub struct Transaction {
     inner_statements: AtomicU64,
     /// Execution slots and work of the present statement.
     work: Arc<StatementWork>,
-    request: Request,
+    request: TransactionRequest,
     held: Mutex<HeldLocks>,
     /// True if `held` has lock lists.
     has_lists: AtomicBool,
@@ -265,7 +265,7 @@ impl Transaction {
             staged: AtomicBool::new(false),
             inner_statements: AtomicU64::new(0),
             work: Arc::default(),
-            request: Request::default(),
+            request: TransactionRequest::default(),
             held: Mutex::default(),
             has_lists: AtomicBool::new(false),
             strengthened: Mutex::default(),

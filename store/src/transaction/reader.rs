@@ -27,7 +27,7 @@ use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::staged::StagedFamilies;
 use crate::table::Table;
-use crate::transaction::scan_partitions::{RowRange, cut};
+use crate::transaction::scan_partitions::{PartitionRange, cut};
 use crate::transaction::{Savepoint, Transaction, show_scan};
 
 /// Flags that end a read.
@@ -101,7 +101,7 @@ pub struct Parallelism {
 /// Partitions of a statement's work that region threads process ahead of it; see
 /// [`read_ahead`](crate::read_ahead). Dropping it stops the work: running producers see the flag
 /// and end, and no others are started.
-pub struct ReadAhead<P: Producer + 'static> {
+pub struct RowReadAhead<P: Producer + 'static> {
     parts: Arc<ReadAheadQueue<P>>,
     engine: Arc<Engine>,
 }
@@ -312,7 +312,11 @@ impl TableReader {
     /// parallel: at the present region boundaries, with large regions in several partitions. A
     /// hint for sharing work: a scan of a partition is correct even if regions change. Returns
     /// one partition if observers of the table observe scans, because they must see one scan.
-    pub fn cut(&self, ranges: &[RowRange], parallelism: Parallelism) -> Vec<Vec<RowRange>> {
+    pub fn cut(
+        &self,
+        ranges: &[PartitionRange],
+        parallelism: Parallelism,
+    ) -> Vec<Vec<PartitionRange>> {
         if self.table.observers().chain_for(Hooks::SCAN).is_some() {
             return vec![ranges.to_vec()];
         }
@@ -417,17 +421,17 @@ impl Transaction {
         parts: impl IntoIterator<Item = P>,
         bounds: Bounds,
         stopped: &Arc<AtomicBool>,
-    ) -> ReadAhead<P> {
+    ) -> RowReadAhead<P> {
         let gauge = Arc::clone(&self.engine.read_ahead);
         let parts = ReadAheadQueue::new(parts, bounds, Arc::clone(stopped), gauge);
         if self.engine.pool().is_some() {
             parts.go_parallel();
         }
-        ReadAhead { parts: Arc::new(parts), engine: Arc::clone(&self.engine) }
+        RowReadAhead { parts: Arc::new(parts), engine: Arc::clone(&self.engine) }
     }
 }
 
-impl<P: Producer + 'static> ReadAhead<P> {
+impl<P: Producer + 'static> RowReadAhead<P> {
     /// Returns the next item, with its partition; `None` at the end.
     ///
     /// # Errors
@@ -446,7 +450,7 @@ impl<P: Producer + 'static> ReadAhead<P> {
     }
 }
 
-impl<P: Producer + 'static> Drop for ReadAhead<P> {
+impl<P: Producer + 'static> Drop for RowReadAhead<P> {
     fn drop(&mut self) {
         self.parts.stop();
     }

@@ -16,7 +16,7 @@ use crate::transaction::Transaction;
 
 /// Quota state of the present statement.
 #[derive(Default)]
-pub(super) struct Request {
+pub(super) struct TransactionRequest {
     /// True if the statement is subject to quotas.
     is_metered: AtomicBool,
     /// The quotas that have admitted it, and for which access.
@@ -29,7 +29,7 @@ struct Admitted {
     writes: bool,
 }
 
-impl Request {
+impl TransactionRequest {
     /// Begins a statement that is not subject to quotas.
     pub(super) fn clear(&self) {
         if self.is_metered.swap(false, Ordering::Relaxed) {

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::region::{Region, RegionMap};
 
 /// A half-open range of rows; `None` at the end means open.
-pub type RowRange = (Vec<u8>, Option<Vec<u8>>);
+pub type PartitionRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// A scan partition: ranges within what was one region.
 pub(super) struct ScanPartition {
-    pub ranges: Vec<RowRange>,
+    pub ranges: Vec<PartitionRange>,
     /// Number of partitions of the region that are not finished.
     open: Arc<AtomicUsize>,
 }
@@ -39,7 +39,7 @@ pub(super) struct ScanPartitions {
 /// Cuts ranges, which are half-open, ascending and disjoint, into partitions in ascending order.
 /// `piece_bytes`: `None` cuts at the regions only.
 pub(super) fn cut(
-    ranges: &[RowRange],
+    ranges: &[PartitionRange],
     map: &RegionMap,
     piece_bytes: Option<u64>,
 ) -> ScanPartitions {
@@ -54,7 +54,7 @@ pub(super) fn cut(
         let stops = starts.iter().map(|start| Some(start.as_slice())).chain([None]);
         let starts = [&[] as &[u8]].into_iter().chain(starts.iter().map(Vec::as_slice));
         let pieces = starts.zip(stops).map(|(start, stop)| within(&rest, start, stop));
-        let pieces: Vec<Vec<RowRange>> = pieces.filter(|piece| !piece.is_empty()).collect();
+        let pieces: Vec<Vec<PartitionRange>> = pieces.filter(|piece| !piece.is_empty()).collect();
         let open = Arc::new(AtomicUsize::new(pieces.len()));
         cut.parts.extend(
             pieces.into_iter().map(|ranges| ScanPartition { ranges, open: Arc::clone(&open) }),
@@ -65,7 +65,7 @@ pub(super) fn cut(
 
 /// Returns rows to cut a region at; none if an index cannot be read: the read of those rows will
 /// report that error.
-fn piece_starts(region: &Region, ranges: &[RowRange], piece_bytes: u64) -> Vec<Vec<u8>> {
+fn piece_starts(region: &Region, ranges: &[PartitionRange], piece_bytes: u64) -> Vec<Vec<u8>> {
     let (Some((start, _)), Some((_, stop))) = (ranges.first(), ranges.last()) else {
         return Vec::new();
     };
@@ -73,7 +73,11 @@ fn piece_starts(region: &Region, ranges: &[RowRange], piece_bytes: u64) -> Vec<V
 }
 
 /// Clips the ranges to `start..stop`.
-pub(super) fn within(ranges: &[RowRange], start: &[u8], stop: Option<&[u8]>) -> Vec<RowRange> {
+pub(super) fn within(
+    ranges: &[PartitionRange],
+    start: &[u8],
+    stop: Option<&[u8]>,
+) -> Vec<PartitionRange> {
     let mut clipped = Vec::new();
     for (first, end) in ranges {
         let first = first.as_slice().max(start).to_vec();

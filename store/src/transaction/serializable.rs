@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::lock::Owner;
 use crate::mutation::{Consistency, Mutation};
 use crate::scan::TimeRange;
-use crate::serializable::{Pending, ReadTracker, SerializableMode, Validation, WriteSet};
+use crate::serializable::{PendingCommit, ReadTracker, SerializableMode, Validation, WriteSet};
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::{Isolation, Transaction, TransactionOptions, is_newer};
@@ -115,7 +115,7 @@ impl Transaction {
     }
 
     /// Validates the transaction with these writes.
-    pub(super) fn validate(&self, writes: &CommitWrites) -> Result<Option<Pending<'_>>> {
+    pub(super) fn validate(&self, writes: &CommitWrites) -> Result<Option<PendingCommit<'_>>> {
         let Some(tracker) = &self.tracker else { return Ok(None) };
         if writes.regions.is_empty() && self.statement.lock().snapshot.is_none() {
             return Ok(None);
@@ -129,7 +129,10 @@ impl Transaction {
     }
 
     /// Validates the transaction with the rows of [`Transaction::write_set`].
-    pub(super) fn validate_spilled(&self, writes: Option<WriteSet>) -> Result<Option<Pending<'_>>> {
+    pub(super) fn validate_spilled(
+        &self,
+        writes: Option<WriteSet>,
+    ) -> Result<Option<PendingCommit<'_>>> {
         let (Some(tracker), Some(mut writes)) = (&self.tracker, writes) else { return Ok(None) };
         writes.finish();
         self.validate_set(tracker, writes)
@@ -139,7 +142,7 @@ impl Transaction {
         &'a self,
         tracker: &'a ReadTracker,
         writes: WriteSet,
-    ) -> Result<Option<Pending<'a>>> {
+    ) -> Result<Option<PendingCommit<'a>>> {
         let asked = Validation {
             transaction: self.owner.0,
             snapshot: self.spec(TimeRange::ALL, 1, false)?.snapshot,

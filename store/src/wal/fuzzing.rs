@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::wal::reader::{ExpectedLog, WalReader, recover, segment_path};
 use crate::wal::record::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment_header};
-use crate::wal::{CommitClock, Position, Record};
+use crate::wal::{CommitClock, LogPosition, Record};
 
 const DIRECTORY: &str = "/wal";
 /// Bytes in front of each segment: its length in two bytes, and flags.
@@ -61,7 +61,7 @@ pub(crate) fn log(mut bytes: &[u8]) {
     }
 }
 
-fn read(env: &Arc<dyn Env>) -> Result<Vec<(Position, CommitClock)>> {
+fn read(env: &Arc<dyn Env>) -> Result<Vec<(LogPosition, CommitClock)>> {
     let mut reader = WalReader::open(Arc::clone(env), Path::new(DIRECTORY))?;
     reader = reader.range((Bound::Excluded(Sequence(0)), Bound::Unbounded));
     let mut records = Vec::new();

@@ -17,8 +17,8 @@
 //!
 //! # Invariants
 //!
-//! 1. There is at most one leader ([`LogState::led`]); only a leader syncs. While there is a waiter,
-//!    there is a leader or the log has failed.
+//! 1. There is at most one leader ([`LogState::led`]); only a leader syncs. While there is a
+//!    waiter, there is a leader or the log has failed.
 //!
 //! [`LogState::check_led`] asserts it in debug builds. Lock order: writer, then state.
 

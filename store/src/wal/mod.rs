@@ -50,7 +50,7 @@ use crate::wal::writer::{Writer, prepare};
 
 pub use crate::wal::cells::{Cells, CommitClock, FamilyCells, LoggedCell, LoggedCells, RegionEdit};
 pub(crate) use crate::wal::cells::{Input, push_varint};
-pub use crate::wal::reader::{Position, WalReader};
+pub use crate::wal::reader::{LogPosition, WalReader};
 pub use crate::wal::record::{Edits, ManifestMark, Record};
 pub(crate) use crate::wal::rescue::rescue;
 pub use crate::wal::ticket::DurableTicket;
@@ -100,7 +100,7 @@ pub struct ManifestLogState {
     /// The last commit that was made, in the log or not.
     pub last: CommitClock,
     /// The log was on disk up to here.
-    pub durable: Option<Position>,
+    pub durable: Option<LogPosition>,
     /// Length of the manifest that was read.
     pub manifest: ManifestMark,
     /// Path of that manifest, for errors.
@@ -209,16 +209,16 @@ impl Wal {
     }
 
     /// Returns the position up to which the log is on disk.
-    pub fn synced(&self) -> Position {
+    pub fn synced(&self) -> LogPosition {
         self.log.writer.lock().synced().into()
     }
 
     /// Returns the end of the log once the log is shut down and all of it is on disk.
-    pub fn end(&self) -> Option<Position> {
+    pub fn end(&self) -> Option<LogPosition> {
         let state = self.log.state.lock();
         let ended = state.stopped && state.failed.is_none();
         drop(state);
-        ended.then(|| self.log.writer.lock().synced_end()).flatten().map(Position::from)
+        ended.then(|| self.log.writer.lock().synced_end()).flatten().map(LogPosition::from)
     }
 
     /// Returns the highest sequence such that it and all before it have their requested

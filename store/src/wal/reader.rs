@@ -65,16 +65,16 @@ impl Segment {
 
 /// A position in the log: of a record, or of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct LogPosition {
     /// Number of the segment.
     pub segment: u32,
     /// Offset of the record in the segment.
     pub offset: u64,
 }
 
-impl From<LogEnd> for Position {
-    fn from(LogEnd { segment, byte_count }: LogEnd) -> Position {
-        Position { segment, offset: byte_count }
+impl From<LogEnd> for LogPosition {
+    fn from(LogEnd { segment, byte_count }: LogEnd) -> LogPosition {
+        LogPosition { segment, offset: byte_count }
     }
 }
 
@@ -233,7 +233,7 @@ impl WalReader {
     /// # Errors
     ///
     /// [`Error::Corrupt`] for damage before the end.
-    pub fn next_record(&mut self) -> Result<Option<(Position, Record<'_>)>> {
+    pub fn next_record(&mut self) -> Result<Option<(LogPosition, Record<'_>)>> {
         loop {
             let Some(mut scan) = self.scan.take() else {
                 if !self.open_next()? {
@@ -249,7 +249,7 @@ impl WalReader {
                 self.close(scan, limit)?;
                 continue;
             };
-            let position = Position { segment: scan.number, offset };
+            let position = LogPosition { segment: scan.number, offset };
             if header.kind != RecordKind::Commit {
                 let known = match header.kind {
                     RecordKind::Mark => parse_mark(scan.body()),
@@ -279,9 +279,9 @@ impl WalReader {
 
     fn record(
         &self,
-        position: Position,
+        position: LogPosition,
         header: &Header,
-    ) -> Result<Option<(Position, Record<'_>)>> {
+    ) -> Result<Option<(LogPosition, Record<'_>)>> {
         let body = self.scan.as_ref().map_or(&[][..], SegmentScan::body);
         match Record::of(header.clock, body) {
             Some(record) => Ok(Some((position, record))),
@@ -289,7 +289,7 @@ impl WalReader {
         }
     }
 
-    fn corrupt(&self, position: Position, detail: &str) -> Error {
+    fn corrupt(&self, position: LogPosition, detail: &str) -> Error {
         let path = segment_path(&self.directory, position.segment);
         Error::corrupt(path, position.offset, detail)
     }
@@ -316,7 +316,7 @@ impl WalReader {
             scan.check_length()?;
         }
         let bad = LogEnd { segment: number, byte_count: end };
-        let position = Position { segment: number, offset: end };
+        let position = LogPosition { segment: number, offset: end };
         if limit.is_some_and(|limit| end > limit) {
             return Err(self.corrupt(position, "the record extends past the end of the segment"));
         }
@@ -592,7 +592,7 @@ pub(super) struct ExpectedLog {
     /// Commits at or below this sequence are in store files.
     pub(super) released: Sequence,
     /// The log was on disk up to here.
-    pub(super) durable: Option<Position>,
+    pub(super) durable: Option<LogPosition>,
     /// The database that the log belongs to.
     pub(super) database: Option<DatabaseId>,
 }
@@ -646,7 +646,7 @@ impl WalReader {
     }
 
     /// Checks that the log reaches a position up to which it was on disk.
-    fn check_reaches(&self, durable: Position) -> Result<()> {
+    fn check_reaches(&self, durable: LogPosition) -> Result<()> {
         let end = self.segments.last().map(Segment::end);
         let wanted = LogEnd { segment: durable.segment, byte_count: durable.offset };
         if end.is_some_and(|end| end >= wanted) {

@@ -10,7 +10,7 @@ use crate::descriptor::{DatabaseId, RegionId};
 use crate::env::{Env, SegmentFile};
 use crate::error::Result;
 use crate::wal::cells::CommitClock;
-use crate::wal::reader::{Position, SegmentScan, segment_numbers, segment_path};
+use crate::wal::reader::{LogPosition, SegmentScan, segment_numbers, segment_path};
 use crate::wal::record::{Header, LogEnd, ManifestMark, Record, RecordKind, StatedLengths};
 use crate::wal::record::{SEGMENT_HEADER_BYTES, Start, parse_mark, parse_start};
 use crate::wal::record::{push_read_commit, push_start, seal, segment_header};
@@ -25,9 +25,9 @@ pub(crate) struct RescuedLog {
     /// The last commit.
     pub(crate) last: CommitClock,
     /// End of the copy.
-    pub(crate) end: Position,
+    pub(crate) end: LogPosition,
     /// End of the log that was read.
-    pub(crate) read_to: Position,
+    pub(crate) read_to: LogPosition,
     /// Length of the manifest on disk, as far as the log states it.
     pub(crate) manifest: ManifestMark,
     /// Descriptions of the missing parts.
@@ -55,7 +55,7 @@ pub(crate) fn rescue(
     let chain = Chain::of(env, from, &numbers)?;
     let mut copy = LogCopy::begin(env, to, database)?;
     let mut losses = chain.missing(&numbers, released);
-    let mut read_to = Position { segment: 0, offset: 0 };
+    let mut read_to = LogPosition { segment: 0, offset: 0 };
     for number in numbers.into_iter().filter(|number| !chain.is_given_up(*number)) {
         let mut scan = SegmentScan::open(env, from, number)?;
         let limit = chain.ends.get(&number).copied().unwrap_or(u64::MAX);
@@ -84,7 +84,7 @@ pub(crate) fn rescue(
                 None => break,
             }
         }
-        read_to = Position { segment: number, offset: whole_to };
+        read_to = LogPosition { segment: number, offset: whole_to };
         if chain.ends.contains_key(&number) && whole_to < limit {
             losses.push(format!(
                 "{}: bytes {whole_to} to {limit} cannot be read: commits after sequence number {} \
@@ -201,13 +201,13 @@ impl LogCopy {
         Ok(())
     }
 
-    fn finish(mut self, read_to: Position, losses: Vec<String>) -> Result<RescuedLog> {
+    fn finish(mut self, read_to: LogPosition, losses: Vec<String>) -> Result<RescuedLog> {
         self.write()?;
         self.file.sync()?;
         Ok(RescuedLog {
             record_count: self.record_count,
             last: self.last,
-            end: Position { segment: NUMBER, offset: self.byte_count },
+            end: LogPosition { segment: NUMBER, offset: self.byte_count },
             read_to,
             manifest: self.manifest,
             losses,

@@ -9,7 +9,7 @@ use store::error::Veto;
 use store::observer::{
     CoprocessorLimits, CoprocessorScope, CoprocessorState, CoprocessorStatus, EndpointSeat,
 };
-use store::transaction::{AttachedEndpoint, RowRange};
+use store::transaction::{AttachedEndpoint, PartitionRange};
 use store::{CellBatch, Error, Options, Result, Scan, Store, Transaction};
 
 use crate::cases::{TABLE, begin, descriptor, options, put};
@@ -82,7 +82,7 @@ fn three_regions(env: &FaultEnv, region_threads: usize) -> Arc<Store> {
 }
 
 fn count(transaction: &Transaction, env: &FaultEnv, then: Then) -> Result<usize> {
-    const EVERYTHING: [RowRange; 1] = [(Vec::new(), None)];
+    const EVERYTHING: [PartitionRange; 1] = [(Vec::new(), None)];
     let attached: AttachedEndpoint<'_> = transaction.attached_endpoint(TABLE, "counter")?;
     let mut sum = 0;
     attached.call(&EVERYTHING, &Count { env: env.clone() }, &then, |part| {

@@ -20,8 +20,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use store::scan::filter::{
-    BitOp, ColumnCondition, ColumnOffset, Comparator, CompareOp, Comparison, FuzzyRow,
-    RowPredicate, RowRange,
+    BitOp, ColumnCondition, ColumnOffset, Comparator, CompareOp, Comparison, FilterRange, FuzzyRow,
+    RowPredicate,
 };
 use store::{Filter, RowRef, Timestamp};
 
@@ -70,7 +70,7 @@ pub(crate) fn parse(text: &str, families: Families<'_>) -> Parsed<Filter> {
         "qualifier" => Filter::Qualifier(comparison(&arguments)?),
         "column-prefix" => Filter::ColumnPrefix(texts()),
         "column-range" => {
-            let RowRange { start, stop } = range(one()?);
+            let FilterRange { start, stop } = range(one()?);
             Filter::ColumnRange { start, stop }
         }
         "column-page" => {
@@ -137,7 +137,7 @@ fn column(text: &str, families: Families<'_>) -> Parsed<(u8, Vec<u8>)> {
 }
 
 /// Parses a range.
-fn range(text: &str) -> RowRange {
+fn range(text: &str) -> FilterRange {
     let (start, stop) = text.split_once("..").unwrap_or((text, ""));
     let bytes = |text: &str| text.as_bytes().to_vec();
     let start = match start.strip_prefix('>') {
@@ -149,7 +149,7 @@ fn range(text: &str) -> RowRange {
         (_, Some(stop)) => Bound::Included(bytes(stop)),
         (stop, None) => Bound::Excluded(bytes(stop)),
     };
-    RowRange { start, stop }
+    FilterRange { start, stop }
 }
 
 fn fuzzy(text: &str) -> FuzzyRow {

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use store::compaction::{Action, FileFacts, Layout, Request, RunFacts, SelectionInputs, select};
+use store::compaction::{
+    Action, CompactionRequest, FileFacts, Layout, RunFacts, SelectionInputs, select,
+};
 use store::descriptor::{
     CompactionOptions, CompactionPolicy, DateTieredOptions, ExploringOptions, FileId,
     LeveledOptions,
@@ -119,8 +121,8 @@ impl Case {
                 let files = words.map(|word| file(word, sequence)).collect();
                 self.runs.push(OwnedRun { level, files });
             }
-            "minor" => return self.choose(Request::Minor),
-            "major" => return self.choose(Request::Major),
+            "minor" => return self.choose(CompactionRequest::Minor),
+            "major" => return self.choose(CompactionRequest::Major),
             "simulate" => {
                 let entries = number(words.next().unwrap());
                 return Simulation::new(self, entries).run(self);
@@ -183,7 +185,7 @@ impl Case {
         }
     }
 
-    fn choose(&self, request: Request) -> String {
+    fn choose(&self, request: CompactionRequest) -> String {
         let layout = layout(&self.runs);
         let Some(selection) = select(&layout, &self.options, request, &self.occasion) else {
             return "nothing\n".to_owned();
@@ -366,7 +368,7 @@ impl Simulation {
         loop {
             self.most_bytes = self.most_bytes.max(bytes_of(&case.runs));
             let layout = layout(&case.runs);
-            let chosen = select(&layout, &case.options, Request::Minor, &case.occasion);
+            let chosen = select(&layout, &case.options, CompactionRequest::Minor, &case.occasion);
             let Some(selection) = chosen else { return };
             assert!(layout.keeps_order(&selection.inputs), "{selection:?}");
             let inputs: Vec<u64> = selection.inputs.iter().map(|id| id.0).collect();

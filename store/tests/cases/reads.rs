@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use store::env::fault::FaultEnv;
-use store::scan::filter::{FuzzyRow, RowRange};
+use store::scan::filter::{FilterRange, FuzzyRow};
 use store::{CellBatch, Filter, Mutation, Scan, Store};
 
 use crate::cases::{TABLE, begin, descriptor, open};
@@ -53,7 +53,7 @@ fn hints_save_work() {
         assert!(counts.cells <= 100 && counts.seeks < 5, "{counts:?}");
         let ranges = [("0100", "0101"), ("0999|9", "1"), ("0100|5", "0102")];
         let (rows, counts) = with(Filter::RowRanges(
-            ranges.iter().map(|(start, stop)| RowRange::new(*start, *stop)).collect(),
+            ranges.iter().map(|(start, stop)| FilterRange::new(*start, *stop)).collect(),
         ));
         assert_eq!(rows, 210);
         assert!(counts.cells <= 210 && counts.seeks < 8, "{counts:?}");

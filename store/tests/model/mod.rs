@@ -21,7 +21,7 @@ use super::{
 };
 
 /// A version that a read finds: row, qualifier, timestamp, sequence, value.
-pub(crate) type Found = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
+pub(crate) type FoundCell = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
 
 /// A property of random histories: its name, its number of cases, and its minimal number of
 /// operations. A write, a flush, and a read that was generated and compared with the model count
@@ -86,7 +86,11 @@ type Column = (Vec<u8>, Vec<u8>);
 
 /// Returns the result of a read of one family, in cell order, from all cells that were ever
 /// written.
-pub(crate) fn visible(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Found> {
+pub(crate) fn visible(
+    cells: &[Cell],
+    family: &FamilyDescriptor,
+    spec: &ReadSpec,
+) -> Vec<FoundCell> {
     // A cell expired by its cell TTL counts as never written.
     let is_there = |cell: &&Cell| spec.sees(cell.sequence) && last_seen(cell) >= spec.now_micros;
     let mut seen: Vec<&Cell> = cells.iter().filter(is_there).collect();
@@ -144,7 +148,7 @@ pub(crate) fn visible_as_of(
     cells: &[Cell],
     family: &FamilyDescriptor,
     (spec, at): (&ReadSpec, Timestamp),
-) -> Vec<Found> {
+) -> Vec<FoundCell> {
     let until: Vec<Cell> = cells.iter().filter(|cell| cell.timestamp <= at).cloned().collect();
     let now_micros = spec.now_micros.min(at.0);
     visible(&until, family, &ReadSpec { now_micros, max_versions: 1, ..*spec })

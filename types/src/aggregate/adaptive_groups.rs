@@ -32,6 +32,7 @@ pub struct AdaptiveGroups {
 impl AdaptiveGroups {
     /// Creates it from `groups`, which must be empty.
     pub fn new(groups: Groups) -> AdaptiveGroups {
+        debug_assert!(groups.key_types().is_empty() || groups.group_count() == 0, "not empty");
         AdaptiveGroups {
             row_count: 0,
             may_stand_alone: !groups.key_types().is_empty() && !groups.buffers_rows(),

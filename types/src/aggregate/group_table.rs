@@ -79,6 +79,7 @@ impl GroupTable {
 
     /// Writes the group number of each row into `groups`; new keys are numbered as they appear.
     pub fn assign(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        self.check_keys(keys, self.keys.columns.len(), row_count);
         groups.clear();
         groups.reserve(row_count);
         match &mut self.index {
@@ -91,11 +92,33 @@ impl GroupTable {
             Index::Two(_) => self.assign_two(keys, row_count, groups),
             Index::Bytes { .. } => self.assign_bytes(keys, row_count, groups),
         }
+        self.check(groups, row_count);
+    }
+
+    /// Asserts that there is a column for each key, with a value for each row.
+    fn check_keys(&self, keys: &[&Vector], count: usize, row_count: usize) {
+        debug_assert_eq!(keys.len(), count, "a column for each key");
+        debug_assert!(keys.iter().all(|key| key.len() == row_count), "a key for each row");
+    }
+
+    /// Asserts that the index has all groups, and that each row has one of them.
+    fn check(&self, groups: &[u32], row_count: usize) {
+        let count = self.keys.group_count;
+        let indexed = match &self.index {
+            Index::Single => count.min(1),
+            Index::One { groups, null } => groups.len() + usize::from(null.is_some()),
+            Index::Two(index) => index.len(),
+            Index::Bytes { groups, .. } => groups.len(),
+        };
+        debug_assert_eq!(indexed, count, "the index has all groups");
+        debug_assert_eq!(groups.len(), row_count, "a group for each row");
+        debug_assert!(groups.iter().all(|group| (*group as usize) < count), "{count} groups");
     }
 
     /// Writes the group number of each row into `groups`; [`u32::MAX`] for unknown keys.
     pub fn find(&self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
         const NONE: u32 = u32::MAX;
+        self.check_keys(keys, self.key_types.len(), row_count);
         groups.clear();
         match &self.index {
             Index::Single => {
@@ -235,6 +258,7 @@ impl Keys {
                 VectorData::Nested(values) => values[row].heap_bytes(),
                 _ => 0,
             };
+            debug_assert_eq!(stored.len(), self.group_count, "a key for each group");
             stored.push_row(column, row);
         }
         let group = u32::try_from(self.group_count).expect("groups are numbered in 32 bits");
@@ -245,6 +269,7 @@ impl Keys {
 
 /// Returns a hash of each row's key, equal for equal keys within this process, for partitioning.
 pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) -> Vec<u64> {
+    debug_assert_eq!(keys.len(), key_types.len(), "a type for each key");
     if !key_types.is_empty() && key_types.iter().all(|data_type| is_fixed(*data_type)) {
         return fixed_hashes(keys, row_count);
     }

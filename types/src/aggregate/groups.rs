@@ -48,7 +48,9 @@ impl PartialGroups {
     /// Appends some groups of another result with the same columns, whose aggregates keep no
     /// rows. Keys may repeat.
     pub(super) fn append_rows(&mut self, other: &PartialGroups, groups: Range<usize>) {
+        debug_assert_eq!(self.partials.len(), other.partials.len(), "the same aggregates");
         let append = |to: &mut [Vector], from: &[Vector]| {
+            debug_assert_eq!(to.len(), from.len(), "the same columns");
             to.iter_mut().zip(from).for_each(|(to, from)| to.append_rows(from, groups.clone()));
         };
         append(&mut self.keys, &other.keys);
@@ -103,6 +105,7 @@ impl Groups {
     ///
     /// Those of the expressions, and overflow of a state.
     pub fn feed(&mut self, batch: &Batch, context: &EvalContext) -> Result<()> {
+        batch.check();
         let keys = self.group_by.iter().map(|key| key.eval_column(batch, context));
         let keys = keys.collect::<Result<Vec<Arc<Vector>>>>()?;
         self.assign(&keys.iter().map(Arc::as_ref).collect::<Vec<&Vector>>(), batch.row_count);
@@ -120,6 +123,7 @@ impl Groups {
             return Ok(());
         }
         self.assign(&part.keys.iter().collect::<Vec<&Vector>>(), part.group_count);
+        debug_assert_eq!(part.partials.len(), self.states.len(), "the same aggregates");
         let states = self.states.iter_mut().zip(&part.partials);
         states.into_iter().try_for_each(|(states, partial)| states.merge(partial, &self.numbers))
     }

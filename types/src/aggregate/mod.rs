@@ -57,7 +57,7 @@ use ordered_set::{HypotheticalRanks, OrderedSetFunction, SortedValues};
 use pairs::PairMoments;
 use percentile::Percentiles;
 use sketch::DistinctSketches;
-use sum::{Count, FloatSum, IntegerSum, IntervalSum, NumericSum};
+use sum::{CountState, FloatSum, IntegerSum, IntervalSum, NumericSum};
 use variance::{FloatVariance, NumericVariance};
 
 /// The aggregate function.
@@ -336,7 +336,7 @@ impl Aggregate {
             Box::new(SortedValues::new(question, value))
         };
         match self.kind {
-            AggregateKind::CountRows | AggregateKind::Count => Box::new(Count::default()),
+            AggregateKind::CountRows | AggregateKind::Count => Box::new(CountState::default()),
             AggregateKind::Sum | AggregateKind::Avg => {
                 let average = self.kind == AggregateKind::Avg;
                 match argument {

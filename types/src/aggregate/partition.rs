@@ -80,6 +80,8 @@ impl PartitionedGroups {
         }
         // The position after a partition's last group is its end.
         let ends = next.to_vec();
+        debug_assert!(ends.is_sorted(), "partitions follow each other");
+        debug_assert_eq!(ends.last().copied(), Some(start), "the last partition ends at the end");
         let take = |columns: &[Vector]| columns.iter().map(|column| column.take(&order)).collect();
         let partials = groups.partials.iter().map(|partial| match partial {
             PartialStates::States(columns) => PartialStates::States(take(columns)),

@@ -42,7 +42,8 @@ impl AggregateRowBuffer {
         let keys = aggregate.sort_keys();
         let expressions = aggregate.kept_expressions();
         let place = |argument: &Expr| expressions.iter().position(|kept| kept == argument);
-        let places = aggregate.arguments.iter().filter_map(place).collect();
+        let places: Vec<usize> = aggregate.arguments.iter().filter_map(place).collect();
+        debug_assert_eq!(places.len(), aggregate.arguments.len(), "all arguments are kept");
         let types: Vec<DataType> = aggregate.buffered_types();
         let rows = match aggregate.distinct {
             true => Rows::Distinct(GroupTable::with_payload(&types, keys.len() + 1)),
@@ -63,6 +64,7 @@ impl AggregateRowBuffer {
 
     /// Adds rows: their groups, and the columns of [`AggregateRowBuffer::expressions`].
     pub(super) fn add(&mut self, groups: &[u32], columns: &[&Vector]) {
+        debug_assert_eq!(columns.len(), self.expressions.len(), "a column for each expression");
         let numbers = groups.iter().map(|group| i64::from(*group)).collect();
         let numbers = Vector { data: VectorData::Int8(numbers), validity: None };
         let added = std::iter::once(&numbers).chain(columns.iter().copied());

@@ -53,12 +53,20 @@ impl AggregateStates {
         self.accumulator.resize(group_count);
     }
 
+    /// Asserts that the states are not finished: the rows of an aggregate that keeps rows are gone
+    /// then.
+    fn check_unfinished(&self) {
+        debug_assert_eq!(self.kept.is_some(), self.aggregate.buffers_rows(), "it is finished");
+    }
+
     /// Feeds the rows of a batch that pass FILTER; row `i` belongs to `groups[i]`.
     ///
     /// # Errors
     ///
     /// Those of the expressions, and overflow of a state.
     pub fn feed(&mut self, groups: &[u32], batch: &Batch, context: &EvalContext) -> Result<()> {
+        self.check_unfinished();
+        debug_assert_eq!(groups.len(), batch.row_count, "a group for each row");
         let selection = match &self.aggregate.filter {
             None => None,
             Some(filter) => {
@@ -87,6 +95,10 @@ impl AggregateStates {
     }
 
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        debug_assert!(
+            arguments.iter().all(|argument| argument.len() == groups.len()),
+            "a group for each argument"
+        );
         match &mut self.kept {
             None => self.accumulator.update(groups, arguments),
             Some(kept) => {
@@ -102,6 +114,7 @@ impl AggregateStates {
     ///
     /// `57014` if the interrupt flag is set.
     pub fn into_partial(self, group_count: usize) -> Result<PartialStates> {
+        self.check_unfinished();
         Ok(match self.kept {
             Some(kept) => PartialStates::Rows(kept.into_columns()),
             None => {
@@ -117,6 +130,7 @@ impl AggregateStates {
     ///
     /// Overflow of a state; `XX001` for a malformed state.
     pub fn merge(&mut self, partial: &PartialStates, groups: &[u32]) -> Result<()> {
+        self.check_unfinished();
         match partial {
             // There are no states.
             PartialStates::States(columns) if columns.is_empty() => Ok(()),
@@ -139,7 +153,9 @@ impl AggregateStates {
             kept.feed(self.accumulator.as_mut())?;
         }
         let mut results = Vector::new(self.aggregate.data_type, groups.len());
+        let count = groups.len();
         self.accumulator.finish_all(groups, &mut results)?;
+        debug_assert_eq!(results.len(), count, "a result for each group");
         Ok(results)
     }
 

@@ -91,11 +91,11 @@ pub(super) fn overflow() -> Error {
 
 /// `count(*)` and `count(x)`.
 #[derive(Default)]
-pub(super) struct Count {
+pub(super) struct CountState {
     counts: Vec<i64>,
 }
 
-impl Accumulator for Count {
+impl Accumulator for CountState {
     fn resize(&mut self, group_count: usize) {
         self.counts.resize(group_count, 0);
     }

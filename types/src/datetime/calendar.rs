@@ -27,6 +27,7 @@ pub struct CivilTime {
 /// Returns the days from 2000-01-01 to a date; month and day are in range, the year within ±6
 /// million.
 pub fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
+    debug_assert!((1..=12).contains(&month), "month {month}");
     let year = i64::from(year) - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -50,11 +51,18 @@ pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year as i32, month as u32, day as u32)
+    let (year, month, day) = (year as i32, month as u32, day as u32);
+    debug_assert_eq!(
+        i64::from(days_from_civil(year, month, day)) + 730_425,
+        days,
+        "{year} {month} {day}"
+    );
+    (year, month, day)
 }
 
 /// Returns the fields of a finite timestamp.
 pub fn civil_from_timestamp(timestamp: i64) -> CivilTime {
+    debug_assert!((TIMESTAMP_MIN..TIMESTAMP_END).contains(&timestamp), "{timestamp} is infinite");
     let (year, month, day) = civil_from_days(timestamp.div_euclid(MICROS_PER_DAY) as i32);
     let time = timestamp.rem_euclid(MICROS_PER_DAY);
     CivilTime {
@@ -70,6 +78,7 @@ pub fn civil_from_timestamp(timestamp: i64) -> CivilTime {
 
 /// Returns the microseconds since midnight of a time of day.
 pub(super) fn micros_of_day(civil: &CivilTime) -> i64 {
+    debug_assert!(civil.hour <= 24 && civil.minute < 60 && civil.second <= 60, "{civil:?}");
     i64::from(civil.hour) * MICROS_PER_HOUR
         + i64::from(civil.minute) * MICROS_PER_MINUTE
         + i64::from(civil.second) * MICROS_PER_SECOND

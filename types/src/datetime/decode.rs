@@ -64,7 +64,7 @@ impl DatetimeError {
 }
 
 /// Flags of the fields that were found. Each kind of PostgreSQL may occur once.
-pub(super) mod given {
+pub(super) mod field_flags {
     pub(crate) const YEAR: u32 = 1;
     pub(crate) const MONTH: u32 = 1 << 1;
     pub(crate) const DAY: u32 = 1 << 2;
@@ -93,8 +93,8 @@ pub(super) enum DayHalf {
 
 /// The fields of a date and time that were parsed so far, as written.
 #[derive(Default)]
-pub(super) struct Fields {
-    /// Flags of [`given`].
+pub(super) struct DecodedFields {
+    /// Flags of [`field_flags`].
     pub(super) given: u32,
     pub(super) year: i32,
     pub(super) month: i32,
@@ -138,7 +138,7 @@ pub(super) fn fraction_micros(text: &str) -> Step<i64> {
     Ok((value * 1e6).round_ties_even() as i64)
 }
 
-impl Fields {
+impl DecodedFields {
     pub(super) fn has(&self, fields: u32) -> bool {
         self.given & fields == fields
     }
@@ -170,7 +170,7 @@ impl Fields {
                     continue;
                 }
                 let month = month_of(part).ok_or(DatetimeError::BadFormat)?;
-                self.record_fields(given::MONTH)?;
+                self.record_fields(field_flags::MONTH)?;
                 self.month = month as i32;
                 self.text_month = true;
                 *part = "";
@@ -179,7 +179,8 @@ impl Fields {
         for part in parts.iter().filter(|part| !part.is_empty()) {
             self.take_number(part, order)?;
         }
-        let whole = self.given & !(given::DAY_OF_YEAR | given::ZONE) == given::DATE;
+        let whole =
+            self.given & !(field_flags::DAY_OF_YEAR | field_flags::ZONE) == field_flags::DATE;
         if whole { Ok(()) } else { Err(DatetimeError::BadFormat) }
     }
 
@@ -192,7 +193,7 @@ impl Fields {
         let mut micros = None;
         if rest.starts_with('.') {
             if text.len() - rest.len() > 2 {
-                return self.take_run(text, given::DATE);
+                return self.take_run(text, field_flags::DATE);
             }
             micros = Some(fraction_micros(rest)?);
         } else if !rest.is_empty() {
@@ -200,35 +201,38 @@ impl Fields {
         }
         self.micros = micros.unwrap_or(self.micros);
         let long = text.len() >= 3;
-        let known = self.given & given::DATE;
-        if text.len() == 3 && known == given::YEAR && (1..=366).contains(&value) {
+        let known = self.given & field_flags::DATE;
+        if text.len() == 3 && known == field_flags::YEAR && (1..=366).contains(&value) {
             self.day_of_year = value;
-            return self.record_fields(given::DAY_OF_YEAR | given::MONTH | given::DAY);
+            return self
+                .record_fields(field_flags::DAY_OF_YEAR | field_flags::MONTH | field_flags::DAY);
         }
-        const YEAR_MONTH: u32 = given::YEAR | given::MONTH;
-        const MONTH_DAY: u32 = given::MONTH | given::DAY;
+        const YEAR_MONTH: u32 = field_flags::YEAR | field_flags::MONTH;
+        const MONTH_DAY: u32 = field_flags::MONTH | field_flags::DAY;
         let field = match known {
-            0 if long || order == DateOrder::Ymd => given::YEAR,
-            0 if order == DateOrder::Dmy => given::DAY,
-            0 | given::YEAR | given::DAY => given::MONTH,
-            given::MONTH if self.text_month && (long || order == DateOrder::Ymd) => given::YEAR,
+            0 if long || order == DateOrder::Ymd => field_flags::YEAR,
+            0 if order == DateOrder::Dmy => field_flags::DAY,
+            0 | field_flags::YEAR | field_flags::DAY => field_flags::MONTH,
+            field_flags::MONTH if self.text_month && (long || order == DateOrder::Ymd) => {
+                field_flags::YEAR
+            }
             YEAR_MONTH if self.text_month && long && self.two_digit_year => {
                 self.day = self.year;
                 self.year = value;
                 self.two_digit_year = false;
-                return self.record_fields(given::DAY);
+                return self.record_fields(field_flags::DAY);
             }
-            given::MONTH | YEAR_MONTH => given::DAY,
-            MONTH_DAY => given::YEAR,
-            given::DATE => return self.take_run(text, 0),
+            field_flags::MONTH | YEAR_MONTH => field_flags::DAY,
+            MONTH_DAY => field_flags::YEAR,
+            field_flags::DATE => return self.take_run(text, 0),
             _ => return Err(DatetimeError::BadFormat),
         };
         match field {
-            given::YEAR => {
+            field_flags::YEAR => {
                 self.year = value;
                 self.two_digit_year = text.len() <= 2;
             }
-            given::MONTH => self.month = value,
+            field_flags::MONTH => self.month = value,
             _ => self.day = value,
         }
         self.record_fields(field)
@@ -248,23 +252,23 @@ impl Fields {
         }
         match fraction {
             Some(fraction) => self.micros = fraction_micros(fraction)?,
-            None if known & given::DATE != given::DATE && whole.len() >= 6 => {
+            None if known & field_flags::DATE != field_flags::DATE && whole.len() >= 6 => {
                 let (year, rest) = whole.split_at(whole.len() - 4);
                 self.year = digits(year);
                 self.month = digits(&rest[..2]);
                 self.day = digits(&rest[2..]);
                 self.two_digit_year |= year.len() == 2;
-                return self.record_fields(given::DATE);
+                return self.record_fields(field_flags::DATE);
             }
             None => {}
         }
-        if known & given::TIME == given::TIME || !matches!(whole.len(), 4 | 6) {
+        if known & field_flags::TIME == field_flags::TIME || !matches!(whole.len(), 4 | 6) {
             return Err(DatetimeError::BadFormat);
         }
         self.hour = digits(&whole[..2]);
         self.minute = digits(&whole[2..4]);
         self.second = if whole.len() == 6 { digits(&whole[4..]) } else { 0 };
-        self.record_fields(given::TIME)
+        self.record_fields(field_flags::TIME)
     }
 
     /// Parses a time with colons.
@@ -272,12 +276,12 @@ impl Fields {
         let clock = ClockTime::read(text, false)?;
         self.hour = i32::try_from(clock.hour).map_err(|_| DatetimeError::FieldOverflow)?;
         (self.minute, self.second, self.micros) = (clock.minute, clock.second, clock.micros);
-        self.record_fields(given::TIME)
+        self.record_fields(field_flags::TIME)
     }
 
     /// Completes the year and validates the date, as far as it was found.
     pub(super) fn validate(&mut self) -> Step<()> {
-        if self.given & given::YEAR != 0 && !self.julian {
+        if self.given & field_flags::YEAR != 0 && !self.julian {
             if self.year < i32::from(!self.two_digit_year || self.before_christ) {
                 return Err(DatetimeError::FieldOverflow);
             }
@@ -288,15 +292,17 @@ impl Fields {
                 year => year,
             };
         }
-        if self.given & given::DAY_OF_YEAR != 0 && self.year.abs() < 6_000_000 {
+        if self.given & field_flags::DAY_OF_YEAR != 0 && self.year.abs() < 6_000_000 {
             self.set_days(days_from_civil(self.year, 1, 1) + self.day_of_year - 1);
         }
-        let bad_month = self.given & given::MONTH != 0 && !(1..=12).contains(&self.month);
-        let bad_day = self.given & given::DAY != 0 && !(1..=31).contains(&self.day);
+        let bad_month = self.given & field_flags::MONTH != 0 && !(1..=12).contains(&self.month);
+        let bad_day = self.given & field_flags::DAY != 0 && !(1..=31).contains(&self.day);
         if bad_month || bad_day {
             return Err(DatetimeError::MonthDayOverflow);
         }
-        if self.has(given::DATE) && self.day > days_in_month(self.year, self.month as u32) as i32 {
+        if self.has(field_flags::DATE)
+            && self.day > days_in_month(self.year, self.month as u32) as i32
+        {
             return Err(DatetimeError::FieldOverflow);
         }
         Ok(())

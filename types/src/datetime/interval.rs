@@ -47,7 +47,9 @@ impl Interval {
         let months = clamp(span / day / 30);
         let days = clamp(span / day - months * 30);
         let microseconds = i64::try_from(span - (months * 30 + days) * day).ok()?;
-        Some(Interval { months: months as i32, days: days as i32, microseconds })
+        let interval = Interval { months: months as i32, days: days as i32, microseconds };
+        debug_assert_eq!(interval.span(), span);
+        Some(interval)
     }
 
     /// Returns whether all parts are equal, not only the spans.
@@ -138,6 +140,7 @@ impl Interval {
         let mut result = *self;
         result.carry_time()?;
         result.align_time();
+        debug_assert_eq!(result.span(), self.span(), "{self:?} is as long as {result:?}");
         Ok(result)
     }
 
@@ -152,6 +155,7 @@ impl Interval {
             result.days -= 30;
             result.months += 1;
         }
+        debug_assert_eq!(result.span(), self.span(), "{self:?} is as long as {result:?}");
         Ok(result)
     }
 
@@ -174,6 +178,10 @@ impl Interval {
             result.months += 1;
         }
         result.align_time();
+        debug_assert_eq!(result.span(), self.span(), "{self:?} is as long as {result:?}");
+        let signs =
+            [result.months.signum(), result.days.signum(), result.microseconds.signum() as i32];
+        debug_assert!(!(signs.contains(&1) && signs.contains(&-1)), "{result:?} has two signs");
         Ok(result)
     }
 

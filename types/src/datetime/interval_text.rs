@@ -8,7 +8,7 @@ use super::decode::{ClockTime, DatetimeError, Step, leading_integer};
 use super::field::Field;
 use super::interval::Interval;
 use super::style::IntervalStyle;
-use super::token::{Token, TokenKind, tokens};
+use super::token::{DateToken, TokenKind, tokens};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datatype::IntervalFields;
 use crate::error::Error;
@@ -249,7 +249,7 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, token: &Token) -> Step<()> {
+    fn take(&mut self, token: &DateToken) -> Step<()> {
         let text = token.text.as_str();
         match token.shape {
             TokenKind::Time => self.take_clock(clock(text, self.fields)?),
@@ -276,7 +276,7 @@ impl Reader {
     }
 }
 
-fn decode(tokens: &[Token], style: IntervalStyle, fields: Option<IntervalFields>) -> Step<Sum> {
+fn decode(tokens: &[DateToken], style: IntervalStyle, fields: Option<IntervalFields>) -> Step<Sum> {
     let mut reader = Reader { fields, ..Reader::default() };
     if let [first, others @ ..] = tokens
         && style == IntervalStyle::SqlStandard

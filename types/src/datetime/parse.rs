@@ -7,10 +7,12 @@
 use super::arithmetic::local_to_timestamptz;
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};
 use super::calendar::{days_from_civil, days_in_month};
-use super::decode::{DatetimeError, DayHalf, Fields, Step, given, leading_integer, zone_offset};
+use super::decode::{
+    DatetimeError, DayHalf, DecodedFields, Step, field_flags, leading_integer, zone_offset,
+};
 use super::style::Style;
 use super::timetz::{TimeWest, offset_today, only_offset, timestamptz_to_timetz};
-use super::token::{Token, TokenKind, is_day_name, month_of, tokens};
+use super::token::{DateToken, TokenKind, is_day_name, month_of, tokens};
 use super::zone::TimeZone;
 use super::{DATE_INFINITY, DATE_NEGATIVE_INFINITY, EPOCH_JULIAN_DAY};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
@@ -63,8 +65,8 @@ enum TimeZoneSpec {
 /// Parser state of a text.
 struct Reader<'a> {
     reading: &'a ParseSettings<'a>,
-    tokens: Vec<Token>,
-    fields: Fields,
+    tokens: Vec<DateToken>,
+    fields: DecodedFields,
     label: Option<FieldLabel>,
     special: Option<Special>,
     place: Option<TimeZoneSpec>,
@@ -78,7 +80,7 @@ impl<'a> Reader<'a> {
         if tokens.len() > 25 {
             return Err(DatetimeError::BadFormat);
         }
-        let fields = Fields::default();
+        let fields = DecodedFields::default();
         let (label, special, place) = (None, None, None);
         let mut reader = Reader { reading, tokens, fields, label, special, place, time_only };
         for index in 0..reader.tokens.len() {
@@ -88,14 +90,14 @@ impl<'a> Reader<'a> {
         reader.fields.apply_half()?;
         if time_only {
             reader.fields.check_time()?;
-            if !reader.fields.has(given::TIME) {
+            if !reader.fields.has(field_flags::TIME) {
                 return Err(DatetimeError::BadFormat);
             }
-        } else if reader.special.is_none() && !reader.fields.has(given::DATE) {
+        } else if reader.special.is_none() && !reader.fields.has(field_flags::DATE) {
             return Err(DatetimeError::BadFormat);
         }
         let named = matches!(reader.place, Some(TimeZoneSpec::Zone(_)) | None);
-        if named && reader.fields.has(given::SUMMER) {
+        if named && reader.fields.has(field_flags::SUMMER) {
             return Err(DatetimeError::BadFormat);
         }
         Ok(reader)
@@ -103,11 +105,11 @@ impl<'a> Reader<'a> {
 
     /// Returns the fields that count as found.
     fn assumed(&self) -> u32 {
-        if self.time_only { given::DATE } else { 0 }
+        if self.time_only { field_flags::DATE } else { 0 }
     }
 
     fn take(&mut self, index: usize) -> Step<()> {
-        let Token { shape, text } = self.tokens[index].clone();
+        let DateToken { shape, text } = self.tokens[index].clone();
         match shape {
             TokenKind::Time => {
                 if self.label.take().is_some_and(|label| label != FieldLabel::Time) {
@@ -117,7 +119,7 @@ impl<'a> Reader<'a> {
                 if self.time_only { Ok(()) } else { self.fields.check_time() }
             }
             TokenKind::Signed => {
-                self.fields.record_fields(given::ZONE)?;
+                self.fields.record_fields(field_flags::ZONE)?;
                 self.place = Some(TimeZoneSpec::Offset(zone_offset(&text)?));
                 Ok(())
             }
@@ -141,11 +143,11 @@ impl<'a> Reader<'a> {
                     self.fields.take_date(text, order)
                 }
                 Some(..=2) => Err(DatetimeError::BadFormat),
-                _ => self.fields.take_run(text, given::DATE),
+                _ => self.fields.take_run(text, field_flags::DATE),
             };
         }
-        let no_date = self.fields.given & given::DATE == 0;
-        let no_time = self.fields.given & given::TIME == 0;
+        let no_date = self.fields.given & field_flags::DATE == 0;
+        let no_time = self.fields.given & field_flags::TIME == 0;
         match point {
             Some(_) if no_date => self.fields.take_date(text, order),
             Some(3..) => self.fields.take_run(text, 0),
@@ -165,9 +167,9 @@ impl<'a> Reader<'a> {
         let fields = &mut self.fields;
         match label {
             FieldLabel::Year => fields.year = value,
-            FieldLabel::Month if fields.has(given::MONTH | given::HOUR) => {
+            FieldLabel::Month if fields.has(field_flags::MONTH | field_flags::HOUR) => {
                 fields.minute = value;
-                return fields.record_fields(given::MINUTE);
+                return fields.record_fields(field_flags::MINUTE);
             }
             FieldLabel::Month => fields.month = value,
             FieldLabel::Day => fields.day = value,
@@ -176,25 +178,25 @@ impl<'a> Reader<'a> {
             FieldLabel::Second => {
                 fields.second = value;
                 if rest.is_empty() {
-                    return fields.record_fields(given::SECOND);
+                    return fields.record_fields(field_flags::SECOND);
                 }
                 fields.micros = super::decode::fraction_micros(rest)?;
             }
             FieldLabel::JulianDay => return self.take_julian_day(value, rest),
             FieldLabel::Time => {
                 let before = fields.given;
-                fields.take_run(text, given::DATE)?;
-                let time = fields.given == before | given::TIME;
+                fields.take_run(text, field_flags::DATE)?;
+                let time = fields.given == before | field_flags::TIME;
                 return if time { Ok(()) } else { Err(DatetimeError::BadFormat) };
             }
         }
         fields.record_fields(match label {
-            FieldLabel::Year => given::YEAR,
-            FieldLabel::Month => given::MONTH,
-            FieldLabel::Day => given::DAY,
-            FieldLabel::Hour => given::HOUR,
-            FieldLabel::Minute => given::MINUTE,
-            _ => given::ALL_SECONDS,
+            FieldLabel::Year => field_flags::YEAR,
+            FieldLabel::Month => field_flags::MONTH,
+            FieldLabel::Day => field_flags::DAY,
+            FieldLabel::Hour => field_flags::HOUR,
+            FieldLabel::Minute => field_flags::MINUTE,
+            _ => field_flags::ALL_SECONDS,
         })
     }
 
@@ -202,7 +204,7 @@ impl<'a> Reader<'a> {
     fn take_julian_day(&mut self, day: i32, fraction: &str) -> Step<()> {
         self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
         self.fields.julian = true;
-        self.fields.record_fields(given::DATE)?;
+        self.fields.record_fields(field_flags::DATE)?;
         if fraction.is_empty() {
             return Ok(());
         }
@@ -215,7 +217,7 @@ impl<'a> Reader<'a> {
         self.fields.minute = (micros / MICROS_PER_MINUTE % 60) as i32;
         self.fields.second = (micros / MICROS_PER_SECOND % 60) as i32;
         self.fields.micros = micros % MICROS_PER_SECOND;
-        self.fields.record_fields(given::TIME)
+        self.fields.record_fields(field_flags::TIME)
     }
 
     /// Parses a token with separators: a date, a time with a zone and without colons, or a zone
@@ -228,7 +230,9 @@ impl<'a> Reader<'a> {
             self.place = Some(TimeZoneSpec::Offset(zone_offset(rest)?));
             self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
             self.fields.julian = true;
-            return self.fields.record_fields(given::DATE | given::TIME | given::ZONE);
+            return self
+                .fields
+                .record_fields(field_flags::DATE | field_flags::TIME | field_flags::ZONE);
         }
         let is_date = if self.time_only {
             let last = self.tokens.len() - 1;
@@ -237,7 +241,7 @@ impl<'a> Reader<'a> {
                 && (self.tokens[last].shape == TokenKind::Date
                     || self.tokens[1].shape == TokenKind::Time)
         } else {
-            self.label.is_none() && !self.fields.has(given::MONTH | given::DAY)
+            self.label.is_none() && !self.fields.has(field_flags::MONTH | field_flags::DAY)
         };
         if is_date {
             return self.fields.take_date(text, order);
@@ -246,12 +250,12 @@ impl<'a> Reader<'a> {
             return self.take_zone(text, || DatetimeError::UnknownZone(text.to_owned()));
         }
         if self.label.take().is_some_and(|label| label != FieldLabel::Time)
-            || self.fields.has(given::TIME)
+            || self.fields.has(field_flags::TIME)
         {
             return Err(DatetimeError::BadFormat);
         }
         let at = text.find('-').ok_or(DatetimeError::BadFormat)?;
-        self.fields.record_fields(given::ZONE)?;
+        self.fields.record_fields(field_flags::ZONE)?;
         self.place = Some(TimeZoneSpec::Offset(zone_offset(&text[at..])?));
         let assumed = self.assumed();
         self.fields.take_run(&text[..at], assumed)
@@ -261,13 +265,15 @@ impl<'a> Reader<'a> {
     fn take_zone(&mut self, name: &str, unknown: impl FnOnce() -> DatetimeError) -> Step<()> {
         let zone = TimeZone::full(name).map_err(|_| unknown())?;
         self.place = Some(TimeZoneSpec::Zone(zone));
-        self.fields.record_fields(given::ZONE)
+        self.fields.record_fields(field_flags::ZONE)
     }
 
     fn take_word(&mut self, word: &str, index: usize) -> Step<()> {
         if let Some((zone, summer)) = TimeZone::abbreviation(word) {
             // Two zones conflict only if one of them is daylight saving time.
-            self.fields.record_fields(given::ZONE | if summer { given::SUMMER_ZONE } else { 0 })?;
+            self.fields.record_fields(
+                field_flags::ZONE | if summer { field_flags::SUMMER_ZONE } else { 0 },
+            )?;
             self.place = Some(match zone.fixed_offset() {
                 Some(offset) => TimeZoneSpec::Offset(offset),
                 None => TimeZoneSpec::Zone(zone),
@@ -280,7 +286,7 @@ impl<'a> Reader<'a> {
         if let Some(label) = label(word) {
             if label == FieldLabel::Time {
                 let next = self.tokens.get(index + 1).map(|token| token.shape);
-                let date = self.time_only || self.fields.has(given::DATE);
+                let date = self.time_only || self.fields.has(field_flags::DATE);
                 let time =
                     matches!(next, Some(TokenKind::Number | TokenKind::Time | TokenKind::Date));
                 if !date || !time {
@@ -296,7 +302,7 @@ impl<'a> Reader<'a> {
             "pm" => self.take_half(DayHalf::Afternoon),
             "ad" | "bc" => {
                 self.fields.before_christ = word == "bc";
-                self.fields.record_fields(given::ERA)
+                self.fields.record_fields(field_flags::ERA)
             }
             "infinity" => self.set_special(Special::Infinity),
             "-infinity" => self.set_special(Special::NegativeInfinity),
@@ -305,23 +311,23 @@ impl<'a> Reader<'a> {
             "today" | "tomorrow" | "yesterday" => self.take_relative_day(word),
             "allballs" => {
                 self.place = Some(TimeZoneSpec::Offset(0));
-                self.fields.record_fields(given::TIME | given::ZONE)
+                self.fields.record_fields(field_flags::TIME | field_flags::ZONE)
             }
             "dst" => {
-                self.fields.record_fields(given::SUMMER | given::SUMMER_ZONE)?;
+                self.fields.record_fields(field_flags::SUMMER | field_flags::SUMMER_ZONE)?;
                 if let Some(TimeZoneSpec::Offset(offset)) = &mut self.place {
                     *offset += 3600;
                 }
                 Ok(())
             }
-            _ if is_day_name(word) => self.fields.record_fields(given::DAY_OF_WEEK),
+            _ if is_day_name(word) => self.fields.record_fields(field_flags::DAY_OF_WEEK),
             _ => self.take_zone(word, || DatetimeError::BadFormat),
         }
     }
 
     fn take_half(&mut self, half: DayHalf) -> Step<()> {
         self.fields.half = Some(half);
-        self.fields.record_fields(given::HALF)
+        self.fields.record_fields(field_flags::HALF)
     }
 
     /// Sets a month by name; a number that was taken for the month becomes the day.
@@ -330,12 +336,13 @@ impl<'a> Reader<'a> {
             return Err(DatetimeError::BadFormat);
         }
         let fields = &mut self.fields;
-        let number = fields.has(given::MONTH) && !fields.text_month && !fields.has(given::DAY);
+        let number =
+            fields.has(field_flags::MONTH) && !fields.text_month && !fields.has(field_flags::DAY);
         let new = if number && (1..=31).contains(&fields.month) {
             fields.day = fields.month;
-            given::DAY
+            field_flags::DAY
         } else {
-            given::MONTH
+            field_flags::MONTH
         };
         fields.text_month = true;
         fields.month = month;
@@ -348,9 +355,9 @@ impl<'a> Reader<'a> {
                 return Err(DatetimeError::BadFormat);
             }
             self.special = Some(special);
-            return self.fields.record_fields(given::TIME);
+            return self.fields.record_fields(field_flags::TIME);
         }
-        self.fields.record_fields(given::DATE | given::TIME | given::ZONE)?;
+        self.fields.record_fields(field_flags::DATE | field_flags::TIME | field_flags::ZONE)?;
         (self.fields.year, self.fields.month, self.fields.day) = (2000, 1, 1);
         self.special = Some(special);
         Ok(())
@@ -369,7 +376,7 @@ impl<'a> Reader<'a> {
         };
         let today = timestamp_to_date(local.map_err(|_| DatetimeError::FieldOverflow)?);
         self.fields.set_days(today + shift);
-        self.fields.record_fields(given::DATE)
+        self.fields.record_fields(field_flags::DATE)
     }
 
     /// Returns the local timestamp; a value beyond all timestamps if it is out of range.
@@ -435,7 +442,7 @@ fn iso_timestamp(text: &str) -> Option<i64> {
     };
     let number = |at| two(at).map(|value| value as i32);
     let (hour, minute, second) = (number(11)?, number(14)?, number(17)?);
-    let fields = Fields { hour, minute, second, micros, ..Fields::default() };
+    let fields = DecodedFields { hour, minute, second, micros, ..DecodedFields::default() };
     fields.check_time().ok()?;
     Some(i64::from(days) * MICROS_PER_DAY + fields.time_of_day())
 }
@@ -493,8 +500,8 @@ fn read_time(text: &str, reading: &ParseSettings<'_>) -> Step<(i64, Option<i32>)
         return Ok((time, Some(-west)));
     }
     let time = reader.fields.time_of_day();
-    let dated = reader.fields.has(given::DATE);
-    let part_of_date = !dated && reader.fields.given & given::DATE != 0;
+    let dated = reader.fields.has(field_flags::DATE);
+    let part_of_date = !dated && reader.fields.given & field_flags::DATE != 0;
     let east = match &reader.place {
         Some(TimeZoneSpec::Offset(offset)) => Some(*offset),
         Some(TimeZoneSpec::Zone(zone)) if dated => Some(zone.offset_of_local(reader.local())),

@@ -17,13 +17,13 @@ pub(super) enum TokenKind {
 
 /// A token, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct DateToken {
     pub(super) shape: TokenKind,
     pub(super) text: String,
 }
 
 /// Splits a text into tokens; `None` for an unexpected character.
-pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
+pub(super) fn tokens(text: &str) -> Option<Vec<DateToken>> {
     let mut cutter = Tokenizer { text, at: 0 };
     let mut tokens = Vec::new();
     while let Some(c) = cutter.peek() {
@@ -46,7 +46,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             }
             _ => return None,
         };
-        tokens.push(Token { shape, text: text[start..cutter.at].to_ascii_lowercase() });
+        tokens.push(DateToken { shape, text: text[start..cutter.at].to_ascii_lowercase() });
     }
     Some(tokens)
 }
@@ -116,7 +116,7 @@ impl Tokenizer<'_> {
     }
 
     /// Reads a sign and the number or word after it.
-    fn take_sign(&mut self) -> Option<Token> {
+    fn take_sign(&mut self) -> Option<DateToken> {
         let sign = char::from(self.peek()?);
         self.at += 1;
         self.skip(|c| c.is_ascii_whitespace());
@@ -131,7 +131,7 @@ impl Tokenizer<'_> {
             return None;
         };
         let text = format!("{sign}{}", self.text[start..self.at].to_ascii_lowercase());
-        Some(Token { shape, text })
+        Some(DateToken { shape, text })
     }
 }
 

@@ -56,6 +56,14 @@ impl Array {
         array
     }
 
+    /// Asserts that the dimensions describe the elements.
+    pub(crate) fn check(&self) {
+        debug_assert!(self.dimensions.len() <= MAX_DIMENSIONS, "{:?}", self.dimensions);
+        let product = self.dimensions.iter().map(|dimension| dimension.length).product::<usize>();
+        let expected = if self.dimensions.is_empty() { 0 } else { product };
+        debug_assert_eq!(expected, self.elements.len(), "{:?}", self.dimensions);
+    }
+
     /// Compares element by element, then by size and dimensions, as PostgreSQL's `array_cmp`
     /// does.
     pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
@@ -74,6 +82,8 @@ impl Array {
         element: DataType,
         pace: &mut InterruptPacer<'_>,
     ) -> Result<Ordering> {
+        self.check();
+        other.check();
         for (left, right) in self.elements.iter().zip(&other.elements) {
             let ordering = left.compare_typed(right, element);
             if ordering.is_ne() {

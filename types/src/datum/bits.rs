@@ -44,6 +44,14 @@ impl Bits {
         }
     }
 
+    /// Asserts that the unused bits are 0 and that the number of bytes is that of the length.
+    fn check(&self) {
+        debug_assert_eq!(self.bytes.len(), self.length.div_ceil(8), "{} bits", self.length);
+        let used = self.length % 8;
+        let last = self.bytes.last().copied().unwrap_or(0);
+        debug_assert!(used == 0 || last & (0xff >> used) == 0, "an unused bit is set: {last:08b}");
+    }
+
     /// Returns the number of bits.
     pub fn len(&self) -> usize {
         self.length
@@ -56,6 +64,7 @@ impl Bits {
 
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
+        self.check();
         &self.bytes
     }
 
@@ -142,6 +151,8 @@ impl Bits {
 
     /// Compares bit by bit, shorter strings first, as PostgreSQL's `bit_cmp` does.
     pub fn compare(&self, other: &Bits) -> Ordering {
+        self.check();
+        other.check();
         let common = self.bytes.len().min(other.bytes.len());
         self.bytes[..common]
             .cmp(&other.bytes[..common])

@@ -66,6 +66,7 @@ impl Jsonb {
 
 impl From<StoredJson<'_>> for Jsonb {
     fn from(stored: StoredJson<'_>) -> Jsonb {
+        debug_assert!(stored_json::check(stored.bytes()).is_ok(), "a part is a whole value");
         Jsonb::of_checked(stored.bytes())
     }
 }

@@ -8,6 +8,9 @@
 //!
 //! 1. The bytes of a [`StoredJson`] come from [`check`] or [`write()`]; they are well-formed, texts
 //!    are UTF-8, and keys are sorted.
+//!
+//! In debug builds, [`write()`] asserts the order of keys, and a
+//! [`Jsonb`](crate::datum::Jsonb) of a part of another value asserts 1.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -50,6 +53,12 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
             elements.iter().for_each(|element| write(element, out));
         }
         Json::Object(pairs) => {
+            debug_assert!(
+                pairs.is_sorted_by(|(a, _), (b, _)| {
+                    compare_keys(a.as_bytes(), b.as_bytes()) == Ordering::Less
+                }),
+                "keys are not in order"
+            );
             out.push(OBJECT);
             varint::put(pairs.len() as u64, out);
             for (key, value) in pairs {
@@ -71,7 +80,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 ///
 /// `XX001` with the reason.
 pub(crate) fn check(bytes: &[u8]) -> Result<()> {
-    let mut reader = Reader { bytes };
+    let mut reader = StoredJsonReader { bytes };
     reader.check(0)?;
     match reader.bytes {
         [] => Ok(()),
@@ -100,8 +109,8 @@ impl<'a> StoredJson<'a> {
     }
 
     /// Returns a reader of the value's tokens.
-    pub(crate) fn reader(self) -> Reader<'a> {
-        Reader { bytes: self.0 }
+    pub(crate) fn reader(self) -> StoredJsonReader<'a> {
+        StoredJsonReader { bytes: self.0 }
     }
 
     /// Returns whether this is an array or an object.
@@ -128,7 +137,7 @@ impl<'a> StoredJson<'a> {
     pub(crate) fn as_text(self) -> Option<&'a [u8]> {
         let (&tag, bytes) = self.0.split_first()?;
         match tag {
-            STRING => Reader { bytes }.key().ok(),
+            STRING => StoredJsonReader { bytes }.key().ok(),
             _ => None,
         }
     }
@@ -137,7 +146,7 @@ impl<'a> StoredJson<'a> {
     pub(crate) fn as_number(self) -> Option<Numeric> {
         let (&tag, bytes) = self.0.split_first()?;
         match tag {
-            NUMBER => Reader { bytes }.number().ok(),
+            NUMBER => StoredJsonReader { bytes }.number().ok(),
             _ => None,
         }
     }
@@ -145,7 +154,7 @@ impl<'a> StoredJson<'a> {
     /// Returns the value of a key; `None` if this is not an object or has no such key.
     pub(crate) fn get(self, key: &str) -> Option<StoredJson<'a>> {
         let (&tag, bytes) = self.0.split_first()?;
-        let mut reader = Reader { bytes };
+        let mut reader = StoredJsonReader { bytes };
         if tag != OBJECT {
             return None;
         }
@@ -163,7 +172,7 @@ impl<'a> StoredJson<'a> {
     /// Returns an element as [`Json::element`] does.
     pub(crate) fn element(self, index: i64) -> Option<StoredJson<'a>> {
         let (&tag, bytes) = self.0.split_first()?;
-        let mut reader = Reader { bytes };
+        let mut reader = StoredJsonReader { bytes };
         if tag != ARRAY {
             return None;
         }
@@ -178,7 +187,7 @@ impl<'a> StoredJson<'a> {
 }
 
 /// A scalar, or the start of an array or object.
-pub(crate) enum Token<'a> {
+pub(crate) enum JsonToken<'a> {
     Null,
     Bool(bool),
     Number(Numeric),
@@ -190,11 +199,11 @@ pub(crate) enum Token<'a> {
 }
 
 /// Reader of a sequence of values.
-pub(crate) struct Reader<'a> {
+pub(crate) struct StoredJsonReader<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> StoredJsonReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) =
             self.bytes.split_at_checked(count).ok_or_else(|| corrupt("truncated value"))?;
@@ -222,15 +231,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next token.
-    pub(crate) fn token(&mut self) -> Result<Token<'a>> {
+    pub(crate) fn token(&mut self) -> Result<JsonToken<'a>> {
         Ok(match self.byte()? {
-            NULL => Token::Null,
-            FALSE => Token::Bool(false),
-            TRUE => Token::Bool(true),
-            NUMBER => Token::Number(self.number()?),
-            STRING => Token::String(self.text()?),
-            ARRAY => Token::Array(self.varint()?),
-            OBJECT => Token::Object(self.varint()?),
+            NULL => JsonToken::Null,
+            FALSE => JsonToken::Bool(false),
+            TRUE => JsonToken::Bool(true),
+            NUMBER => JsonToken::Number(self.number()?),
+            STRING => JsonToken::String(self.text()?),
+            ARRAY => JsonToken::Array(self.varint()?),
+            OBJECT => JsonToken::Object(self.varint()?),
             _ => return Err(corrupt("invalid first byte of a jsonb")),
         })
     }
@@ -306,18 +315,18 @@ impl<'a> Reader<'a> {
 
     fn json(&mut self) -> Result<Json> {
         Ok(match self.token()? {
-            Token::Null => Json::Null,
-            Token::Bool(value) => Json::Bool(value),
-            Token::Number(number) => Json::Number(number),
-            Token::String(text) => Json::String(text.into()),
-            Token::Array(count) => {
+            JsonToken::Null => Json::Null,
+            JsonToken::Bool(value) => Json::Bool(value),
+            JsonToken::Number(number) => Json::Number(number),
+            JsonToken::String(text) => Json::String(text.into()),
+            JsonToken::Array(count) => {
                 let mut elements = Vec::with_capacity(count.min(self.bytes.len()));
                 for _ in 0..count {
                     elements.push(self.json()?);
                 }
                 Json::Array(elements)
             }
-            Token::Object(count) => {
+            JsonToken::Object(count) => {
                 let mut pairs = Vec::with_capacity(count.min(self.bytes.len()));
                 for _ in 0..count {
                     let key: Arc<str> = self.text()?.into();

@@ -4,7 +4,7 @@
 //! determines which one and its error, so that the loop stays simple.
 
 use super::kernel_compare::{as_f64, as_i64};
-use super::operand::{Operand, Side, Typed, both_valid};
+use super::operand::{Operand, OperandSide, Typed, both_valid};
 use crate::datatype::DataType;
 use crate::error::{Error, Result, sqlstate};
 use crate::function::ArithmeticOp;
@@ -128,8 +128,8 @@ integer!(i16, i32, i64);
 
 fn integers<T: Integer>(
     op: ArithmeticOp,
-    left: Side<'_, T>,
-    right: Side<'_, T>,
+    left: OperandSide<'_, T>,
+    right: OperandSide<'_, T>,
     valid: Option<&[bool]>,
 ) -> Result<Vec<T>> {
     match op {
@@ -177,8 +177,8 @@ float!(f32, f64);
 
 fn floats<T: Float>(
     op: ArithmeticOp,
-    left: Side<'_, T>,
-    right: Side<'_, T>,
+    left: OperandSide<'_, T>,
+    right: OperandSide<'_, T>,
     valid: Option<&[bool]>,
 ) -> Result<Vec<T>> {
     match op {
@@ -216,18 +216,24 @@ fn checked<T: Float>(op: ArithmeticOp, left: T, right: T) -> (T, bool) {
 
 #[inline]
 fn pairs<T: Copy>(
-    left: Side<'_, T>,
-    right: Side<'_, T>,
+    left: OperandSide<'_, T>,
+    right: OperandSide<'_, T>,
     valid: Option<&[bool]>,
     compute: impl Fn(T, T) -> (T, bool),
 ) -> Result<Vec<T>> {
     match (left, right) {
-        (Side::Slice(left), Side::Slice(right)) => {
+        (OperandSide::Slice(left), OperandSide::Slice(right)) => {
             collect(left.iter().zip(right).map(|(a, b)| compute(*a, *b)), valid)
         }
-        (Side::Slice(left), Side::Same(b)) => collect(left.iter().map(|a| compute(*a, b)), valid),
-        (Side::Same(a), Side::Slice(right)) => collect(right.iter().map(|b| compute(a, *b)), valid),
-        (Side::Same(a), Side::Same(b)) => collect(std::iter::once(compute(a, b)), valid),
+        (OperandSide::Slice(left), OperandSide::Same(b)) => {
+            collect(left.iter().map(|a| compute(*a, b)), valid)
+        }
+        (OperandSide::Same(a), OperandSide::Slice(right)) => {
+            collect(right.iter().map(|b| compute(a, *b)), valid)
+        }
+        (OperandSide::Same(a), OperandSide::Same(b)) => {
+            collect(std::iter::once(compute(a, b)), valid)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Positions where an operand is NULL are computed like the others, on placeholder values; the
 //! validity list marks their results as NULL.
 
-use super::operand::{Operand, Side, Typed, both_valid};
+use super::operand::{Operand, OperandSide, Typed, both_valid};
 use crate::datetime::Interval;
 use crate::datum::compare_floats;
 use crate::function::{CompareOp, midnight};
@@ -180,8 +180,8 @@ impl Ordered for f32 {
 
 fn loop_over<T: Ordered>(
     op: CompareOp,
-    left: Side<'_, T>,
-    right: Side<'_, T>,
+    left: OperandSide<'_, T>,
+    right: OperandSide<'_, T>,
     row_count: usize,
 ) -> Vec<bool> {
     match op {
@@ -196,17 +196,21 @@ fn loop_over<T: Ordered>(
 
 #[inline]
 fn pairs<T: Copy>(
-    left: Side<'_, T>,
-    right: Side<'_, T>,
+    left: OperandSide<'_, T>,
+    right: OperandSide<'_, T>,
     row_count: usize,
     test: impl Fn(T, T) -> bool,
 ) -> Vec<bool> {
     match (left, right) {
-        (Side::Slice(left), Side::Slice(right)) => {
+        (OperandSide::Slice(left), OperandSide::Slice(right)) => {
             left.iter().zip(right).map(|(a, b)| test(*a, *b)).collect()
         }
-        (Side::Slice(left), Side::Same(b)) => left.iter().map(|a| test(*a, b)).collect(),
-        (Side::Same(a), Side::Slice(right)) => right.iter().map(|b| test(a, *b)).collect(),
-        (Side::Same(a), Side::Same(b)) => vec![test(a, b); row_count],
+        (OperandSide::Slice(left), OperandSide::Same(b)) => {
+            left.iter().map(|a| test(*a, b)).collect()
+        }
+        (OperandSide::Same(a), OperandSide::Slice(right)) => {
+            right.iter().map(|b| test(a, *b)).collect()
+        }
+        (OperandSide::Same(a), OperandSide::Same(b)) => vec![test(a, b); row_count],
     }
 }

@@ -84,19 +84,21 @@ pub(super) fn both_valid(left: &Operand<'_>, right: &Operand<'_>) -> Option<Vec<
 
 /// Typed access to an operand: the slice of a vector or the value of a constant.
 #[derive(Clone, Copy)]
-pub(super) enum Side<'a, T> {
+pub(super) enum OperandSide<'a, T> {
     /// One value per row.
     Slice(&'a [T]),
     /// The same value for every row.
     Same(T),
 }
 
-impl<T: Copy> Side<'_, T> {
+impl<T: Copy> OperandSide<'_, T> {
     /// Returns the values converted to another type.
     pub(super) fn map_to_vec<U: Copy>(&self, change: impl Fn(T) -> U) -> Widened<U> {
         match self {
-            Side::Slice(values) => Widened::Values(values.iter().map(|v| change(*v)).collect()),
-            Side::Same(value) => Widened::Same(change(*value)),
+            OperandSide::Slice(values) => {
+                Widened::Values(values.iter().map(|v| change(*v)).collect())
+            }
+            OperandSide::Same(value) => Widened::Same(change(*value)),
         }
     }
 }
@@ -111,28 +113,28 @@ pub(super) enum Widened<T> {
 
 impl<T: Copy> Widened<T> {
     /// Returns typed access to the values.
-    pub(super) fn side(&self) -> Side<'_, T> {
+    pub(super) fn side(&self) -> OperandSide<'_, T> {
         match self {
-            Widened::Values(values) => Side::Slice(values),
-            Widened::Same(value) => Side::Same(*value),
+            Widened::Values(values) => OperandSide::Slice(values),
+            Widened::Same(value) => OperandSide::Same(*value),
         }
     }
 }
 
 /// An operand by the Rust type of its values.
 pub(super) enum Typed<'a> {
-    Bool(Side<'a, bool>),
-    I16(Side<'a, i16>),
-    I32(Side<'a, i32>),
-    I64(Side<'a, i64>),
-    F32(Side<'a, f32>),
-    F64(Side<'a, f64>),
-    Uuid(Side<'a, [u8; 16]>),
+    Bool(OperandSide<'a, bool>),
+    I16(OperandSide<'a, i16>),
+    I32(OperandSide<'a, i32>),
+    I64(OperandSide<'a, i64>),
+    F32(OperandSide<'a, f32>),
+    F64(OperandSide<'a, f64>),
+    Uuid(OperandSide<'a, [u8; 16]>),
     Numeric(&'a [Numeric]),
     NumericSame(&'a Numeric),
     Bytes(&'a BytesVector),
     BytesSame(&'a [u8]),
-    Interval(Side<'a, Interval>),
+    Interval(OperandSide<'a, Interval>),
     /// Nested values, for which there are no kernels.
     Nested,
     /// The constant NULL.
@@ -144,39 +146,39 @@ impl Operand<'_> {
     pub(super) fn typed(&self) -> Typed<'_> {
         match self {
             Operand::Vector(vector) => match &vector.data {
-                VectorData::Bool(values) => Typed::Bool(Side::Slice(values)),
-                VectorData::Int2(values) => Typed::I16(Side::Slice(values)),
+                VectorData::Bool(values) => Typed::Bool(OperandSide::Slice(values)),
+                VectorData::Int2(values) => Typed::I16(OperandSide::Slice(values)),
                 VectorData::Int4(values) | VectorData::Date(values) => {
-                    Typed::I32(Side::Slice(values))
+                    Typed::I32(OperandSide::Slice(values))
                 }
                 VectorData::Int8(values)
                 | VectorData::Time(values)
                 | VectorData::Timestamp(values)
-                | VectorData::Timestamptz(values) => Typed::I64(Side::Slice(values)),
-                VectorData::Float4(values) => Typed::F32(Side::Slice(values)),
-                VectorData::Float8(values) => Typed::F64(Side::Slice(values)),
+                | VectorData::Timestamptz(values) => Typed::I64(OperandSide::Slice(values)),
+                VectorData::Float4(values) => Typed::F32(OperandSide::Slice(values)),
+                VectorData::Float8(values) => Typed::F64(OperandSide::Slice(values)),
                 VectorData::Numeric(values) => Typed::Numeric(values),
                 VectorData::Text(values) | VectorData::Bytea(values) => Typed::Bytes(values),
-                VectorData::Interval(values) => Typed::Interval(Side::Slice(values)),
-                VectorData::Uuid(values) => Typed::Uuid(Side::Slice(values)),
+                VectorData::Interval(values) => Typed::Interval(OperandSide::Slice(values)),
+                VectorData::Uuid(values) => Typed::Uuid(OperandSide::Slice(values)),
                 VectorData::Nested(_) => Typed::Nested,
             },
             Operand::Constant(value) => match value {
                 Datum::Null => Typed::Null,
-                Datum::Bool(value) => Typed::Bool(Side::Same(*value)),
-                Datum::Int2(value) => Typed::I16(Side::Same(*value)),
-                Datum::Int4(value) | Datum::Date(value) => Typed::I32(Side::Same(*value)),
+                Datum::Bool(value) => Typed::Bool(OperandSide::Same(*value)),
+                Datum::Int2(value) => Typed::I16(OperandSide::Same(*value)),
+                Datum::Int4(value) | Datum::Date(value) => Typed::I32(OperandSide::Same(*value)),
                 Datum::Int8(value)
                 | Datum::Time(value)
                 | Datum::Timestamp(value)
-                | Datum::Timestamptz(value) => Typed::I64(Side::Same(*value)),
-                Datum::Float4(value) => Typed::F32(Side::Same(*value)),
-                Datum::Float8(value) => Typed::F64(Side::Same(*value)),
+                | Datum::Timestamptz(value) => Typed::I64(OperandSide::Same(*value)),
+                Datum::Float4(value) => Typed::F32(OperandSide::Same(*value)),
+                Datum::Float8(value) => Typed::F64(OperandSide::Same(*value)),
                 Datum::Numeric(value) => Typed::NumericSame(value),
                 Datum::Text(value) => Typed::BytesSame(value.as_bytes()),
                 Datum::Bytea(value) => Typed::BytesSame(value),
-                Datum::Interval(value) => Typed::Interval(Side::Same(*value)),
-                Datum::Uuid(value) => Typed::Uuid(Side::Same(*value)),
+                Datum::Interval(value) => Typed::Interval(OperandSide::Same(*value)),
+                Datum::Uuid(value) => Typed::Uuid(OperandSide::Same(*value)),
                 Datum::Nested(_) => Typed::Nested,
             },
         }

@@ -4,7 +4,7 @@
 //! of the input or none. Source: PostgreSQL's formatting.c (`DCH_from_char`).
 
 use super::date_format::{DAYS, MONTHS, ROMAN};
-use super::date_template::{DateTemplateItem, Field, check_standard, is_separator, read};
+use super::date_template::{DateTemplateItem, TemplateField, check_standard, is_separator, read};
 use crate::error::{Error, Result, sqlstate};
 
 /// The parsed fields; 0 if a field is absent, as in PostgreSQL.
@@ -42,7 +42,7 @@ pub(super) struct ParsedFields {
 }
 
 /// Parser state.
-pub(super) struct Reader<'a> {
+pub(super) struct DateFieldReader<'a> {
     input: &'a str,
     at: usize,
     parts: ParsedFields,
@@ -54,9 +54,9 @@ pub(super) struct Reader<'a> {
     extra: i32,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(input: &'a str) -> Reader<'a> {
-        Reader {
+impl<'a> DateFieldReader<'a> {
+    pub(super) fn new(input: &'a str) -> DateFieldReader<'a> {
+        DateFieldReader {
             input,
             at: 0,
             parts: ParsedFields::default(),
@@ -67,8 +67,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Creates a parser for SQL/JSON templates, which match exactly.
-    pub(super) fn for_json_template(input: &'a str) -> Reader<'a> {
-        Reader { exact: true, standard: true, ..Reader::new(input) }
+    pub(super) fn for_json_template(input: &'a str) -> DateFieldReader<'a> {
+        DateFieldReader { exact: true, standard: true, ..DateFieldReader::new(input) }
     }
 
     /// Parses the fields of the template, or as many as the input has.
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     #[expect(clippy::too_many_lines, reason = "one line for each keyword")]
-    fn field(&mut self, field: &Field, open: bool) -> Result<()> {
+    fn field(&mut self, field: &TemplateField, open: bool) -> Result<()> {
         self.check_mode(field.keyword)?;
         let keyword = field.keyword;
         match keyword {
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn plain_number(&mut self, field: &Field, open: bool) -> Result<()> {
+    fn plain_number(&mut self, field: &TemplateField, open: bool) -> Result<()> {
         let digits = field.keyword.len();
         let (digits, part): (usize, fn(&mut ParsedFields) -> &mut i32) = match field.keyword {
             "HH12" | "HH" => {
@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses one of some words, case-insensitively, and returns its index.
-    fn word(&mut self, field: &Field, words: &[&str]) -> Result<i32> {
+    fn word(&mut self, field: &TemplateField, words: &[&str]) -> Result<i32> {
         let rest = self.rest();
         let matches = |word: &&str| {
             rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn year_with_comma(&mut self, field: &Field) -> Result<()> {
+    fn year_with_comma(&mut self, field: &TemplateField) -> Result<()> {
         let invalid = || {
             let message = "invalid input string for \"Y,YYY\"";
             Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
     /// Returns the number of characters.
     fn number(
         &mut self,
-        field: &Field,
+        field: &TemplateField,
         digits: usize,
         open: bool,
         part: fn(&mut ParsedFields) -> &mut i32,
@@ -401,7 +401,7 @@ impl<'a> Reader<'a> {
 
 /// Returns whether the next item of the template cannot be a digit, so that all digits belong to
 /// the number.
-fn next_is_separator(field: &Field, next: Option<&DateTemplateItem>) -> bool {
+fn next_is_separator(field: &TemplateField, next: Option<&DateTemplateItem>) -> bool {
     if field.ordinal.is_some() {
         return true;
     }

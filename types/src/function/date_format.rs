@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::argument::{interval, text, text_datum, timestamp, timestamptz};
-use super::date_template::{DateTemplateItem, Field, Spelling, read};
+use super::date_template::{DateTemplateItem, Spelling, TemplateField, read};
 use super::interval_format;
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
@@ -98,7 +98,7 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
 }
 
 /// Writes the ordinal suffix `TH` of a field that begins at `start`.
-pub(super) fn write_ordinal(field: &Field, start: usize, out: &mut String) {
+pub(super) fn write_ordinal(field: &TemplateField, start: usize, out: &mut String) {
     if let Some(spelling) = field.ordinal.filter(|_| field.is_counted()) {
         let suffix = ordinal(&out[start..]);
         let upper = spelling == Spelling::Upper;
@@ -119,7 +119,7 @@ pub(super) fn ordinal(number: &str) -> &'static str {
 }
 
 impl FormatInput {
-    fn write(&self, field: &Field, out: &mut String) {
+    fn write(&self, field: &TemplateField, out: &mut String) {
         let (spelling, filled) = (field.spelling, !field.unpadded);
         match field.keyword {
             "FX" => {}
@@ -273,7 +273,7 @@ fn name(word: &str, spelling: Spelling, filled: bool, width: usize, out: &mut St
 }
 
 /// Writes `AM`, `BC` etc. in the case and with the dots of the keyword.
-pub(super) fn era(letters: &str, field: &Field, out: &mut String) {
+pub(super) fn era(letters: &str, field: &TemplateField, out: &mut String) {
     for letter in letters.chars() {
         let upper = field.spelling == Spelling::Upper;
         out.push(if upper { letter } else { letter.to_ascii_lowercase() });

@@ -4,7 +4,7 @@
 //! ([`ParsedFields`]) are combined to a date and a time.
 
 use super::argument::text;
-use super::date_fields::{ParsedFields, Reader};
+use super::date_fields::{DateFieldReader, ParsedFields};
 use super::date_template::{FieldKinds, named};
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
@@ -36,7 +36,7 @@ struct ParsedTime {
 
 fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let input = text(&arguments[0]);
-    let moment = moment(input, text(&arguments[1]), Reader::new)?;
+    let moment = moment(input, text(&arguments[1]), DateFieldReader::new)?;
     let days = days(&moment);
     if !(datetime::DATE_MIN..=datetime::DATE_MAX).contains(&days) {
         let message = format!("date out of range: \"{input}\"");
@@ -47,7 +47,7 @@ fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// `to_timestamp(text, text)`
 pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let moment = moment(text(&arguments[0]), text(&arguments[1]), Reader::new)?;
+    let moment = moment(text(&arguments[0]), text(&arguments[1]), DateFieldReader::new)?;
     let local = local(&moment)?;
     let zone = moment.offset.map(TimeZone::fixed);
     let zone = zone.as_ref().unwrap_or(&context.style.time_zone);
@@ -77,7 +77,7 @@ fn rounded(value: Datum, data_type: DataType, moment: &ParsedTime) -> Result<Dat
 ///
 /// Source: PostgreSQL's `parse_datetime`.
 pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
-    let moment = moment(input, template, Reader::for_json_template)?;
+    let moment = moment(input, template, DateFieldReader::for_json_template)?;
     let invalid = |message: &str| Error::new(sqlstate::INVALID_DATETIME_FORMAT, message);
     let FieldKinds { date, time, zone } = named(template);
     let offset = |of: &str| {
@@ -116,7 +116,7 @@ fn days(moment: &ParsedTime) -> i32 {
 fn moment<'a>(
     input: &'a str,
     template: &str,
-    reader: fn(&'a str) -> Reader<'a>,
+    reader: fn(&'a str) -> DateFieldReader<'a>,
 ) -> Result<ParsedTime> {
     let parts = reader(input).run(template)?;
     let time = time(&parts, input)?;

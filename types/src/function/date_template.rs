@@ -16,7 +16,7 @@ use crate::error::{Error, Result, sqlstate};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DateTemplateItem {
     /// A keyword.
-    Field(Field),
+    Field(TemplateField),
     /// A blank.
     Space(char),
     /// A character other than a letter, digit or blank.
@@ -27,7 +27,7 @@ pub(super) enum DateTemplateItem {
 
 /// A keyword with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field {
+pub(super) struct TemplateField {
     /// In upper case.
     pub(super) keyword: &'static str,
     pub(super) spelling: Spelling,
@@ -48,7 +48,7 @@ pub(super) enum Spelling {
     Lower,
 }
 
-impl Field {
+impl TemplateField {
     /// Returns whether the field is a number that has an ordinal suffix.
     pub(super) fn is_counted(&self) -> bool {
         !matches!(
@@ -130,7 +130,12 @@ fn parse(template: &str) -> Rc<[DateTemplateItem]> {
                 rest = &rest[2..];
             }
             let unpadded = unpadded || translated && NAMES.contains(&keyword);
-            pieces.push(DateTemplateItem::Field(Field { keyword, spelling, unpadded, ordinal }));
+            pieces.push(DateTemplateItem::Field(TemplateField {
+                keyword,
+                spelling,
+                unpadded,
+                ordinal,
+            }));
         } else if first == '"' {
             rest =
                 quoted(&rest[1..], |character| pieces.push(DateTemplateItem::Literal(character)));

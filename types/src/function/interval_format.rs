@@ -4,7 +4,7 @@
 
 use super::argument::text_datum;
 use super::date_format::{ROMAN, era, is_fraction, pad_right, push, write_ordinal};
-use super::date_template::{DateTemplateItem, Field, Spelling, read};
+use super::date_template::{DateTemplateItem, Spelling, TemplateField, read};
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
@@ -30,7 +30,7 @@ pub(super) fn format(interval: Interval, template: &str) -> Result<Datum> {
     Ok(text_datum(out))
 }
 
-fn write(interval: &Interval, field: &Field, out: &mut String) -> Result<()> {
+fn write(interval: &Interval, field: &TemplateField, out: &mut String) -> Result<()> {
     let hour = interval.microseconds / MICROS_PER_HOUR;
     match field.keyword {
         "FX" => {}
@@ -105,7 +105,7 @@ fn julian_day(year: i64, month: i64, day: i64) -> i64 {
     year * 365 - 32_167 + year / 4 - century + century / 4 + 7834 * month / 256 + day
 }
 
-fn roman(interval: &Interval, field: &Field, out: &mut String) {
+fn roman(interval: &Interval, field: &TemplateField, out: &mut String) {
     let (year, month) = (interval.months / 12, interval.months % 12);
     let index = match month {
         0 if year == 0 => return,

@@ -23,7 +23,7 @@ pub(crate) fn ordered_corners([a, b]: [Point; 2]) -> Corners {
 
 /// Relative position of two extents along an axis.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Side {
+pub(crate) enum RectangleSide {
     /// Entirely before the other.
     Before,
     /// Not extending beyond the other.
@@ -34,14 +34,14 @@ pub(crate) enum Side {
     NotBefore,
 }
 
-impl Side {
+impl RectangleSide {
     /// Returns whether an extent, from low to high, has this position relative to another.
     pub(crate) fn holds(self, one: [f64; 2], other: [f64; 2]) -> bool {
         match self {
-            Side::Before => less(one[1], other[0]),
-            Side::NotBeyond => at_most(one[1], other[1]),
-            Side::Behind => greater(one[0], other[1]),
-            Side::NotBefore => at_least(one[0], other[0]),
+            RectangleSide::Before => less(one[1], other[0]),
+            RectangleSide::NotBeyond => at_most(one[1], other[1]),
+            RectangleSide::Behind => greater(one[0], other[1]),
+            RectangleSide::NotBefore => at_least(one[0], other[0]),
         }
     }
 }

@@ -22,6 +22,7 @@ const VALUE: u8 = 0x02;
 const NULL: u8 = 0x03;
 
 pub(super) fn put(array: &Array, element: DataType, out: &mut Vec<u8>) -> Result<()> {
+    array.check();
     for value in &array.elements {
         encode(value, element, false, false, out)?;
     }

@@ -10,7 +10,9 @@
 //!
 //! 1. Neither the first nor the last digit is 0.
 //! 2. Zero has no digits, weight 0 and is not negative.
-//! 3. No non-zero digit is beyond `scale` decimal places.
+//! 3. No non-zero digit is beyond `scale` decimal places, except during a computation.
+//!
+//! In debug builds, [`Digits::check`] asserts all three before a [`Numeric`] is made.
 //!
 //! [`Numeric`]: crate::numeric::Numeric
 
@@ -122,6 +124,21 @@ impl Digits {
         }
     }
 
+    /// Returns whether invariants 1 and 2 hold.
+    fn is_normalized(&self) -> bool {
+        match (self.digits.first(), self.digits.last()) {
+            (Some(first), Some(last)) => *first != 0 && *last != 0,
+            _ => self.weight == 0 && !self.negative,
+        }
+    }
+
+    /// Asserts the invariants.
+    pub(super) fn check(&self) {
+        debug_assert!(self.is_normalized(), "not normalized: {self:?}");
+        debug_assert!(self.min_scale() <= self.scale, "digits beyond the scale: {self:?}");
+        debug_assert!(self.digits.iter().all(|digit| u32::from(*digit) < BASE), "{self:?}");
+    }
+
     /// Returns the exponent of the last digit, to the base.
     fn low(&self) -> i32 {
         self.weight - self.digits.len() as i32 + 1
@@ -135,6 +152,7 @@ impl Digits {
 
     /// Compares absolute values.
     pub(super) fn cmp_abs(&self, other: &Digits) -> Ordering {
+        debug_assert!(self.is_normalized() && other.is_normalized(), "{self:?}, {other:?}");
         match (self.is_zero(), other.is_zero()) {
             (true, true) => return Ordering::Equal,
             (true, false) => return Ordering::Less,
@@ -170,6 +188,7 @@ impl Digits {
             carry = u32::from(sum >= BASE);
             digits[(top - power) as usize] = (sum - carry * BASE) as u16;
         }
+        debug_assert_eq!(carry, 0, "a sum has one digit more at most");
         let mut result = Digits { negative: false, weight: top, scale: 0, digits };
         result.normalize();
         result
@@ -253,6 +272,7 @@ impl Digits {
             carry = sum / u64::from(BASE);
             *slot = (sum % u64::from(BASE)) as u16;
         }
+        debug_assert_eq!(carry, 0, "a product has as many digits as both factors");
         let mut result = Digits {
             negative: self.negative != other.negative,
             weight: self.weight + other.weight + 1,
@@ -295,6 +315,7 @@ impl Digits {
     /// Returns the square root, rounded to `scale` (before the point, if that is negative). The
     /// value must not be negative.
     pub(super) fn sqrt(&self, scale: i32, pace: &mut InterruptPacer<'_>) -> Result<Digits> {
+        debug_assert!(!self.negative, "the caller checks for negative values");
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
         let mut radicand = self.digits.clone();
         let shift = self.low() + 2 * places;
@@ -349,6 +370,7 @@ impl Digits {
 
     /// Adds to the absolute value, in units of the last remaining digit.
     fn add_to_last(&mut self, addend: u32) {
+        debug_assert!(addend < BASE, "a carry is 1");
         let mut carry = addend;
         for digit in self.digits.iter_mut().rev() {
             let sum = u32::from(*digit) + carry;
@@ -410,6 +432,7 @@ impl Digits {
 
 /// Returns a digit as four characters.
 fn four(digit: u32) -> [u8; 4] {
+    debug_assert!(digit < BASE, "{digit} is not a digit");
     let mut text = [b'0'; 4];
     let mut rest = digit;
     for slot in text.iter_mut().rev() {
@@ -429,6 +452,7 @@ fn trimmed(digits: &[u16]) -> &[u16] {
 fn divide(dividend: &[u16], divisor: &[u16], pace: &mut InterruptPacer<'_>) -> Result<Vec<u16>> {
     let dividend = trimmed(dividend);
     let divisor = trimmed(divisor);
+    debug_assert!(!divisor.is_empty(), "division by zero");
     if dividend.len() < divisor.len() {
         return Ok(Vec::new());
     }
@@ -476,6 +500,8 @@ fn divide(dividend: &[u16], divisor: &[u16], pace: &mut InterruptPacer<'_>) -> R
             }
             u[j] += carry;
         }
+        debug_assert_eq!(u[j], 0, "the remainder is below the divisor");
+        debug_assert!((0..base).contains(&guess), "{guess} is not a digit");
         quotient.push(guess as u16);
         // A step of a division takes several times as long as one of a multiplication.
         pace.count_steps(n * 8)?;
@@ -495,6 +521,7 @@ fn scaled(digits: &[u16], factor: i64, room: bool) -> Vec<i64> {
     if room {
         result[0] = carry;
     }
+    debug_assert!(room || carry == 0, "the product needs one more digit");
     result
 }
 

@@ -2,12 +2,12 @@
 
 /// A set of numbers up to a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bits(Vec<u64>);
+pub(super) struct CharacterBits(Vec<u64>);
 
-impl Bits {
+impl CharacterBits {
     /// Creates an empty set of positions in a text of `length` characters.
-    pub(super) fn new(length: usize) -> Bits {
-        Bits(vec![0; length / 64 + 1])
+    pub(super) fn new(length: usize) -> CharacterBits {
+        CharacterBits(vec![0; length / 64 + 1])
     }
 
     pub(super) fn set(&mut self, at: usize) {
@@ -23,9 +23,10 @@ impl Bits {
     }
 
     /// Adds another set and returns its members that were new.
-    pub(super) fn absorb(&mut self, other: &Bits) -> Bits {
+    pub(super) fn absorb(&mut self, other: &CharacterBits) -> CharacterBits {
+        debug_assert_eq!(self.0.len(), other.0.len(), "sets of one text");
         let words = self.0.iter_mut().zip(&other.0);
-        Bits(
+        CharacterBits(
             words
                 .map(|(word, other)| {
                     let new = other & !*word;

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use super::bits::Bits;
+use super::bits::CharacterBits;
 use super::set::{CharSet, Class};
-use super::tree::{Count, PositionConstraint, Preference, RegexNode, RegexNodeKind};
+use super::tree::{PositionConstraint, Preference, RegexNode, RegexNodeKind, RepeatCount};
 use crate::interrupt::Interrupt;
 
 /// Maximum number of steps of a search. A step takes some nanoseconds.
@@ -47,7 +47,7 @@ pub(super) struct Matcher<'a> {
     steps: usize,
     interrupt: &'a Interrupt,
     /// End positions of parts, by the address of the part and the start position.
-    known: HashMap<(usize, usize), Rc<Bits>>,
+    known: HashMap<(usize, usize), Rc<CharacterBits>>,
     groups: Places,
 }
 
@@ -108,12 +108,12 @@ impl<'a> Matcher<'a> {
         if self.steps > STEPS_MAX { Err(SearchAbort::TooComplex) } else { Ok(()) }
     }
 
-    fn ends_from(&mut self, part: &RegexNode, begin: usize) -> Result<Rc<Bits>> {
+    fn ends_from(&mut self, part: &RegexNode, begin: usize) -> Result<Rc<CharacterBits>> {
         let key = (std::ptr::from_ref(part) as usize, begin);
         if let Some(known) = self.known.get(&key) {
             return Ok(Rc::clone(known));
         }
-        let mut starts = Bits::new(self.text.len());
+        let mut starts = CharacterBits::new(self.text.len());
         starts.set(begin);
         let ends = Rc::new(self.ends(part, &starts)?);
         self.step(ends.cost() + 8)?;
@@ -122,7 +122,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Returns the end positions of a part for some start positions.
-    fn ends(&mut self, part: &RegexNode, starts: &Bits) -> Result<Bits> {
+    fn ends(&mut self, part: &RegexNode, starts: &CharacterBits) -> Result<CharacterBits> {
         self.step(starts.cost() + 1)?;
         if starts.is_empty() {
             return Ok(starts.clone());
@@ -140,14 +140,14 @@ impl<'a> Matcher<'a> {
                 self.ends(second, &between)
             }
             RegexNodeKind::Either(parts) => {
-                let mut ends = Bits::new(self.text.len());
+                let mut ends = CharacterBits::new(self.text.len());
                 for part in parts {
                     ends.absorb(&self.ends(part, starts)?);
                 }
                 Ok(ends)
             }
             RegexNodeKind::Set(set) => {
-                let mut ends = Bits::new(self.text.len());
+                let mut ends = CharacterBits::new(self.text.len());
                 let mut count = 0;
                 for at in starts.iter() {
                     count += 1;
@@ -165,7 +165,7 @@ impl<'a> Matcher<'a> {
             RegexNodeKind::Repeat { part, count } => self.repeated(part, *count, starts),
             // The text of a back-reference is not known before groups are: any end is possible.
             RegexNodeKind::Reference { .. } => {
-                let mut ends = Bits::new(self.text.len());
+                let mut ends = CharacterBits::new(self.text.len());
                 let first = starts.first_from(0).unwrap_or(0);
                 (first..=self.text.len()).for_each(|at| ends.set(at));
                 Ok(ends)
@@ -173,13 +173,18 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    fn kept(&self, starts: &Bits, keep: impl Fn(&Self, usize) -> bool) -> Bits {
-        let mut kept = Bits::new(self.text.len());
+    fn kept(&self, starts: &CharacterBits, keep: impl Fn(&Self, usize) -> bool) -> CharacterBits {
+        let mut kept = CharacterBits::new(self.text.len());
         starts.iter().filter(|at| keep(self, *at)).for_each(|at| kept.set(at));
         kept
     }
 
-    fn repeated(&mut self, part: &RegexNode, count: Count, starts: &Bits) -> Result<Bits> {
+    fn repeated(
+        &mut self,
+        part: &RegexNode,
+        count: RepeatCount,
+        starts: &CharacterBits,
+    ) -> Result<CharacterBits> {
         let mut now = starts.clone();
         for _ in 0..count.min {
             let next = self.ends(part, &now)?;
@@ -203,15 +208,15 @@ impl<'a> Matcher<'a> {
         part: &RegexNode,
         ahead: bool,
         negated: bool,
-        starts: &Bits,
-    ) -> Result<Bits> {
+        starts: &CharacterBits,
+    ) -> Result<CharacterBits> {
         if !ahead {
-            let mut everywhere = Bits::new(self.text.len());
+            let mut everywhere = CharacterBits::new(self.text.len());
             (0..=self.text.len()).for_each(|at| everywhere.set(at));
             let ends = self.ends(part, &everywhere)?;
             return Ok(self.kept(starts, |_, at| ends.has(at) != negated));
         }
-        let mut kept = Bits::new(self.text.len());
+        let mut kept = CharacterBits::new(self.text.len());
         for at in starts.iter() {
             if self.ends_from(part, at)?.is_empty() == negated {
                 kept.set(at);
@@ -241,6 +246,7 @@ impl<'a> Matcher<'a> {
     /// Assigns the groups of a part that matches from `begin` to `end`; returns false if
     /// back-references do not match.
     fn dissect(&mut self, part: &RegexNode, begin: usize, end: usize) -> Result<bool> {
+        debug_assert!(begin <= end && end <= self.text.len(), "{begin} to {end} is in the text");
         self.step(1)?;
         let found = match &part.kind {
             RegexNodeKind::Reference { group, count } => self.refers(*group, *count, begin, end)?,
@@ -303,7 +309,7 @@ impl<'a> Matcher<'a> {
     fn dissect_repeat(
         &mut self,
         part: &RegexNode,
-        count: Count,
+        count: RepeatCount,
         shortest: bool,
         (begin, end): (usize, usize),
     ) -> Result<bool> {
@@ -376,7 +382,13 @@ impl<'a> Matcher<'a> {
         Ok(true)
     }
 
-    fn refers(&mut self, group: usize, count: Count, begin: usize, end: usize) -> Result<bool> {
+    fn refers(
+        &mut self,
+        group: usize,
+        count: RepeatCount,
+        begin: usize,
+        end: usize,
+    ) -> Result<bool> {
         let Some((from, to)) = self.groups[group] else { return Ok(false) };
         let (length, target) = (to - from, end - begin);
         if length == 0 {

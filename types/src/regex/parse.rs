@@ -2,8 +2,8 @@
 
 use super::set::{CharSet, Class};
 use super::tree::{
-    Count, PositionConstraint, Preference, QuantifiedAtom, Quantifier, RegexNode, RegexNodeKind,
-    branch,
+    PositionConstraint, Preference, QuantifiedAtom, Quantifier, RegexNode, RegexNodeKind,
+    RepeatCount, branch,
 };
 use super::{Options, Syntax};
 
@@ -233,7 +233,7 @@ impl Parser {
                     if !self.closed.get(group).copied().unwrap_or(false) || self.in_look > 0 {
                         return Err(BAD_REFERENCE);
                     }
-                    let count = Count { min: 1, max: Some(1) };
+                    let count = RepeatCount { min: 1, max: Some(1) };
                     let part = RegexNode::plain(RegexNodeKind::Reference { group, count });
                     return Ok((RegexNode { refers: true, ..part }, false));
                 }
@@ -301,7 +301,7 @@ impl Parser {
         };
         self.at += 1;
         let preference = Some(self.preference());
-        Ok(Some(Quantifier { count: Count { min, max }, preference }))
+        Ok(Some(Quantifier { count: RepeatCount { min, max }, preference }))
     }
 
     fn preference(&mut self) -> Preference {
@@ -330,7 +330,7 @@ impl Parser {
         }
         let preference = self.preference();
         let preference = ranged.then_some(preference);
-        Ok(Quantifier { count: Count { min, max }, preference })
+        Ok(Quantifier { count: RepeatCount { min, max }, preference })
     }
 
     fn repetitions(&mut self) -> Result<usize> {

@@ -95,6 +95,7 @@ impl CharSet {
     }
 
     pub(super) fn add_range(&mut self, first: char, last: char, ignore_case: bool) {
+        debug_assert!(first <= last, "the range {first:?} to {last:?} is empty");
         self.ranges.push((first, last));
         if !ignore_case {
             return;

@@ -57,17 +57,17 @@ pub(super) enum RegexNodeKind {
     Either(Vec<RegexNode>),
     Repeat {
         part: Box<RegexNode>,
-        count: Count,
+        count: RepeatCount,
     },
     Reference {
         group: usize,
-        count: Count,
+        count: RepeatCount,
     },
 }
 
 /// A repetition count; `None` is unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Count {
+pub(super) struct RepeatCount {
     pub(super) min: usize,
     pub(super) max: Option<usize>,
 }
@@ -75,7 +75,7 @@ pub(super) struct Count {
 /// A quantifier.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantifier {
-    pub(super) count: Count,
+    pub(super) count: RepeatCount,
     pub(super) preference: Option<Preference>,
 }
 
@@ -184,7 +184,7 @@ impl RegexNode {
                 ..self
             };
         }
-        let once = Count { min: 1, max: Some(1) };
+        let once = RepeatCount { min: 1, max: Some(1) };
         if count == once && !(disagree || wanted.is_some() && self.mixed) {
             return RegexNode { preference, ..self };
         }
@@ -197,7 +197,7 @@ impl RegexNode {
             return RegexNode { kind: repeat(inner, count), mixed, ..about };
         }
         if count.min > 0 && !refers {
-            let fewer = Count { min: count.min - 1, max: count.max.map(|max| max - 1) };
+            let fewer = RepeatCount { min: count.min - 1, max: count.max.map(|max| max - 1) };
             let before = RegexNode::plain(repeat(self.without_groups(), fewer));
             let before = RegexNode { preference, ..before };
             return RegexNode {
@@ -227,7 +227,7 @@ pub(super) fn branch(pieces: Vec<QuantifiedAtom>) -> RegexNode {
             all.contains(&Some(Preference::Longest)) && all.contains(&Some(Preference::Shortest));
         let is_reference = matches!(atom.kind, RegexNodeKind::Reference { .. });
         let messy = atom.needs_backtracking() || is_reference || disagree;
-        let none = Some(Count { min: 0, max: Some(0) });
+        let none = Some(RepeatCount { min: 0, max: Some(0) });
         if quantifier.map(|quantifier| quantifier.count) == none {
             continue;
         }

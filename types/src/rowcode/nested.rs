@@ -136,6 +136,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_array(array: &Array, out: &mut Vec<u8>) {
+    array.check();
     out.push(array.dimensions.len() as u8);
     for dimension in &array.dimensions {
         out.extend_from_slice(&dimension.lower.to_le_bytes());

@@ -68,6 +68,7 @@ impl FamilyPlan {
                 if slot >= columns.len() {
                     columns.resize(slot + 1, NONE);
                 }
+                debug_assert_eq!(columns[slot], NONE, "slot {slot} has two columns");
                 columns[slot] = column;
             }
         }
@@ -112,6 +113,7 @@ pub(super) fn write(
     values: &[Datum],
     (out, pace): (&mut Vec<u8>, &mut InterruptPacer<'_>),
 ) -> Result<()> {
+    debug_assert_eq!(values.len(), layout.columns.len(), "a value for each column");
     let start = out.len();
     let mut has_nulls = false;
     let mut variable_bytes = 0;
@@ -145,7 +147,10 @@ pub(super) fn write(
     if family == 0 {
         write_residues(layout, values, out)?;
     }
-    debug_assert!(out.len() > start, "a packed row is never empty");
+    debug_assert!(
+        PackedRow::parse(&out[start..]).is_ok_and(|row| row.slot_count == plan.slots.len()),
+        "a packed row can be read"
+    );
     Ok(())
 }
 
@@ -164,6 +169,7 @@ fn write_values(
             out[bitmap + slot.number / 8] |= 1 << (slot.number % 8);
         }
     }
+    let fixed = out.len();
     for slot in &plan.slots {
         if let Some(width) = slot.width {
             match &values[slot.column] {
@@ -172,6 +178,7 @@ fn write_values(
             }
         }
     }
+    assert_eq!(out.len() - fixed, plan.fixed_bytes, "values of fixed width fill their section");
     write_variable(plan, values, wide, out, pace)
 }
 
@@ -213,6 +220,7 @@ fn write_variable(
         out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
         end_at += end_bytes;
     }
+    assert_eq!(end_at, section, "each variable value has an end");
     Ok(out.len() - section)
 }
 

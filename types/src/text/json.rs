@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::datum::stored_json::{self, Token};
+use crate::datum::stored_json::{self, JsonToken};
 use crate::datum::{Json, MAX_JSON_DEPTH, Text};
 use crate::error::{Error, ErrorFields, Result, sqlstate};
 use crate::interruptible::{InterruptPacer, chunks};
@@ -386,18 +386,18 @@ pub(super) fn write(json: &Json, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8
 
 /// Appends the next stored value in PostgreSQL's `jsonb` format.
 pub(super) fn write_stored(
-    stored: &mut stored_json::Reader<'_>,
+    stored: &mut stored_json::StoredJsonReader<'_>,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     pace.step(out, TOKEN)?;
     match stored.token()? {
-        Token::Null => out.extend_from_slice(b"null"),
-        Token::Bool(true) => out.extend_from_slice(b"true"),
-        Token::Bool(false) => out.extend_from_slice(b"false"),
-        Token::Number(number) => number.write(out),
-        Token::String(text) => write_string(text, pace, out)?,
-        Token::Array(count) => {
+        JsonToken::Null => out.extend_from_slice(b"null"),
+        JsonToken::Bool(true) => out.extend_from_slice(b"true"),
+        JsonToken::Bool(false) => out.extend_from_slice(b"false"),
+        JsonToken::Number(number) => number.write(out),
+        JsonToken::String(text) => write_string(text, pace, out)?,
+        JsonToken::Array(count) => {
             out.push(b'[');
             for index in 0..count {
                 out.extend_from_slice(if index > 0 { b", " } else { b"" });
@@ -405,7 +405,7 @@ pub(super) fn write_stored(
             }
             out.push(b']');
         }
-        Token::Object(count) => {
+        JsonToken::Object(count) => {
             out.push(b'{');
             for index in 0..count {
                 out.extend_from_slice(if index > 0 { b", " } else { b"" });

@@ -30,6 +30,16 @@ impl Batch {
         Batch { columns: columns.collect(), row_count: rows.len() }
     }
 
+    /// Asserts that all columns have as many rows as the batch.
+    pub fn check(&self) {
+        debug_assert!(
+            self.columns.iter().all(|column| column.len() == self.row_count),
+            "columns of {:?} rows in a batch of {}",
+            self.columns.iter().map(|column| column.len()).collect::<Vec<usize>>(),
+            self.row_count
+        );
+    }
+
     /// Returns row `index` as datums.
     pub fn row(&self, index: usize) -> Vec<Datum> {
         self.columns.iter().map(|column| column.datum(index)).collect()
@@ -47,6 +57,7 @@ impl Batch {
     /// Returns the rows of `selection`, in its order.
     #[must_use]
     pub fn take(&self, selection: &[u32]) -> Batch {
+        self.check();
         Batch {
             columns: self.columns.iter().map(|column| Arc::new(column.take(selection))).collect(),
             row_count: selection.len(),

@@ -55,6 +55,7 @@ impl BytesVector {
     /// If the vector would exceed 4 GiB; producers stop at [`BATCH_ROWS`].
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
+        debug_assert_eq!(self.ended_bytes(), self.bytes.len(), "a value has not ended");
         self.bytes.extend_from_slice(value);
         self.end_value();
     }
@@ -72,6 +73,7 @@ impl BytesVector {
             return false;
         }
         u32::try_from(self.bytes.len() + last).expect("a vector holds less than 4 GiB");
+        debug_assert_eq!(self.ended_bytes(), self.bytes.len(), "a value has not ended");
         let base = self.bytes.len() as u32;
         self.ends.extend(ends.iter().map(|end| base + end));
         self.bytes.extend_from_slice(&all.as_bytes()[..last]);
@@ -99,6 +101,11 @@ impl BytesVector {
         Ok(())
     }
 
+    /// Returns the bytes of values that have ended.
+    fn ended_bytes(&self) -> usize {
+        self.ends.last().map_or(0, |end| *end as usize)
+    }
+
     /// Iterates over the values.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
@@ -117,6 +124,8 @@ impl BytesVector {
     }
 
     pub(super) fn append(&mut self, other: &BytesVector) {
+        debug_assert_eq!(self.ended_bytes(), self.bytes.len(), "a value has not ended");
+        debug_assert!(other.ends.is_sorted(), "values end before their start");
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
         u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB");

@@ -6,7 +6,7 @@ use types::expr::Expr;
 use types::function::{Signature, signature};
 
 use crate::logical::SortKey;
-use crate::planner::validate::{CheckedCoprocessor, require};
+use crate::planner::validate::{Validation, require};
 
 /// Rows that an expression is evaluated over.
 #[derive(Clone, Copy)]
@@ -14,12 +14,12 @@ pub(super) struct Row<'a> {
     /// Types of their columns.
     pub columns: &'a [DataType],
     /// Check of a parameter and the type of its use.
-    pub parameter: &'a dyn Fn(usize, DataType) -> CheckedCoprocessor<()>,
+    pub parameter: &'a dyn Fn(usize, DataType) -> Validation<()>,
 }
 
 impl Row<'_> {
     /// Checks an expression.
-    pub(super) fn check(self, expression: &Expr) -> CheckedCoprocessor<()> {
+    pub(super) fn check(self, expression: &Expr) -> Validation<()> {
         match expression {
             Expr::Column { index, data_type } => {
                 let found = self.columns.get(*index);
@@ -42,26 +42,23 @@ impl Row<'_> {
     }
 
     /// Checks expressions, and returns their types.
-    pub(super) fn check_all(self, expressions: &[Expr]) -> CheckedCoprocessor<Vec<DataType>> {
+    pub(super) fn check_all(self, expressions: &[Expr]) -> Validation<Vec<DataType>> {
         expressions.iter().map(|one| self.check(one).map(|()| one.data_type())).collect()
     }
 
     /// Checks a predicate.
-    pub(super) fn check_predicate(self, predicate: &Expr) -> CheckedCoprocessor<()> {
+    pub(super) fn check_predicate(self, predicate: &Expr) -> Validation<()> {
         self.check(predicate)?;
         boolean(predicate)
     }
 
     /// Checks sort keys.
-    pub(super) fn check_keys(self, keys: &[SortKey]) -> CheckedCoprocessor<()> {
+    pub(super) fn check_keys(self, keys: &[SortKey]) -> Validation<()> {
         keys.iter().try_for_each(|key| self.check(&key.expression))
     }
 
     /// Checks aggregates, and returns their types.
-    pub(super) fn check_aggregates(
-        self,
-        aggregates: &[Aggregate],
-    ) -> CheckedCoprocessor<Vec<DataType>> {
+    pub(super) fn check_aggregates(self, aggregates: &[Aggregate]) -> Validation<Vec<DataType>> {
         let check = |one: &Aggregate| {
             one.expressions().try_for_each(|part| self.check(part))?;
             one.filter.iter().try_for_each(boolean)?;
@@ -76,11 +73,11 @@ fn describe(expression: &Expr) -> String {
 }
 
 /// Checks that an expression is boolean.
-pub(super) fn boolean(expression: &Expr) -> CheckedCoprocessor<()> {
+pub(super) fn boolean(expression: &Expr) -> Validation<()> {
     of_type(expression, DataType::Bool)
 }
 
-fn of_type(expression: &Expr, data_type: DataType) -> CheckedCoprocessor<()> {
+fn of_type(expression: &Expr, data_type: DataType) -> Validation<()> {
     let found = expression.data_type();
     require(found == data_type, || {
         format!("{} is {found:?} instead of {data_type:?}", describe(expression))
@@ -93,7 +90,7 @@ pub(super) fn alike(a: DataType, b: DataType) -> bool {
 }
 
 /// Checks the types of an expression's direct operands.
-fn operands(expression: &Expr) -> CheckedCoprocessor<()> {
+fn operands(expression: &Expr) -> Validation<()> {
     let same = |a: &Expr, b: &Expr| {
         let (of_a, of_b) = (a.data_type(), b.data_type());
         require(alike(of_a, of_b), || {
@@ -128,7 +125,7 @@ fn operands(expression: &Expr) -> CheckedCoprocessor<()> {
 }
 
 /// Checks the number and the types of a built-in function's arguments.
-fn call(signature: &Signature, arguments: &[Expr]) -> CheckedCoprocessor<()> {
+fn call(signature: &Signature, arguments: &[Expr]) -> Validation<()> {
     let (fixed, rest) = match signature.arguments.split_last() {
         Some((last, fixed)) if signature.variadic => (fixed, Some(*last)),
         _ => (signature.arguments, None),

@@ -11,14 +11,14 @@ use crate::logical::{
 };
 use crate::planner::plan_properties::bindings;
 use crate::planner::validate::expression::{Row, boolean};
-use crate::planner::validate::{CheckedCoprocessor, require, same};
+use crate::planner::validate::{Validation, require, same};
 
 /// Number of a query of WITH, or of a work table (`true`).
 type QueryId = (usize, bool);
 
 /// Checks a plan, and returns the types of its columns. Parameters and queries that it uses and
 /// no node of it defines are those of an enclosing plan.
-pub(super) fn check(plan: &Logical, parameter_count: usize) -> CheckedCoprocessor<Vec<DataType>> {
+pub(super) fn check(plan: &Logical, parameter_count: usize) -> Validation<Vec<DataType>> {
     let mut bound = BTreeSet::new();
     bindings(plan, &mut |parameter| {
         bound.insert(parameter);
@@ -62,7 +62,7 @@ struct PlanCheck {
 
 impl PlanCheck {
     /// Checks a plan, and returns the types of its columns.
-    fn plan(&mut self, plan: &Logical) -> CheckedCoprocessor<Vec<DataType>> {
+    fn plan(&mut self, plan: &Logical) -> Validation<Vec<DataType>> {
         match plan {
             Logical::Scan(scan) => self.scan(scan),
             Logical::SystemRows(rows) => {
@@ -126,13 +126,13 @@ impl PlanCheck {
     fn over<T>(
         &self,
         columns: &[DataType],
-        check: impl FnOnce(Row<'_>) -> CheckedCoprocessor<T>,
-    ) -> CheckedCoprocessor<T> {
+        check: impl FnOnce(Row<'_>) -> Validation<T>,
+    ) -> Validation<T> {
         let parameter = |index, data_type| self.parameter(index, data_type);
         check(Row { columns, parameter: &parameter })
     }
 
-    fn parameter(&self, index: usize, data_type: DataType) -> CheckedCoprocessor<()> {
+    fn parameter(&self, index: usize, data_type: DataType) -> Validation<()> {
         let count = self.parameter_count;
         require(index < count, || format!("parameter {index} of {count}"))?;
         let in_scope = self.scope.parameters.iter().rev().find(|(bound, _)| *bound == index);
@@ -151,7 +151,7 @@ impl PlanCheck {
         &mut self,
         plan: &Logical,
         parameters: impl IntoIterator<Item = (usize, DataType)>,
-    ) -> CheckedCoprocessor<Vec<DataType>> {
+    ) -> Validation<Vec<DataType>> {
         let outer = self.scope.parameters.len();
         self.scope.parameters.extend(parameters);
         let types = self.plan(plan);
@@ -160,7 +160,7 @@ impl PlanCheck {
     }
 
     /// Checks the numbers of LIMIT and OFFSET.
-    fn counts<'e>(&self, mut counts: impl Iterator<Item = &'e Expr>) -> CheckedCoprocessor<()> {
+    fn counts<'e>(&self, mut counts: impl Iterator<Item = &'e Expr>) -> Validation<()> {
         counts.try_for_each(|count| {
             self.over(&[], |row| row.check(count))?;
             let found = count.data_type();
@@ -168,7 +168,7 @@ impl PlanCheck {
         })
     }
 
-    fn scan(&self, scan: &TableScan) -> CheckedCoprocessor<Vec<DataType>> {
+    fn scan(&self, scan: &TableScan) -> Validation<Vec<DataType>> {
         let width = scan.table.layout.columns.len();
         let exists = |&&column: &&usize| column == TIMESTAMP_COLUMN || column < width;
         let missing = scan.columns.iter().find(|column| !exists(column));
@@ -178,7 +178,7 @@ impl PlanCheck {
         Ok(scan.columns.iter().map(|&column| scan.column_type(column)).collect())
     }
 
-    fn values(&self, types: &[DataType], rows: &[Vec<Expr>]) -> CheckedCoprocessor<Vec<DataType>> {
+    fn values(&self, types: &[DataType], rows: &[Vec<Expr>]) -> Validation<Vec<DataType>> {
         for row in rows {
             let found = self.over(&[], |over| over.check_all(row))?;
             same("a row of values", &found, types)?;
@@ -186,7 +186,7 @@ impl PlanCheck {
         Ok(types.to_vec())
     }
 
-    fn project_set(&mut self, sets: &ProjectSet) -> CheckedCoprocessor<Vec<DataType>> {
+    fn project_set(&mut self, sets: &ProjectSet) -> Validation<Vec<DataType>> {
         let mut types = self.plan(&sets.input)?;
         self.over(&types, |row| {
             sets.arguments().try_for_each(|argument| row.check(argument))?;
@@ -198,7 +198,7 @@ impl PlanCheck {
         Ok(types)
     }
 
-    fn join(&mut self, join: &Join) -> CheckedCoprocessor<Vec<DataType>> {
+    fn join(&mut self, join: &Join) -> Validation<Vec<DataType>> {
         let left = self.plan(&join.left)?;
         let right = self.plan(&join.right)?;
         let width = left.len();
@@ -214,7 +214,7 @@ impl PlanCheck {
         Ok(types)
     }
 
-    fn apply(&mut self, apply: &Apply) -> CheckedCoprocessor<Vec<DataType>> {
+    fn apply(&mut self, apply: &Apply) -> Validation<Vec<DataType>> {
         let input = self.plan(&apply.input)?;
         let mut parameters = Vec::with_capacity(apply.bindings.len());
         for &(parameter, column) in &apply.bindings {
@@ -253,7 +253,7 @@ impl PlanCheck {
         apply: &Apply,
         input: &[DataType],
         added: &[DataType],
-    ) -> CheckedCoprocessor<()> {
+    ) -> Validation<()> {
         let Some(groups) = &apply.groups else { return Ok(()) };
         let types = self.plan(&groups.plan)?;
         let keys = self.over(input, |row| row.check_all(&groups.keys))?;
@@ -263,7 +263,7 @@ impl PlanCheck {
         same("the value of groups", &[groups.value.data_type()], added)
     }
 
-    fn grouping_sets(&mut self, grouping: &GroupingSets) -> CheckedCoprocessor<Vec<DataType>> {
+    fn grouping_sets(&mut self, grouping: &GroupingSets) -> Validation<Vec<DataType>> {
         let types = self.plan(&grouping.input)?;
         let keys = self.over(&types, |row| row.check_all(&grouping.group_by))?;
         let values = self.over(&types, |row| row.check_aggregates(&grouping.aggregates))?;
@@ -275,7 +275,7 @@ impl PlanCheck {
         Ok([keys, values, groupings].concat())
     }
 
-    fn lock_rows(&mut self, lock: &LockRows) -> CheckedCoprocessor<Vec<DataType>> {
+    fn lock_rows(&mut self, lock: &LockRows) -> Validation<Vec<DataType>> {
         let types = self.plan(&lock.input)?;
         let outside = lock.locked_tables.needed().find(|&column| column >= types.len());
         require(outside.is_none(), || format!("locked column {outside:?} of {}", types.len()))?;
@@ -306,7 +306,7 @@ impl PlanCheck {
     fn append<'p>(
         &mut self,
         mut inputs: impl Iterator<Item = &'p Logical>,
-    ) -> CheckedCoprocessor<Vec<DataType>> {
+    ) -> Validation<Vec<DataType>> {
         let Some(first) = inputs.next() else { return Ok(Vec::new()) };
         let types = self.plan(first)?;
         for input in inputs {
@@ -316,7 +316,7 @@ impl PlanCheck {
         Ok(types)
     }
 
-    fn window(&mut self, window: &Window) -> CheckedCoprocessor<Vec<DataType>> {
+    fn window(&mut self, window: &Window) -> Validation<Vec<DataType>> {
         let mut types = self.plan(&window.input)?;
         self.over(&types, |row| {
             let mut checked = Ok(());
@@ -337,7 +337,7 @@ impl PlanCheck {
         Ok(types)
     }
 
-    fn with(&mut self, with: &With) -> CheckedCoprocessor<Vec<DataType>> {
+    fn with(&mut self, with: &With) -> Validation<Vec<DataType>> {
         let query = self.plan(&with.query)?;
         self.scope.queries.push(((with.id, false), query));
         let body = self.plan(&with.body);
@@ -345,7 +345,7 @@ impl PlanCheck {
         body
     }
 
-    fn cte_scan(&self, scan: &CteScan) -> CheckedCoprocessor<Vec<DataType>> {
+    fn cte_scan(&self, scan: &CteScan) -> Validation<Vec<DataType>> {
         let own: Vec<DataType> = scan.columns.iter().map(|column| column.sql_type.base).collect();
         let id = (scan.id, scan.is_work_table);
         match self.scope.queries.iter().rev().find(|(query, _)| *query == id) {
@@ -357,7 +357,7 @@ impl PlanCheck {
         Ok(own)
     }
 
-    fn recursive_union(&mut self, union: &RecursiveUnion) -> CheckedCoprocessor<Vec<DataType>> {
+    fn recursive_union(&mut self, union: &RecursiveUnion) -> Validation<Vec<DataType>> {
         let types = self.plan(&union.start)?;
         self.scope.queries.push(((union.id, true), types.clone()));
         let step = self.plan(&union.step);

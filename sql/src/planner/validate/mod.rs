@@ -2,8 +2,8 @@
 //! rule.
 //!
 //! A rule that renumbers columns wrongly yields a plan whose execution reads another column of the
-//! same type, which no later step detects. [`logical`] and [`physical`] therefore panic with the
-//! name of the rule and an outline of the plan.
+//! same type, which no later step detects. [`fn@logical`] and [`fn@physical`] therefore panic with
+//! the name of the rule and an outline of the plan.
 //!
 //! # Invariants
 //!
@@ -30,7 +30,7 @@ use crate::logical::Logical;
 use crate::plan::Node;
 
 /// Result of a check; the error describes the violation.
-type CheckedCoprocessor<T> = Result<T, String>;
+type Validation<T> = Result<T, String>;
 
 /// Checks a logical plan in debug builds. `parameter_count`: the number of the statement's
 /// parameters, including those that the planner added.
@@ -59,7 +59,7 @@ pub(super) fn logical(rule: &str, plan: &Logical, parameter_count: usize) {
 ///
 /// # Panics
 ///
-/// See [`logical`].
+/// See [`fn@logical`].
 pub(super) fn physical(rule: &str, plan: &Node, types: &[DataType]) {
     if cfg!(debug_assertions) {
         let checked = physical::check(plan).and_then(|own| same("output", &own, types));
@@ -79,7 +79,7 @@ pub(super) fn physical(rule: &str, plan: &Node, types: &[DataType]) {
 }
 
 /// Checks that two lists of column types are equal.
-fn same(what: &str, found: &[DataType], required: &[DataType]) -> CheckedCoprocessor<()> {
+fn same(what: &str, found: &[DataType], required: &[DataType]) -> Validation<()> {
     match found == required {
         true => Ok(()),
         false => Err(format!("{what} has the types {found:?} instead of {required:?}")),
@@ -87,7 +87,7 @@ fn same(what: &str, found: &[DataType], required: &[DataType]) -> CheckedCoproce
 }
 
 /// Returns an error unless the condition holds.
-fn require(condition: bool, violation: impl FnOnce() -> String) -> CheckedCoprocessor<()> {
+fn require(condition: bool, violation: impl FnOnce() -> String) -> Validation<()> {
     if condition { Ok(()) } else { Err(violation()) }
 }
 

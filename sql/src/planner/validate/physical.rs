@@ -13,10 +13,10 @@ use crate::plan::{
 };
 use crate::planner::validate::expression::{Row, alike};
 use crate::planner::validate::sorted::{Order, provides};
-use crate::planner::validate::{CheckedCoprocessor, require, same};
+use crate::planner::validate::{Validation, require, same};
 
 /// Checks a plan, and returns the types of its columns.
-pub(super) fn check(plan: &Node) -> CheckedCoprocessor<Vec<DataType>> {
+pub(super) fn check(plan: &Node) -> Validation<Vec<DataType>> {
     match plan {
         Node::Scan(scan) => check_scan(scan),
         Node::RegionAggregate(node) => region_aggregate(node),
@@ -82,12 +82,12 @@ fn row(columns: &[DataType]) -> Row<'_> {
     Row { columns, parameter: &|_, _| Ok(()) }
 }
 
-fn require_order(input: &Node, order: &Order, node: &str) -> CheckedCoprocessor<()> {
+fn require_order(input: &Node, order: &Order, node: &str) -> Validation<()> {
     require(provides(input, order), || format!("the input of {node} does not provide {order:?}"))
 }
 
 /// Returns the types of decoded columns.
-fn read_types(layout: &RowLayout, read: &[usize]) -> CheckedCoprocessor<Vec<DataType>> {
+fn read_types(layout: &RowLayout, read: &[usize]) -> Validation<Vec<DataType>> {
     let data_type = |&column: &usize| match column {
         TIMESTAMP_COLUMN => Ok(DataType::Timestamptz),
         column => {
@@ -99,7 +99,7 @@ fn read_types(layout: &RowLayout, read: &[usize]) -> CheckedCoprocessor<Vec<Data
 }
 
 /// Returns the types of some columns.
-fn picked(types: &[DataType], output: &[usize]) -> CheckedCoprocessor<Vec<DataType>> {
+fn picked(types: &[DataType], output: &[usize]) -> Validation<Vec<DataType>> {
     let pick = |&at: &usize| {
         let found = types.get(at).copied();
         found.ok_or_else(|| format!("output of column {at} of {}", types.len()))
@@ -108,7 +108,7 @@ fn picked(types: &[DataType], output: &[usize]) -> CheckedCoprocessor<Vec<DataTy
 }
 
 /// Checks the conditions of an access path.
-fn check_path(path: &AccessPath) -> CheckedCoprocessor<()> {
+fn check_path(path: &AccessPath) -> Validation<()> {
     let keys = &path.layout.key;
     require(path.branches.is_empty() || path.conditions.is_empty(), || {
         "a path with conditions and alternatives".to_owned()
@@ -140,7 +140,7 @@ fn check_path(path: &AccessPath) -> CheckedCoprocessor<()> {
 }
 
 /// Checks that the values of a term have no columns.
-fn check_term(term: &KeyTerm) -> CheckedCoprocessor<()> {
+fn check_term(term: &KeyTerm) -> Validation<()> {
     match term {
         KeyTerm::Equal(value)
         | KeyTerm::InArray(value)
@@ -152,7 +152,7 @@ fn check_term(term: &KeyTerm) -> CheckedCoprocessor<()> {
     }
 }
 
-fn check_scan(scan: &ScanNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn check_scan(scan: &ScanNode) -> Validation<Vec<DataType>> {
     check_path(&scan.path)?;
     let read = read_types(&scan.path.layout, &scan.read)?;
     scan.filter.iter().try_for_each(|filter| row(&read).check_predicate(filter))?;
@@ -175,7 +175,7 @@ fn check_scan(scan: &ScanNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(output)
 }
 
-fn region_aggregate(node: &RegionAggregateNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn region_aggregate(node: &RegionAggregateNode) -> Validation<Vec<DataType>> {
     check_path(&node.path)?;
     let read = read_types(&node.path.layout, &node.read)?;
     node.filter.iter().try_for_each(|filter| row(&read).check_predicate(filter))?;
@@ -183,7 +183,7 @@ fn region_aggregate(node: &RegionAggregateNode) -> CheckedCoprocessor<Vec<DataTy
     Ok([keys, row(&read).check_aggregates(&node.aggregates)?].concat())
 }
 
-fn region_top_n(node: &RegionTopNNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn region_top_n(node: &RegionTopNNode) -> Validation<Vec<DataType>> {
     check_path(&node.path)?;
     let read = read_types(&node.path.layout, &node.read)?;
     node.filter.iter().try_for_each(|filter| row(&read).check_predicate(filter))?;
@@ -193,7 +193,7 @@ fn region_top_n(node: &RegionTopNNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(output)
 }
 
-fn values(node: &ValuesNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn values(node: &ValuesNode) -> Validation<Vec<DataType>> {
     for values in &node.rows {
         same("a row of values", &row(&[]).check_all(values)?, &node.types)?;
     }
@@ -202,7 +202,7 @@ fn values(node: &ValuesNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(node.types.clone())
 }
 
-fn project_set(node: &ProjectSetNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn project_set(node: &ProjectSetNode) -> Validation<Vec<DataType>> {
     let mut types = check(&node.input)?;
     for function in &node.functions {
         row(&types).check_all(function.arguments())?;
@@ -220,7 +220,7 @@ fn sides(
     (left, left_types): (&Node, &[DataType]),
     (right, right_types): (&Node, &[DataType]),
     kind: JoinKind,
-) -> CheckedCoprocessor<(Vec<DataType>, Vec<DataType>)> {
+) -> Validation<(Vec<DataType>, Vec<DataType>)> {
     same("the left side", &check(left)?, left_types)?;
     same("the right side", &check(right)?, right_types)?;
     let both = [left_types, right_types].concat();
@@ -235,14 +235,14 @@ fn sides(
 fn check_join_keys(
     (left, left_types): (&[Expr], &[DataType]),
     (right, right_types): (&[Expr], &[DataType]),
-) -> CheckedCoprocessor<()> {
+) -> Validation<()> {
     let left = row(left_types).check_all(left)?;
     let right = row(right_types).check_all(right)?;
     let fit = left.len() == right.len() && left.iter().zip(&right).all(|(&a, &b)| alike(a, b));
     require(fit, || format!("join keys of types {left:?} and {right:?}"))
 }
 
-fn key_join(node: &KeyJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn key_join(node: &KeyJoinNode) -> Validation<Vec<DataType>> {
     let (left, right) = ((&node.left, &node.left_types[..]), (&node.right, &node.right_types[..]));
     let (both, output) = sides(left, right, node.kind)?;
     let left_keys = (&node.left_keys[..], left.1);
@@ -255,7 +255,7 @@ fn key_join(node: &KeyJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(output)
 }
 
-fn merge_join(node: &KeyJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn merge_join(node: &KeyJoinNode) -> Validation<Vec<DataType>> {
     let output = key_join(node)?;
     let streams = !matches!(node.kind, JoinKind::Right | JoinKind::Full);
     require(streams, || format!("a merge join of kind {:?}", node.kind))?;
@@ -264,7 +264,7 @@ fn merge_join(node: &KeyJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(output)
 }
 
-fn lookup_join(node: &LookupJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn lookup_join(node: &LookupJoinNode) -> Validation<Vec<DataType>> {
     let (left, right) = ((&node.left, &node.left_types[..]), (&node.right, &node.right_types[..]));
     let (both, output) = sides(left, right, node.kind)?;
     let streams = !matches!(node.kind, JoinKind::Right | JoinKind::Full);
@@ -283,14 +283,14 @@ fn lookup_join(node: &LookupJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(output)
 }
 
-fn loop_join(node: &LoopJoinNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn loop_join(node: &LoopJoinNode) -> Validation<Vec<DataType>> {
     let (left, right) = ((&node.left, &node.left_types[..]), (&node.right, &node.right_types[..]));
     let (both, output) = sides(left, right, node.kind)?;
     node.on.iter().try_for_each(|on| row(&both).check_predicate(on))?;
     Ok(output)
 }
 
-fn apply(node: &ApplyNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn apply(node: &ApplyNode) -> Validation<Vec<DataType>> {
     same("the input of a subquery", &check(&node.input)?, &node.input_types)?;
     same("a subquery", &check(&node.subquery)?, &node.subquery_types)?;
     let input = &node.input_types;
@@ -308,7 +308,7 @@ fn apply(node: &ApplyNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok([input.clone(), node.kind.added_types(node.subquery_types.clone())].concat())
 }
 
-fn grouping_sets(node: &GroupingSetsNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn grouping_sets(node: &GroupingSetsNode) -> Validation<Vec<DataType>> {
     let input = check(&node.input)?;
     require(!node.sets.is_empty(), || "no grouping set".to_owned())?;
     let keys: Vec<DataType> = node.group_by.iter().map(Expr::data_type).collect();
@@ -328,7 +328,7 @@ fn grouping_sets(node: &GroupingSetsNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok([keys, types, vec![DataType::Int4; node.groupings.len()]].concat())
 }
 
-fn lock_rows(node: &LockRowsNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn lock_rows(node: &LockRowsNode) -> Validation<Vec<DataType>> {
     let types = check(&node.input)?;
     same("the re-evaluated row", &check(&node.held.again)?, &types)?;
     let keys = node.held.tables.iter().flat_map(|table| &table.key);
@@ -338,7 +338,7 @@ fn lock_rows(node: &LockRowsNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(types)
 }
 
-fn distinct(node: &DistinctNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn distinct(node: &DistinctNode) -> Validation<Vec<DataType>> {
     let types = check(&node.input)?;
     let keys = row(&types).check_all(&node.on)?;
     if node.sorted {
@@ -349,7 +349,7 @@ fn distinct(node: &DistinctNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(types)
 }
 
-fn window_agg(node: &WindowAggNode) -> CheckedCoprocessor<Vec<DataType>> {
+fn window_agg(node: &WindowAggNode) -> Validation<Vec<DataType>> {
     same("the input of window functions", &check(&node.input)?, &node.input_types)?;
     let mut checked = Ok(());
     for function in &node.functions {
@@ -367,7 +367,7 @@ fn window_agg(node: &WindowAggNode) -> CheckedCoprocessor<Vec<DataType>> {
     Ok(node.input_types.iter().copied().chain(added).collect())
 }
 
-fn append(inputs: &[Node]) -> CheckedCoprocessor<Vec<DataType>> {
+fn append(inputs: &[Node]) -> Validation<Vec<DataType>> {
     let Some((first, others)) = inputs.split_first() else { return Ok(Vec::new()) };
     let types = check(first)?;
     for other in others {

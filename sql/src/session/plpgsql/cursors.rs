@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::{Cursor, FetchDirection, Ident, Statement};
+use crate::ast::{DeclareCursor, FetchDirection, Ident, Statement};
 use crate::binder::VariableScope;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser::{self, ParsedStatement};
 use crate::plpgsql::body_tree::{
-    AssignmentTarget, BodyQuery, CountedDirection, Direction, IntoClause, Loop, OpenQuery,
-    OpenStatement, SqlFragment,
+    AssignmentTarget, BodyQuery, CountedDirection, IntoClause, Loop, OpenQuery, OpenStatement,
+    ScrollDirection, SqlFragment,
 };
 use crate::session::plpgsql::BodyExecution;
 use crate::session::plpgsql::control::ControlFlow;
@@ -133,7 +133,7 @@ impl BodyExecution<'_> {
     pub(super) fn fetch(
         &mut self,
         cursor: usize,
-        direction: &Direction,
+        direction: &ScrollDirection,
         into: Option<&IntoClause>,
     ) -> Result<()> {
         let name = self.cursor_name(cursor)?;
@@ -151,10 +151,10 @@ impl BodyExecution<'_> {
         Ok(())
     }
 
-    fn direction(&mut self, direction: &Direction) -> Result<FetchDirection> {
+    fn direction(&mut self, direction: &ScrollDirection) -> Result<FetchDirection> {
         let (of, count) = match direction {
-            Direction::Fixed(direction) => return Ok(*direction),
-            Direction::Counted(of, count) => (of, self.value_as(count, DataType::Int8)?),
+            ScrollDirection::Fixed(direction) => return Ok(*direction),
+            ScrollDirection::Counted(of, count) => (of, self.value_as(count, DataType::Int8)?),
         };
         let Some(count) = count.as_i64() else {
             let message = "relative or absolute cursor position is null";
@@ -225,12 +225,12 @@ impl BodyExecution<'_> {
 }
 
 /// Returns the cursor declaration of a query.
-fn cursor_of(name: &str, parsed: &ParsedStatement, scroll: Option<bool>) -> Result<Cursor> {
+fn cursor_of(name: &str, parsed: &ParsedStatement, scroll: Option<bool>) -> Result<DeclareCursor> {
     let Statement::Query(query) = &parsed.statement else {
         let message = format!("cannot open {} query as cursor", parsed.statement.tag());
         return Err(Error::new("42P11", message));
     };
-    Ok(Cursor {
+    Ok(DeclareCursor {
         name: Ident { value: name.to_owned(), position: 1 },
         binary: false,
         insensitive: false,

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Unsynced;
 
 /// The result of an operation of the disk.
-pub(super) type Outcome<T> = Result<T, ErrorKind>;
+pub(super) type DiskOutcome<T> = Result<T, ErrorKind>;
 
 /// Pseudorandom numbers from a seed.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl Random {
 
 /// Target of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum DiskNode {
     File(usize),
     Directory(usize),
 }
@@ -56,16 +56,16 @@ struct File {
 
 #[derive(Debug, Clone)]
 enum Change {
-    Set(OsString, Node),
+    Set(OsString, DiskNode),
     Unset(OsString),
     /// Atomic.
-    Rename(OsString, OsString, Node),
+    Rename(OsString, OsString, DiskNode),
 }
 
 #[derive(Debug, Clone, Default)]
 struct Directory {
-    names: BTreeMap<OsString, Node>,
-    durable: BTreeMap<OsString, Node>,
+    names: BTreeMap<OsString, DiskNode>,
+    durable: BTreeMap<OsString, DiskNode>,
     pending: Vec<Change>,
 }
 
@@ -82,7 +82,7 @@ impl Directory {
 }
 
 impl Change {
-    fn apply(&self, names: &mut BTreeMap<OsString, Node>) {
+    fn apply(&self, names: &mut BTreeMap<OsString, DiskNode>) {
         match self {
             Change::Set(name, node) => {
                 names.insert(name.clone(), *node);
@@ -114,40 +114,40 @@ impl Disk {
 
     fn directory(&self, path: &Path) -> Option<usize> {
         match self.node(path)? {
-            Node::Directory(directory) => Some(directory),
-            Node::File(_) => None,
+            DiskNode::Directory(directory) => Some(directory),
+            DiskNode::File(_) => None,
         }
     }
 
-    pub(super) fn node(&self, path: &Path) -> Option<Node> {
-        let mut node = Node::Directory(ROOT);
+    pub(super) fn node(&self, path: &Path) -> Option<DiskNode> {
+        let mut node = DiskNode::Directory(ROOT);
         for name in path.components().filter_map(plain_name) {
-            let Node::Directory(directory) = node else { return None };
+            let DiskNode::Directory(directory) = node else { return None };
             node = *self.directories[directory].names.get(name)?;
         }
         Some(node)
     }
 
-    pub(super) fn file(&self, path: &Path) -> Outcome<usize> {
+    pub(super) fn file(&self, path: &Path) -> DiskOutcome<usize> {
         match self.node(path) {
-            Some(Node::File(file)) => Ok(file),
-            Some(Node::Directory(_)) => Err(ErrorKind::IsADirectory),
+            Some(DiskNode::File(file)) => Ok(file),
+            Some(DiskNode::Directory(_)) => Err(ErrorKind::IsADirectory),
             None => Err(ErrorKind::NotFound),
         }
     }
 
     /// Creates a directory and its parents; their names are durable at once, as are all earlier
     /// changes in the directory of a new one, because it was synced.
-    pub(super) fn create_directory(&mut self, path: &Path) -> Outcome<usize> {
+    pub(super) fn create_directory(&mut self, path: &Path) -> DiskOutcome<usize> {
         let mut at = ROOT;
         for name in path.components().filter_map(plain_name) {
             at = match self.directories[at].names.get(name) {
-                Some(Node::Directory(next)) => *next,
-                Some(Node::File(_)) => return Err(ErrorKind::NotADirectory),
+                Some(DiskNode::Directory(next)) => *next,
+                Some(DiskNode::File(_)) => return Err(ErrorKind::NotADirectory),
                 None => {
                     let next = self.directories.len();
                     self.directories.push(Directory::default());
-                    let node = Node::Directory(next);
+                    let node = DiskNode::Directory(next);
                     let directory = &mut self.directories[at];
                     directory.change(Change::Set(name.to_owned(), node));
                     directory.sync();
@@ -159,38 +159,38 @@ impl Disk {
     }
 
     /// Returns the directory of a path, created if need be, and the path's last name.
-    fn place_of<'a>(&mut self, path: &'a Path) -> Outcome<(usize, &'a OsStr)> {
+    fn place_of<'a>(&mut self, path: &'a Path) -> DiskOutcome<(usize, &'a OsStr)> {
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
         let directory = self.create_directory(path.parent().unwrap_or(Path::new("")))?;
         Ok((directory, name))
     }
 
-    pub(super) fn create(&mut self, path: &Path) -> Outcome<usize> {
+    pub(super) fn create(&mut self, path: &Path) -> DiskOutcome<usize> {
         let (directory, name) = self.place_of(path)?;
         let file = self.files.len();
         self.files.push(File::default());
-        self.directories[directory].change(Change::Set(name.to_owned(), Node::File(file)));
+        self.directories[directory].change(Change::Set(name.to_owned(), DiskNode::File(file)));
         Ok(file)
     }
 
-    pub(super) fn link(&mut self, from: &Path, to: &Path) -> Outcome<()> {
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> DiskOutcome<()> {
         let file = self.file(from)?;
         if self.node(to).is_some() {
             return Err(ErrorKind::AlreadyExists);
         }
         let (directory, name) = self.place_of(to)?;
-        self.directories[directory].change(Change::Set(name.to_owned(), Node::File(file)));
+        self.directories[directory].change(Change::Set(name.to_owned(), DiskNode::File(file)));
         Ok(())
     }
 
-    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Outcome<()> {
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> DiskOutcome<()> {
         let node = self.node(from).ok_or(ErrorKind::NotFound)?;
         let (from_directory, from_name) = self.place_of(from)?;
         let (directory, name) = self.place_of(to)?;
         if directory != from_directory {
             return Err(ErrorKind::Unsupported);
         }
-        if matches!(self.node(to), Some(Node::Directory(_))) {
+        if matches!(self.node(to), Some(DiskNode::Directory(_))) {
             return Err(ErrorKind::DirectoryNotEmpty);
         }
         let change = Change::Rename(from_name.to_owned(), name.to_owned(), node);
@@ -198,7 +198,7 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, path: &Path) -> Outcome<()> {
+    pub(super) fn remove(&mut self, path: &Path) -> DiskOutcome<()> {
         self.file(path)?;
         let (directory, name) = self.place_of(path)?;
         self.directories[directory].change(Change::Unset(name.to_owned()));
@@ -206,7 +206,7 @@ impl Disk {
     }
 
     /// Removes a directory with its content: file by file, so that a crash may leave some.
-    pub(super) fn remove_directory(&mut self, path: &Path) -> Outcome<()> {
+    pub(super) fn remove_directory(&mut self, path: &Path) -> DiskOutcome<()> {
         let removed = self.directory(path).ok_or(ErrorKind::NotFound)?;
         self.empty(removed);
         let (directory, name) = self.place_of(path)?;
@@ -216,7 +216,7 @@ impl Disk {
 
     fn empty(&mut self, directory: usize) {
         for (name, node) in self.directories[directory].names.clone() {
-            if let Node::Directory(inner) = node {
+            if let DiskNode::Directory(inner) = node {
                 self.empty(inner);
             }
             self.directories[directory].change(Change::Unset(name));
@@ -229,7 +229,7 @@ impl Disk {
         names.into_iter().flatten().map(PathBuf::from).collect()
     }
 
-    pub(super) fn sync_directory(&mut self, path: &Path) -> Outcome<()> {
+    pub(super) fn sync_directory(&mut self, path: &Path) -> DiskOutcome<()> {
         let directory = self.directory(path).ok_or(ErrorKind::NotFound)?;
         self.directories[directory].sync();
         Ok(())
@@ -280,11 +280,11 @@ impl Disk {
     }
 
     /// Creates a file that is durable at once, with its name.
-    pub(super) fn place(&mut self, path: &Path, bytes: Vec<u8>) -> Outcome<()> {
+    pub(super) fn place(&mut self, path: &Path, bytes: Vec<u8>) -> DiskOutcome<()> {
         let file = self.create(path)?;
         self.files[file] = File { durable: bytes.clone(), bytes, dirty: Vec::new() };
         let (directory, name) = self.place_of(path)?;
-        self.directories[directory].durable.insert(name.to_owned(), Node::File(file));
+        self.directories[directory].durable.insert(name.to_owned(), DiskNode::File(file));
         Ok(())
     }
 
@@ -299,8 +299,8 @@ impl Disk {
     fn visit(&self, directory: usize, path: &Path, paths: &mut Vec<PathBuf>) {
         for (name, node) in &self.directories[directory].names {
             match node {
-                Node::File(_) => paths.push(path.join(name)),
-                Node::Directory(inner) => self.visit(*inner, &path.join(name), paths),
+                DiskNode::File(_) => paths.push(path.join(name)),
+                DiskNode::Directory(inner) => self.visit(*inner, &path.join(name), paths),
             }
         }
     }

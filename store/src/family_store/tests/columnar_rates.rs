@@ -103,7 +103,7 @@ impl Figures {
             let row = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.count).to_be_bytes();
             batch.clear();
             batch.start_row(&row);
-            let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
+            let mut output = RowOutput { filter: None, batch: &mut batch, room: u32::MAX };
             let rules = FamilyRules::of_all_columns(self.spec);
             self.view.get(&row, rules, None, &mut output).unwrap();
             assert_eq!(batch.cell_count(), 1);

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, PreparedBlock};
 use crate::file::columnar::cursor::Span;
-use crate::file::columnar::directory::{Chunks, Entry, Head};
+use crate::file::columnar::directory::{Chunks, DirectoryEntry, Head};
 use crate::file::columnar::numbers::NumbersHead;
 use crate::file::columnar::strings::{Strings, StringsHead};
 use crate::file::columnar::{
@@ -138,7 +138,7 @@ pub(in crate::file) fn prepare(
     let (mut opened_bytes, mut raw_bytes) = (0, 0);
     let mut is_any_elsewhere = false;
     for part in 0..head.part_count() {
-        let entry = Entry::of(body, &head, part).ok_or(Malformed)?;
+        let entry = DirectoryEntry::of(body, &head, part).ok_or(Malformed)?;
         let is_here = body.len() >= entry.end;
         raw_bytes += entry.raw_length;
         if entry.storage == Storage::Plain && is_here {
@@ -230,8 +230,8 @@ impl ColumnarBlock {
         &self.bytes[self.begin..]
     }
 
-    fn entry(&self, part: usize) -> Result<Entry, Malformed> {
-        Entry::of(self.body(), &self.head, part).ok_or(Malformed)
+    fn entry(&self, part: usize) -> Result<DirectoryEntry, Malformed> {
+        DirectoryEntry::of(self.body(), &self.head, part).ok_or(Malformed)
     }
 
     /// Returns a part that is uncompressed in the bytes of the block.
@@ -318,7 +318,7 @@ impl ColumnarBlock {
     }
 
     /// Opens a part that is not in chunks.
-    fn open_piece(&self, entry: &Entry) -> Result<Box<[u8]>, BlockError> {
+    fn open_piece(&self, entry: &DirectoryEntry) -> Result<Box<[u8]>, BlockError> {
         let is_behind = self.head.front_end.is_some_and(|end| entry.start > end);
         let checksum = if is_behind { CHECKSUM_BYTES } else { 0 };
         self.with_bytes(entry.start..entry.end + checksum, |stored| {
@@ -351,7 +351,7 @@ impl ColumnarBlock {
         Ok(Some(slot.chunks.get_or_init(|| Box::new(OpenedChunks { chunks, slots }))))
     }
 
-    fn chunks_of(&self, part: usize, entry: &Entry) -> Result<Chunks, Malformed> {
+    fn chunks_of(&self, part: usize, entry: &DirectoryEntry) -> Result<Chunks, Malformed> {
         let section = part.checked_sub(FIRST_SECTION);
         let width = match section {
             Some(section) => usize::from(*self.layout.widths().get(section).ok_or(Malformed)?),

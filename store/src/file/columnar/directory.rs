@@ -73,7 +73,7 @@ fn front_end(bytes: &[u8]) -> Option<usize> {
 
 /// Directory entry of a part.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) raw_length: usize,
@@ -82,12 +82,12 @@ pub(super) struct Entry {
     chunk_bits: u8,
 }
 
-impl Entry {
+impl DirectoryEntry {
     /// Decodes an entry; `bytes` must include the front of the block.
-    pub(super) fn of(bytes: &[u8], head: &Head, part: usize) -> Option<Entry> {
+    pub(super) fn of(bytes: &[u8], head: &Head, part: usize) -> Option<DirectoryEntry> {
         let entry = match head.front_end {
-            None => Entry::of_whole(bytes, head, part)?,
-            Some(front_end) => Entry::of_divided(bytes, head, front_end, part)?,
+            None => DirectoryEntry::of_whole(bytes, head, part)?,
+            Some(front_end) => DirectoryEntry::of_divided(bytes, head, front_end, part)?,
         };
         let stored = entry.end - entry.start;
         let fits = match entry.storage {
@@ -100,7 +100,7 @@ impl Entry {
         (fits && (part != LAYOUT || entry.storage == Storage::Plain)).then_some(entry)
     }
 
-    fn of_whole(bytes: &[u8], head: &Head, part: usize) -> Option<Entry> {
+    fn of_whole(bytes: &[u8], head: &Head, part: usize) -> Option<DirectoryEntry> {
         let directory = bytes.get(WHOLE_HEAD_BYTES..)?;
         let (directory, parts) =
             directory.split_at_checked(head.part_count() * WHOLE_ENTRY_BYTES)?;
@@ -109,7 +109,7 @@ impl Entry {
         let end = u32_at(directory, at)? as usize;
         parts.get(start..end)?;
         let parts_at = WHOLE_HEAD_BYTES + head.part_count() * WHOLE_ENTRY_BYTES;
-        Some(Entry {
+        Some(DirectoryEntry {
             start: parts_at + start,
             end: parts_at + end,
             raw_length: u32_at(directory, at + 4)? as usize,
@@ -118,7 +118,12 @@ impl Entry {
         })
     }
 
-    fn of_divided(bytes: &[u8], head: &Head, front_end: usize, part: usize) -> Option<Entry> {
+    fn of_divided(
+        bytes: &[u8],
+        head: &Head,
+        front_end: usize,
+        part: usize,
+    ) -> Option<DirectoryEntry> {
         let at = HEAD_BYTES + part * ENTRY_BYTES;
         let start = u32_at(bytes, at)? as usize;
         let end = start + u32_at(bytes, at + 4)? as usize;
@@ -132,7 +137,7 @@ impl Entry {
         if !(is_in_front || is_behind) || usize::from(chunk_bits) > CELLS_MAX.ilog2() as usize {
             return None;
         }
-        Some(Entry {
+        Some(DirectoryEntry {
             start,
             end,
             raw_length: u32_at(bytes, at + 8)? as usize,
@@ -165,7 +170,7 @@ impl Chunks {
     pub(super) fn of(
         body: &[u8],
         head: &Head,
-        entry: &Entry,
+        entry: &DirectoryEntry,
         width: usize,
     ) -> Result<Chunks, Malformed> {
         let table = body.get(entry.start..entry.end).ok_or(Malformed)?;

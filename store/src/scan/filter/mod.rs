@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::cell::{RowRef, Timestamp};
 
 pub use fuzzy::FuzzyRow;
-pub use ranges::RowRange;
+pub use ranges::FilterRange;
 
 /// A user-defined condition on whole rows, after versions were resolved.
 pub trait RowPredicate: Send + Sync {
@@ -59,7 +59,7 @@ pub enum Filter {
     /// Rows that begin with these bytes.
     RowPrefix(Vec<u8>),
     /// Rows inside of one of these ranges, which may overlap.
-    RowRanges(Vec<RowRange>),
+    RowRanges(Vec<FilterRange>),
     /// Rows that match one of these patterns.
     FuzzyRow(Vec<FuzzyRow>),
     /// Rows whose key satisfies the comparison.

@@ -8,17 +8,17 @@ use crate::scan::merge::RowOrder;
 
 /// A range of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowRange {
+pub struct FilterRange {
     /// Start of the range.
     pub start: Bound<Vec<u8>>,
     /// End of the range.
     pub stop: Bound<Vec<u8>>,
 }
 
-impl RowRange {
+impl FilterRange {
     /// Returns the range from `start` to before `stop`.
-    pub fn new(start: impl Into<Vec<u8>>, stop: impl Into<Vec<u8>>) -> RowRange {
-        RowRange { start: Bound::Included(start.into()), stop: Bound::Excluded(stop.into()) }
+    pub fn new(start: impl Into<Vec<u8>>, stop: impl Into<Vec<u8>>) -> FilterRange {
+        FilterRange { start: Bound::Included(start.into()), stop: Bound::Excluded(stop.into()) }
     }
 }
 

@@ -4,7 +4,7 @@ use store::family_store::ReadSpec;
 use store::{CellBatch, Result, Scan, TimeRange, Transaction};
 
 use crate::cases::TABLE;
-use crate::cases::histories::model::Found;
+use crate::cases::histories::model::FoundCell;
 use crate::cases::histories::reads::{Standpoint, cells_of};
 
 /// Row, qualifier, timestamp, value.
@@ -39,7 +39,7 @@ pub(super) fn found(batch: &CellBatch) -> Vec<Version> {
 }
 
 /// Returns the versions found by the model.
-pub(super) fn versions(found: Vec<Found>) -> Vec<Version> {
+pub(super) fn versions(found: Vec<FoundCell>) -> Vec<Version> {
     let versions = found.into_iter();
     versions.map(|(row, qualifier, at, _, value)| (row, qualifier, at, value)).collect()
 }

@@ -29,7 +29,7 @@ use store::{
 };
 
 use crate::cases::histories::model::{families, hold};
-use crate::cases::histories::reads::{Found, ModelRead, Standpoint, cells_of, read};
+use crate::cases::histories::reads::{FoundVersion, ModelRead, Standpoint, cells_of, read};
 use crate::cases::histories::writes::{Write, collapsed, write};
 use crate::cases::{TABLE, descriptor, open, staged_bytes_max};
 
@@ -397,7 +397,7 @@ impl World {
     fn check_as_of(
         &self,
         found: store::Result<Vec<as_of::Version>>,
-        expected: Vec<model::Found>,
+        expected: Vec<model::FoundCell>,
         at: Timestamp,
     ) {
         match found {
@@ -418,14 +418,14 @@ impl World {
         let cells = self.cells();
         let expected = read.answer(&cells, &self.families, standpoint).concat();
         let mut batch = CellBatch::new();
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundVersion> = Vec::new();
         let mut scanner = transaction.scan(TABLE, read.scan()).unwrap();
         while scanner.next_batch(3, &mut batch).unwrap() {
             assert!(batch.rows().all(|row| row.cells().count() <= read.piece_cells()));
             found.extend(cells_of(&batch));
         }
         assert_eq!(found, expected, "{standpoint:?}");
-        let mut chained: Vec<Found> = Vec::new();
+        let mut chained: Vec<FoundVersion> = Vec::new();
         let mut scan = read.scan();
         loop {
             let mut scanner = transaction.scan(TABLE, scan).unwrap();

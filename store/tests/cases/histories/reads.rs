@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use store::cell::CellType;
 use store::family_store::ReadSpec;
 use store::scan::filter::{
-    ColumnCondition, ColumnOffset, Comparator, CompareOp, Comparison, FuzzyRow, RowPredicate,
-    RowRange,
+    ColumnCondition, ColumnOffset, Comparator, CompareOp, Comparison, FilterRange, FuzzyRow,
+    RowPredicate,
 };
 use store::scan::{CellWindow, FamilyRead};
 use store::{Cell, FamilyDescriptor, Filter, Get, RowRef, Scan, TimeRange, Timestamp};
@@ -19,7 +19,7 @@ use crate::cases::histories::model::visible;
 use crate::cases::histories::{FAMILIES, ROWS, qualifier, row};
 
 /// A cell of a result: row, family, qualifier, timestamp, value.
-pub(super) type Found = (Vec<u8>, u8, Vec<u8>, i64, Vec<u8>);
+pub(super) type FoundVersion = (Vec<u8>, u8, Vec<u8>, i64, Vec<u8>);
 
 /// A condition that judges each cell separately.
 #[derive(Debug, Clone)]
@@ -154,7 +154,7 @@ impl Against {
 }
 
 impl Condition {
-    pub(super) fn passes(&self, cell: &Found) -> bool {
+    pub(super) fn passes(&self, cell: &FoundVersion) -> bool {
         let (row_key, family, column, at, value) = cell;
         match self {
             Condition::True => true,
@@ -189,7 +189,7 @@ impl Condition {
             Condition::True => Filter::All(Vec::new()),
             Condition::RowPrefix(letter) => Filter::RowPrefix(vec![*letter]),
             Condition::Rows(ranges) => Filter::RowRanges(
-                ranges.iter().map(|(a, b)| RowRange::new(row(*a), row(*b))).collect(),
+                ranges.iter().map(|(a, b)| FilterRange::new(row(*a), row(*b))).collect(),
             ),
             Condition::Fuzzy(digit) => Filter::FuzzyRow(vec![FuzzyRow(vec![None, Some(*digit)])]),
             Condition::Row(op, number) => Filter::Row(Comparison::binary(*op, row(*number))),
@@ -338,8 +338,8 @@ impl ModelRead {
         cells: &[Vec<Cell>],
         families: &[FamilyDescriptor],
         standpoint: Standpoint,
-    ) -> Vec<Vec<Found>> {
-        let mut rows: BTreeMap<Vec<u8>, Vec<Found>> = BTreeMap::new();
+    ) -> Vec<Vec<FoundVersion>> {
+        let mut rows: BTreeMap<Vec<u8>, Vec<FoundVersion>> = BTreeMap::new();
         for family in self.families.clone().unwrap_or_else(|| (0..FAMILIES).collect()) {
             let index = usize::from(family);
             let spec = ReadSpec {
@@ -360,7 +360,7 @@ impl ModelRead {
                 }
             }
         }
-        let mut rows: Vec<Vec<Found>> = rows.into_values().collect();
+        let mut rows: Vec<Vec<FoundVersion>> = rows.into_values().collect();
         if self.reverse {
             rows.reverse();
         }
@@ -373,7 +373,7 @@ impl ModelRead {
         cells: &[Vec<Cell>],
         families: &[FamilyDescriptor],
         standpoint: Standpoint,
-    ) -> Vec<Vec<Found>> {
+    ) -> Vec<Vec<FoundVersion>> {
         let mut rows = Vec::new();
         let limit = match self.shape {
             Shape::Page(page) => self.limit.min(page),
@@ -394,8 +394,8 @@ impl ModelRead {
     }
 
     /// Returns the cells of a row that pass the filter.
-    fn filtered(&self, seen: &[Found], ended: &mut bool) -> Vec<Found> {
-        let passes = |cell: &&Found| self.condition.passes(cell);
+    fn filtered(&self, seen: &[FoundVersion], ended: &mut bool) -> Vec<FoundVersion> {
+        let passes = |cell: &&FoundVersion| self.condition.passes(cell);
         let is_first_of_column = |index: usize| {
             index == 0 || {
                 let (cell, before) = (&seen[index], &seen[index - 1]);
@@ -404,9 +404,9 @@ impl ModelRead {
         };
         let firsts = (0..seen.len()).filter(|index| is_first_of_column(*index));
         let firsts = firsts.map(|index| &seen[index]);
-        let cells: Vec<&Found> = match &self.shape {
+        let cells: Vec<&FoundVersion> = match &self.shape {
             Shape::While => {
-                let passed: Vec<&Found> = seen.iter().take_while(passes).collect();
+                let passed: Vec<&FoundVersion> = seen.iter().take_while(passes).collect();
                 *ended = passed.len() < seen.len();
                 passed
             }
@@ -419,7 +419,8 @@ impl ModelRead {
                 firsts.filter(|cell| cell.2 >= qualifier(*from)).take(*limit as usize).collect()
             }
             Shape::Single { family, qualifier: number, flags: (_, _, true), .. } => {
-                let is_column = |cell: &Found| cell.1 == *family && cell.2 == qualifier(*number);
+                let is_column =
+                    |cell: &FoundVersion| cell.1 == *family && cell.2 == qualifier(*number);
                 seen.iter().filter(passes).filter(|cell| !is_column(cell)).collect()
             }
             _ => seen.iter().filter(passes).collect(),
@@ -428,10 +429,10 @@ impl ModelRead {
     }
 
     /// Applies the limits of versions and cells of families.
-    fn limited(&self, cells: Vec<Found>) -> Vec<Found> {
+    fn limited(&self, cells: Vec<FoundVersion>) -> Vec<FoundVersion> {
         let mut versions: BTreeMap<(u8, Vec<u8>), u32> = BTreeMap::new();
         let mut of_family: BTreeMap<u8, u32> = BTreeMap::new();
-        let is_in = |cell: &Found| {
+        let is_in = |cell: &FoundVersion| {
             let version = versions.entry((cell.1, cell.2.clone())).or_default();
             *version += 1;
             if *version > self.max_versions {
@@ -445,7 +446,7 @@ impl ModelRead {
         cells.into_iter().filter(|cell| is_in(cell)).collect()
     }
 
-    fn shown(&self, mut cells: Vec<Found>) -> Vec<Found> {
+    fn shown(&self, mut cells: Vec<FoundVersion>) -> Vec<FoundVersion> {
         if let Shape::KeyOnly(length_as_value) = self.shape {
             for cell in &mut cells {
                 let length = (cell.4.len() as u32).to_be_bytes();
@@ -456,7 +457,7 @@ impl ModelRead {
     }
 
     /// Decides about a whole row, from its visible cells and the cells to be returned.
-    fn keeps(&self, seen: &[Found], returned: &[Found]) -> bool {
+    fn keeps(&self, seen: &[FoundVersion], returned: &[FoundVersion]) -> bool {
         match &self.shape {
             Shape::Single { family, qualifier: number, op, with, flags } => {
                 let column = seen.iter().filter(|c| c.1 == *family && c.2 == qualifier(*number));
@@ -478,7 +479,7 @@ fn time_range((min, max): (i64, i64)) -> TimeRange {
 }
 
 /// Returns the cells of rows of an answer.
-pub(super) fn cells_of(batch: &store::CellBatch) -> Vec<Found> {
+pub(super) fn cells_of(batch: &store::CellBatch) -> Vec<FoundVersion> {
     let cells = batch.rows().flat_map(|row| row.cells().collect::<Vec<_>>());
     cells
         .map(|cell| {

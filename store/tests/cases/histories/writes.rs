@@ -192,7 +192,7 @@ impl World {
     }
 
     /// Returns the cells visible to reads under the row's lock.
-    fn seen(&self, family: u8, time_range: (i64, i64)) -> Vec<model::Found> {
+    fn seen(&self, family: u8, time_range: (i64, i64)) -> Vec<model::FoundCell> {
         let spec = ReadSpec {
             snapshot: Sequence(Sequence::STAGED - 1),
             staged_through: Sequence(u64::MAX),

@@ -52,7 +52,7 @@ impl Write {
 
 /// Wait of the schedule for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum WaitingStep {
     Durable,
     Nothing,
     /// None, and the commit itself is ASYNC_WAL.
@@ -70,7 +70,7 @@ pub(super) enum End {
 pub(super) enum Step {
     Commit {
         writes: Vec<Write>,
-        waiting: Waiting,
+        waiting: WaitingStep,
     },
     Wait,
     Read,
@@ -237,6 +237,11 @@ fn commit(random: &mut Random) -> Step {
         Write::Put { slot, row, family: random.below(2) as u8, bytes }
     });
     let writes = writes.collect();
-    let waiting = [Waiting::Durable, Waiting::Durable, Waiting::Nothing, Waiting::Asynchronous];
+    let waiting = [
+        WaitingStep::Durable,
+        WaitingStep::Durable,
+        WaitingStep::Nothing,
+        WaitingStep::Asynchronous,
+    ];
     Step::Commit { writes, waiting: random.pick(&waiting) }
 }

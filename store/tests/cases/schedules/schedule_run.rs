@@ -18,7 +18,7 @@ use store::{
 };
 
 use crate::cases::columnar_family;
-use crate::cases::schedules::plan::{End, Plan, ROWS, SLOTS, Settings, Step, Waiting, Write};
+use crate::cases::schedules::plan::{End, Plan, ROWS, SLOTS, Settings, Step, WaitingStep, Write};
 
 const DIRECTORY: &str = "/data";
 
@@ -186,7 +186,7 @@ impl ScheduleRun {
         self.accept(outcome, "a flush or a compaction").map(drop)
     }
 
-    fn commit(&mut self, writes: &[Write], waiting: Waiting) -> Result<(), String> {
+    fn commit(&mut self, writes: &[Write], waiting: WaitingStep) -> Result<(), String> {
         let mut effects = Effects::new();
         let mut batches: BTreeMap<TableId, Vec<Mutation>> = BTreeMap::new();
         for write in writes {
@@ -210,7 +210,7 @@ impl ScheduleRun {
         if batches.is_empty() {
             return Ok(());
         }
-        let durability = (waiting == Waiting::Asynchronous).then_some(Durability::AsyncWal);
+        let durability = (waiting == WaitingStep::Asynchronous).then_some(Durability::AsyncWal);
         let options = TransactionOptions { durability, ..TransactionOptions::default() };
         let transaction = self.store().begin(options);
         transaction.begin_statement();
@@ -230,10 +230,10 @@ impl ScheduleRun {
         drop(transaction);
         self.doubtful_loads.clear();
         self.history.push(effects);
-        if waiting != Waiting::Asynchronous {
+        if waiting != WaitingStep::Asynchronous {
             self.tickets.push((self.history.len(), commit.durable));
         }
-        if waiting == Waiting::Durable {
+        if waiting == WaitingStep::Durable {
             self.wait();
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::value::{closest, corners, line, made, made_point, number, point, segm
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::datum::{Datum, Geometry, Point};
 use crate::error::Result;
-use crate::geometry::{self as g, Corners, Side};
+use crate::geometry::{self as g, Corners, RectangleSide};
 
 const P: DataType = DataType::POINT;
 const S: DataType = DataType::LSEG;
@@ -30,28 +30,44 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("&&", &[B, B], Bool, |a, _| truth(g::overlap(corners(&a[0]), corners(&a[1])))),
     row("?#", &[B, B], Bool, |a, _| truth(g::overlap(corners(&a[0]), corners(&a[1])))),
     row("<<", &[B, B], Bool, |a, _| {
-        truth(Side::Before.holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))))
+        truth(
+            RectangleSide::Before
+                .holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))),
+        )
     }),
     row("&<", &[B, B], Bool, |a, _| {
-        truth(Side::NotBeyond.holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))))
+        truth(
+            RectangleSide::NotBeyond
+                .holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))),
+        )
     }),
     row(">>", &[B, B], Bool, |a, _| {
-        truth(Side::Behind.holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))))
+        truth(
+            RectangleSide::Behind
+                .holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))),
+        )
     }),
     row("&>", &[B, B], Bool, |a, _| {
-        truth(Side::NotBefore.holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))))
+        truth(
+            RectangleSide::NotBefore
+                .holds(g::span_across(corners(&a[0])), g::span_across(corners(&a[1]))),
+        )
     }),
     row("<<|", &[B, B], Bool, |a, _| {
-        truth(Side::Before.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))))
+        truth(RectangleSide::Before.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))))
     }),
     row("&<|", &[B, B], Bool, |a, _| {
-        truth(Side::NotBeyond.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))))
+        truth(
+            RectangleSide::NotBeyond.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))),
+        )
     }),
     row("|>>", &[B, B], Bool, |a, _| {
-        truth(Side::Behind.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))))
+        truth(RectangleSide::Behind.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))))
     }),
     row("|&>", &[B, B], Bool, |a, _| {
-        truth(Side::NotBefore.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))))
+        truth(
+            RectangleSide::NotBefore.holds(g::span_up(corners(&a[0])), g::span_up(corners(&a[1]))),
+        )
     }),
     row("<^", &[B, B], Bool, |a, _| truth(g::at_most(corners(&a[0])[0].y, corners(&a[1])[1].y))),
     row(">^", &[B, B], Bool, |a, _| truth(g::at_least(corners(&a[0])[1].y, corners(&a[1])[0].y))),

@@ -6,7 +6,7 @@ use super::value::{circle, made_circle, made_point, number, point, polygon, trut
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::datum::{Datum, Point};
 use crate::error::Result;
-use crate::geometry::{self as g, Circle, Side};
+use crate::geometry::{self as g, Circle, RectangleSide};
 
 const P: DataType = DataType::POINT;
 const G: DataType = DataType::POLYGON;
@@ -25,28 +25,38 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         ))
     }),
     row("<<", &[C, C], Bool, |a, _| {
-        truth(Side::Before.holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?))
+        truth(
+            RectangleSide::Before.holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?),
+        )
     }),
     row("&<", &[C, C], Bool, |a, _| {
-        truth(Side::NotBeyond.holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?))
+        truth(
+            RectangleSide::NotBeyond
+                .holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?),
+        )
     }),
     row(">>", &[C, C], Bool, |a, _| {
-        truth(Side::Behind.holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?))
+        truth(
+            RectangleSide::Behind.holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?),
+        )
     }),
     row("&>", &[C, C], Bool, |a, _| {
-        truth(Side::NotBefore.holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?))
+        truth(
+            RectangleSide::NotBefore
+                .holds(circle(&a[0]).span_across()?, circle(&a[1]).span_across()?),
+        )
     }),
     row("<<|", &[C, C], Bool, |a, _| {
-        truth(Side::Before.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
+        truth(RectangleSide::Before.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
     }),
     row("&<|", &[C, C], Bool, |a, _| {
-        truth(Side::NotBeyond.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
+        truth(RectangleSide::NotBeyond.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
     }),
     row("|>>", &[C, C], Bool, |a, _| {
-        truth(Side::Behind.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
+        truth(RectangleSide::Behind.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
     }),
     row("|&>", &[C, C], Bool, |a, _| {
-        truth(Side::NotBefore.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
+        truth(RectangleSide::NotBefore.holds(circle(&a[0]).span_up()?, circle(&a[1]).span_up()?))
     }),
     row("@>", &[C, C], Bool, |a, _| {
         truth(g::at_most(

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum PathToken {
     /// An unquoted name: a keyword or a key.
     Word(String),
     /// A quoted string.
@@ -20,7 +20,7 @@ pub(super) enum Token {
 
 /// A token with the text for error messages.
 pub(super) struct LocatedToken {
-    pub(super) token: Token,
+    pub(super) token: PathToken,
     /// The text that PostgreSQL's scanner has read last when it returns the token: the closing
     /// quote of a string, the blanks after a name, or nothing.
     pub(super) near: Range<usize>,
@@ -65,37 +65,37 @@ impl<'a> Scanner<'a> {
         let token = self.token(first)?;
         let near = match &token {
             // A word directly before a comment is lost, as in PostgreSQL.
-            Token::Word(_) if self.rest().starts_with("/*") => return self.next(),
-            Token::Word(_) => {
+            PathToken::Word(_) if self.rest().starts_with("/*") => return self.next(),
+            PathToken::Word(_) => {
                 let blanks = self.rest().len() - self.rest().trim_start_matches(BLANKS).len();
                 self.at..self.at + blanks
             }
-            Token::String(_) => self.at - 1..self.at,
+            PathToken::String(_) => self.at - 1..self.at,
             _ => start..self.at,
         };
         Ok(Some(LocatedToken { token, near }))
     }
 
-    fn token(&mut self, first: char) -> Result<Token> {
+    fn token(&mut self, first: char) -> Result<PathToken> {
         Ok(match first {
-            '"' => Token::String(self.quoted()?),
+            '"' => PathToken::String(self.quoted()?),
             '$' if self.rest()[1..].starts_with('"') => {
                 self.at += 1;
-                Token::Variable(self.quoted()?)
+                PathToken::Variable(self.quoted()?)
             }
             '$' if self.rest()[1..].chars().next().is_some_and(is_name) => {
                 self.at += 1;
-                Token::Variable(self.name()?)
+                PathToken::Variable(self.name()?)
             }
             '0'..='9' => self.number()?,
             '.' if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number()?,
-            first if is_name(first) => Token::Word(self.name()?),
+            first if is_name(first) => PathToken::Word(self.name()?),
             _ => {
                 let sign = SIGNS.iter().find(|sign| self.rest().starts_with(**sign));
                 match sign {
                     Some(sign) => {
                         self.at += sign.len();
-                        Token::Sign(sign)
+                        PathToken::Sign(sign)
                     }
                     None => return Err(at("syntax error", &first.to_string())),
                 }
@@ -115,7 +115,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans a number, or a name that begins with a digit, whichever is longer.
-    fn number(&mut self) -> Result<Token> {
+    fn number(&mut self) -> Result<PathToken> {
         let rest = self.rest();
         let digits =
             |from: usize| from + rest[from..].bytes().take_while(u8::is_ascii_digit).count();
@@ -134,14 +134,14 @@ impl<'a> Scanner<'a> {
         let junk = end + rest[end..].chars().next().filter(other).map_or(0, char::len_utf8);
         let name: usize = rest.chars().take_while(other).map(char::len_utf8).sum();
         if name > junk {
-            return Ok(Token::Word(self.name()?));
+            return Ok(PathToken::Word(self.name()?));
         }
         if junk > end {
             return Err(at("trailing junk after numeric literal", &rest[..junk]));
         }
         self.at += end;
         let number = rest[..end].to_owned();
-        Ok(if end == whole { Token::Integer(number) } else { Token::Number(number) })
+        Ok(if end == whole { PathToken::Integer(number) } else { PathToken::Number(number) })
     }
 
     fn name(&mut self) -> Result<String> {

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{
-    CellFilter, FilteredSink, NoProgress, OutputSpec, Progress, RunWriter, rewrite,
+    CellFilter, FilteredSink, NoProgress, OutputSpec, RewriteProgress, RunWriter, rewrite,
 };
 use crate::descriptor::{FamilyDescriptor, RegionId, RowRange, TableId};
 use crate::error::{Damage, Error, RESTORE, Result};
@@ -34,7 +34,7 @@ use crate::memstore::{Memstore, MemstoreCursor};
 use crate::options::Options;
 use crate::run::{FileRecord, LiveFile, Run, assemble};
 use crate::scan::merge::{Cursor, Merge, RowOrder};
-use crate::scan::retention::{Retention, RewriteKind, RewriteSpec};
+use crate::scan::retention::{Retention, RetentionKind, RewriteSpec};
 
 use versioned::VersionedValue;
 pub(crate) use versioned::at_one_moment;
@@ -363,7 +363,7 @@ impl FamilyStore {
             .map(|memstore| MemstoreCursor::forward(memstore.clone(), &[]))
             .collect();
         let spec = RewriteSpec {
-            kind: RewriteKind::Partial,
+            kind: RetentionKind::Partial,
             horizon,
             earliest_put: Timestamp(i64::MIN),
             any_expiring: true,
@@ -396,7 +396,7 @@ impl FamilyStore {
         view: &ReadView,
         mut merge: Merge<C>,
         (spec, output, filter): (RewriteSpec, OutputSpec, Option<&mut (dyn CellFilter + 'static)>),
-        progress: &impl Progress,
+        progress: &impl RewriteProgress,
     ) -> Result<RewriteOutput> {
         let env = &self.context.options.env;
         let name_file = || {

@@ -67,7 +67,7 @@ use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
-use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
+use crate::lock::deadlock::{DeadlockOutcome, Graph, Processes, Waits};
 use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
 pub(crate) use crate::lock::fast_path::READ;
 use crate::lock::fast_path::{ALONE, Readers};
@@ -588,9 +588,9 @@ impl LockTable {
             Graph { shards: &shards, waits: &waits, processes: &processes }.check(owner)
         };
         match outcome {
-            Outcome::Free => Ok(()),
-            Outcome::Deadlock(detail) => Err(Error::Deadlock { detail }),
-            Outcome::Reorder(orders) => {
+            DeadlockOutcome::Free => Ok(()),
+            DeadlockOutcome::Deadlock(detail) => Err(Error::Deadlock { detail }),
+            DeadlockOutcome::Reorder(orders) => {
                 for (key, order) in orders {
                     if let Some(entry) = shards[key.shard()].entries.get_mut(&key) {
                         entry.reorder(&order);

@@ -35,7 +35,7 @@ use crate::harness::TestServer;
 use crate::random_queries::query::Generator;
 use crate::random_queries::schema::{Schema, Setup};
 use crate::random_queries::seeded_random::SeededRandom;
-use crate::random_queries::shrinkable_sql::ShrinkableSql;
+use crate::random_queries::shrinkable_sql::SqlNode;
 use crate::raw::{Frames, Message, Raw};
 
 /// Statements per seed.
@@ -123,8 +123,8 @@ impl Side {
 #[derive(Clone)]
 struct Statement {
     /// Preceding changes in its transaction.
-    earlier: Vec<ShrinkableSql>,
-    piece: ShrinkableSql,
+    earlier: Vec<SqlNode>,
+    piece: SqlNode,
     /// The order of its rows is total.
     ordered: bool,
     /// Tables to compare afterwards, if it changes some.
@@ -134,7 +134,7 @@ struct Statement {
 impl Statement {
     /// Returns the SQL statements.
     fn texts(&self) -> Vec<String> {
-        let mut texts: Vec<String> = self.earlier.iter().map(ShrinkableSql::to_string).collect();
+        let mut texts: Vec<String> = self.earlier.iter().map(SqlNode::to_string).collect();
         texts.push(self.piece.to_string());
         if !self.changes.is_empty() {
             texts.push("SET CONSTRAINTS ALL IMMEDIATE".to_owned());

@@ -223,6 +223,7 @@ impl Search<'_> {
     /// 54001 if it takes too many steps, 57014 if it is cancelled.
     pub fn find_at(&mut self, from: usize) -> Result<Option<Match>> {
         let pattern = self.pattern;
+        debug_assert!(self.text.is_char_boundary(from), "{from} is within a character");
         let mut begin = from;
         if let Some(plain) = &pattern.plain {
             self.pace.count_steps(MATCH)?;

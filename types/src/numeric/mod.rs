@@ -14,6 +14,8 @@
 //!
 //! 1. A small value's scale is at most `MAX_SMALL_SCALE`.
 //! 2. A big value satisfies the invariants of `numeric/digits.rs` and the limits of the format.
+//!
+//! In debug builds, [`Numeric::from_digits`] and [`Numeric::parts`] assert them.
 
 mod arithmetic;
 mod digits;
@@ -106,6 +108,7 @@ fn division_by_zero() -> Error {
 
 /// Divides and rounds half away from zero. The divisor must be positive.
 fn div_round(value: i128, divisor: i128) -> i128 {
+    debug_assert!(divisor > 0, "the divisor {divisor} is not positive");
     let quotient = value / divisor;
     let rest = (value % divisor).abs();
     if rest >= divisor - rest { quotient + value.signum() } else { quotient }
@@ -181,6 +184,7 @@ impl Numeric {
 
     /// Checks the limits of the format and selects the inline form if possible.
     fn from_digits(digits: Digits) -> Result<Numeric> {
+        digits.check();
         if digits.weight > MAX_WEIGHT || digits.scale > MAX_SCALE {
             return Err(overflow());
         }
@@ -207,14 +211,19 @@ impl Numeric {
     pub(crate) fn parts(&self) -> NumericForm<'_> {
         match &self.0 {
             Repr::Small { scale, mantissa } => {
+                debug_assert!(u32::from(*scale) <= MAX_SMALL_SCALE, "scale {scale} is not small");
                 NumericForm::Small { mantissa: *mantissa, scale: u32::from(*scale) }
             }
-            Repr::Big(digits) => NumericForm::Big {
-                negative: digits.negative,
-                weight: digits.weight,
-                scale: digits.scale,
-                digits: &digits.digits,
-            },
+            Repr::Big(digits) => {
+                debug_assert!(digits.weight <= MAX_WEIGHT, "weight {}", digits.weight);
+                debug_assert!(digits.scale <= MAX_SCALE, "scale {}", digits.scale);
+                NumericForm::Big {
+                    negative: digits.negative,
+                    weight: digits.weight,
+                    scale: digits.scale,
+                    digits: &digits.digits,
+                }
+            }
             Repr::NegativeInfinity => NumericForm::NegativeInfinity,
             Repr::Infinity => NumericForm::Infinity,
             Repr::NaN => NumericForm::NaN,

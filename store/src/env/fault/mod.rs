@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::descriptor::DatabaseId;
-use crate::env::fault::disk::{Disk, Outcome, Random};
+use crate::env::fault::disk::{Disk, DiskOutcome, Random};
 use crate::env::{AppendFile, DiskSpace, Env, ReadFile, SegmentFile};
 use crate::error::{Error, Result};
 
@@ -245,7 +245,7 @@ impl FaultEnv {
         &self,
         operation: Operation,
         path: &Path,
-        run: impl FnOnce(&mut FaultState) -> Outcome<T>,
+        run: impl FnOnce(&mut FaultState) -> DiskOutcome<T>,
         failed: impl FnOnce(&mut FaultState),
     ) -> Result<T> {
         let mut world = self.world.lock();

@@ -36,12 +36,12 @@ use std::sync::Arc;
 
 use crate::cell::Timestamp;
 use crate::codec;
-use crate::codec::Damage;
+use crate::codec::RecordDamage;
 use crate::descriptor::{DatabaseId, RegionId, TableDescriptor, TableId};
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, RESTORE, Result};
 use crate::run::RecordLayout;
-use crate::wal::{ManifestMark, Position};
+use crate::wal::{LogPosition, ManifestMark};
 
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
@@ -180,7 +180,7 @@ pub struct ManifestState {
     /// All commits up to here are in files of all regions.
     pub released: u64,
     /// The synced end of the WAL. `None` if there is no WAL yet, or it is older than this field.
-    pub log: Option<Position>,
+    pub log: Option<LogPosition>,
 }
 
 /// The open manifest.
@@ -192,7 +192,7 @@ pub struct Manifest {
     /// The version of the file when it was read; `None` if there was none.
     read_version: Option<u32>,
     /// The synced end of the WAL, to be recorded with the next edit.
-    log: Option<Position>,
+    log: Option<LogPosition>,
     /// `None` after a failed write: the next append rewrites the file.
     file: Option<Box<dyn AppendFile>>,
     written_bytes: usize,
@@ -463,7 +463,7 @@ impl Manifest {
     /// # Errors
     ///
     /// [`Error::Io`].
-    pub(crate) fn begin(&mut self, log: Option<Position>) -> Result<()> {
+    pub(crate) fn begin(&mut self, log: Option<LogPosition>) -> Result<()> {
         self.header.closed = false;
         self.state.log = self.state.log.max(log);
         self.rewrite()
@@ -474,7 +474,7 @@ impl Manifest {
     /// # Errors
     ///
     /// [`Error::Io`]; nothing can be appended afterwards in any case.
-    pub(crate) fn close(&mut self, log: Position) -> Result<()> {
+    pub(crate) fn close(&mut self, log: LogPosition) -> Result<()> {
         debug_assert!(self.state.log <= Some(log), "the log ends before its synced end");
         self.header.closed = true;
         self.state.log = Some(log);
@@ -513,7 +513,7 @@ impl Manifest {
     }
 
     /// Sets the synced end of the WAL, which the next edit records.
-    pub(crate) fn note_log(&mut self, log: Position) {
+    pub(crate) fn note_log(&mut self, log: LogPosition) {
         self.log = self.log.max(Some(log));
     }
 
@@ -582,7 +582,7 @@ impl Manifest {
         if self.is_settled() { Ok(()) } else { self.rewrite() }
     }
 
-    fn write(&mut self, edit: &ManifestEdit, log: Option<Position>) -> Result<()> {
+    fn write(&mut self, edit: &ManifestEdit, log: Option<LogPosition>) -> Result<()> {
         self.scratch.clear();
         append_noted(edit, log, &mut self.scratch);
         let file = self.file.as_mut().expect("the caller has looked");
@@ -646,8 +646,8 @@ fn write(
 
 /// Appends an edit with the synced end of the WAL: in one record, so that a torn write loses both
 /// or neither.
-pub(crate) fn append_noted(edit: &ManifestEdit, log: Option<Position>, out: &mut Vec<u8>) {
-    let log = log.map(|Position { segment, offset }| (segment, offset));
+pub(crate) fn append_noted(edit: &ManifestEdit, log: Option<LogPosition>, out: &mut Vec<u8>) {
+    let log = log.map(|LogPosition { segment, offset }| (segment, offset));
     codec::append_record(&EditRecord { log, edit: edit.clone() }, out);
 }
 
@@ -795,11 +795,11 @@ impl ManifestContent {
             match read {
                 Ok((EditRecord { log, edit }, used)) => {
                     self.state.apply(&edit).map_err(|detail| corrupt(offset, detail))?;
-                    let log = log.map(|(segment, offset)| Position { segment, offset });
+                    let log = log.map(|(segment, offset)| LogPosition { segment, offset });
                     self.state.log = self.state.log.max(log);
                     self.byte_count += used;
                 }
-                Err(Damage::Broken(detail)) => {
+                Err(RecordDamage::Broken(detail)) => {
                     let was_whole = (offset as u64) < self.header.base_bytes;
                     if was_whole || codec::holds_record(&bytes[offset + 1..]) {
                         return Err(corrupt(offset, detail));
@@ -807,7 +807,7 @@ impl ManifestContent {
                     tracing::warn!(offset, %detail, "the tail of the manifest is torn");
                     break;
                 }
-                Err(Damage::Unreadable(detail)) => return Err(corrupt(offset, detail)),
+                Err(RecordDamage::Unreadable(detail)) => return Err(corrupt(offset, detail)),
             }
         }
         Ok(())
@@ -984,13 +984,13 @@ mod tests {
             last_sequence: 300,
             last_timestamp: 5,
             released: 2,
-            log: Some(Position { segment: 1, offset: 113 }),
+            log: Some(LogPosition { segment: 1, offset: 113 }),
             ..ManifestState::default()
         };
         let header =
             Header { database: DatabaseId(1), generation: 2, base_bytes: 0, closed: false };
         let hex: String = encode(header, &state).iter().map(|byte| format!("{byte:02x}")).collect();
-        let documented: String = include_str!("../../docs/formats/manifest.md")
+        let documented: String = include_str!("../../../docs/formats/manifest.md")
             .lines()
             .skip_while(|line| *line != "```hex")
             .skip(1)

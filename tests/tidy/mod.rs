@@ -1,12 +1,16 @@
-//! The rules of the house that a machine can check: layers, module order, headers, sizes,
-//! leftovers.
+//! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
+//! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]).
+
+mod density;
+mod imports;
+mod prose;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which folder may depend on which. A new arrow is a design decision: change this table,
-/// docs/architecture.md and the reason for it in one commit.
+/// Allowed dependencies between folders. A new dependency is a design decision: change this
+/// table, docs/architecture.md and the reason for it in one commit.
 const ARROWS: [(&str, &[&str]); 5] = [
     ("types", &[]),
     ("store", &[]),
@@ -15,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
     (".", &["types", "store", "coprocessors", "sql"]),
 ];
 
-/// Lines of a file, without its tests, above which its header must say why.
+/// Maximum lines of a file without tests, unless its header gives a reason.
 const FILE_LINES_MAX: usize = 1_000;
 const COMMENT_WIDTH_MAX: usize = 100;
 const CODE_WIDTH_MAX: usize = 130;
@@ -55,6 +59,16 @@ fn all_sources() -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns the path of a file from the root of the repository.
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// Returns whether a file below a `src` folder has tests only.
+fn is_test(path: &Path) -> bool {
+    path.ends_with("tests.rs") || path.parent().is_some_and(|folder| folder.ends_with("tests"))
+}
+
 /// Returns the part of a file before its unit tests.
 fn without_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
@@ -72,7 +86,7 @@ fn layers_point_downwards() {
             let Some(name) = package.strip_prefix("bennu-") else { continue };
             assert!(
                 !layers.contains(name) || allowed.contains(&name),
-                "{layer} must not depend on {name}; see ARROWS in tests/tidy.rs"
+                "{layer} must not depend on {name}; see ARROWS in tests/tidy/mod.rs"
             );
         }
     }
@@ -82,7 +96,7 @@ fn layers_point_downwards() {
 fn modules_use_only_those_listed_before_them() {
     for folder in crate_folders() {
         let library = read(&folder.join("src/lib.rs"));
-        // Modules of tests stand where they like.
+        // Test modules may be anywhere.
         let library = library.replace("#[cfg(test)]\nmod ", "#[cfg(test)] ");
         let modules: Vec<&str> = library
             .lines()
@@ -92,7 +106,7 @@ fn modules_use_only_those_listed_before_them() {
         for (position, module) in modules.iter().enumerate() {
             let mut files = rust_files(&folder.join("src").join(module));
             files.push(folder.join("src").join(format!("{module}.rs")));
-            let code = |file: &PathBuf| file.exists() && !file.ends_with("tests.rs");
+            let code = |file: &PathBuf| file.exists() && !is_test(file);
             for file in files.into_iter().filter(code) {
                 let text = read(&file);
                 for (number, line) in without_tests(&text).lines().enumerate() {
@@ -130,7 +144,7 @@ fn files_and_lines_are_short() {
         assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines; find the seam", file.display());
         for (number, line) in text.lines().enumerate() {
             let width = line.chars().count();
-            // rustfmt breaks code; what it leaves longer cannot be broken well.
+            // rustfmt breaks code; lines that it leaves longer cannot be broken well.
             let is_comment = line.trim_start().starts_with("//") && !line.contains("http");
             let width_max = if is_comment { COMMENT_WIDTH_MAX } else { CODE_WIDTH_MAX };
             assert!(width <= width_max, "{}:{}: {width} characters", file.display(), number + 1);
@@ -143,7 +157,7 @@ fn nothing_is_left_over() {
     let leftovers =
         ["todo!(", "unimplemented!(", "dbg!(", concat!("FIX", "ME"), concat!("XX", "X ")];
     for file in all_sources() {
-        if file.ends_with("tests/tidy.rs") {
+        if file.ends_with("tests/tidy/mod.rs") {
             continue;
         }
         for (number, line) in read(&file).lines().enumerate() {

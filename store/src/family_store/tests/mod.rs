@@ -1,7 +1,7 @@
 //! Tests of a family store against a naive model: the same results before and after flushes and
 //! compactions, forwards and backwards, at every snapshot, and for staged cells.
 
-#[path = "../../tests/model/mod.rs"]
+#[path = "../../../tests/model/mod.rs"]
 mod model;
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::compact::CompactionPlan;
 use super::*;
 use crate::cache::BlockCache;
 use crate::cell::{CellBatch, CellRef, CellType, expiring_value, split_expiring};
-use crate::compaction::Request;
+use crate::compaction::CompactionRequest;
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
 };
@@ -26,12 +26,12 @@ use crate::file::ColumnSlice;
 use crate::layout::{SectionKind, ValueLayout, ValuePiece, ValueShape};
 use crate::read_view::{Newest, PlainGet};
 use crate::scan::plain_rows::BatchLimits;
-use crate::scan::rows::{FamilyRules, Output, RowEnd};
+use crate::scan::rows::{FamilyRules, RowEnd, RowOutput};
 use crate::scan::{Get, TimeRange};
 use crate::source::RowSpan;
 use crate::staged::StagedFamily;
 use model::families::{compaction, family};
-use model::{Found, allows_version_markers, hold, visible};
+use model::{FoundCell, allows_version_markers, hold, visible};
 
 mod columnar_rates;
 mod columns;
@@ -89,11 +89,11 @@ fn cell(row: u8, qualifier: u8, timestamp: i64, sequence: u64, cell_type: CellTy
     }
 }
 
-fn take(batch: &CellBatch) -> Vec<Found> {
+fn take(batch: &CellBatch) -> Vec<FoundCell> {
     batch.rows().flat_map(|row| row.cells().collect::<Vec<_>>()).map(found_of).collect()
 }
 
-fn found_of(cell: CellRef<'_>) -> Found {
+fn found_of(cell: CellRef<'_>) -> FoundCell {
     let (row, qualifier) = (cell.row.to_vec(), cell.qualifier.to_vec());
     (row, qualifier, cell.timestamp.0, cell.sequence.0, cell.value.to_vec())
 }
@@ -125,7 +125,7 @@ fn append_row(scanner: &mut FamilyScanner, batch: &mut CellBatch) -> bool {
         row.extend_from_slice(next);
         batch.start_row(&row);
         scanner.reader().start_row(None);
-        let mut output = Output { filter: None, batch, room: u32::MAX };
+        let mut output = RowOutput { filter: None, batch, room: u32::MAX };
         assert_eq!(scanner.reader().read_row(&row, &mut output).unwrap(), RowEnd::Done);
         if batch.last_cell().is_some() {
             return true;
@@ -153,7 +153,7 @@ fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Arc<Memstor
     let staged = staged.as_ref();
     let mut batch = CellBatch::new();
     batch.start_row(row);
-    let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
+    let mut output = RowOutput { filter: None, batch: &mut batch, room: u32::MAX };
     view.get(row, FamilyRules::of_all_columns(*spec), staged, &mut output).unwrap();
     check_newest(view, (row, &batch), spec, staged);
     check_plain(view, (row, &batch), spec, staged);
@@ -212,10 +212,10 @@ fn scan(
     staged: Option<&Arc<Memstore>>,
     range: (&[u8], Option<&[u8]>),
     reverse: bool,
-) -> Vec<Found> {
+) -> Vec<FoundCell> {
     let mut scanner = scanner_of(view, spec, staged, range, reverse);
     let mut batch = CellBatch::new();
-    let mut found: Vec<Vec<Found>> = Vec::new();
+    let mut found: Vec<Vec<FoundCell>> = Vec::new();
     while next_row(&mut scanner, &mut batch).is_some() {
         found.push(take(&batch));
     }
@@ -232,9 +232,9 @@ fn scan_columns(
     staged: Option<&Arc<Memstore>>,
     range: (&[u8], Option<&[u8]>),
     row_limit: usize,
-) -> Vec<Found> {
+) -> Vec<FoundCell> {
     let mut scanner = scanner_of(view, spec, staged, range, false);
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundCell> = Vec::new();
     let mut batch = CellBatch::new();
     loop {
         if let Some(slice) = scanner.take_columns(row_limit).unwrap() {
@@ -256,10 +256,10 @@ fn scan_plain_rows(
     staged: Option<&Arc<Memstore>>,
     rows: usize,
     reverse: bool,
-) -> Vec<Found> {
+) -> Vec<FoundCell> {
     let mut scanner = scanner_of(view, spec, staged, (b"", None), reverse);
     let mut batch = CellBatch::new();
-    let mut found: Vec<Vec<Found>> = Vec::new();
+    let mut found: Vec<Vec<FoundCell>> = Vec::new();
     loop {
         batch.clear();
         let limits = BatchLimits { rows, bytes: usize::MAX, cells: 3 };
@@ -279,7 +279,7 @@ fn scan_plain_rows(
     found.concat()
 }
 
-fn take_slice(slice: &ColumnSlice, found: &mut Vec<Found>) {
+fn take_slice(slice: &ColumnSlice, found: &mut Vec<FoundCell>) {
     let (mut keys, mut ends) = (Vec::new(), Vec::new());
     slice.append_row_keys(0..slice.row_count(), &mut keys, &mut ends).unwrap();
     let versions = slice.timestamps().unwrap().zip(slice.sequences().unwrap());
@@ -309,7 +309,7 @@ fn check_reads(
     let context = format!("{spec:?}");
     assert_eq!(scan(&view, spec, staged, (b"", None), false), expected, "forward, {context}");
     assert_eq!(scan(&view, spec, staged, (b"", None), true), expected, "reverse, {context}");
-    let part: Vec<Found> = expected
+    let part: Vec<FoundCell> = expected
         .iter()
         .filter(|cell| cell.0 >= b"b".to_vec() && cell.0 < b"d".to_vec())
         .cloned()
@@ -329,7 +329,8 @@ fn check_reads(
     for row in [b"a", b"c"] {
         let batch = get(&view, row, spec, staged);
         let any = batch.cell_count() > 0;
-        let of_row: Vec<Found> = expected.iter().filter(|cell| cell.0 == row).cloned().collect();
+        let of_row: Vec<FoundCell> =
+            expected.iter().filter(|cell| cell.0 == row).cloned().collect();
         assert_eq!(any, !of_row.is_empty());
         assert_eq!(if any { take(&batch) } else { Vec::new() }, of_row, "get, {context}");
     }
@@ -477,7 +478,7 @@ fn try_compact(
     major: bool,
     oldest_snapshot: u64,
 ) -> Result<Option<(CompactionPlan, CompactionOutcome)>> {
-    let request = if major { Request::Major } else { Request::Minor };
+    let request = if major { CompactionRequest::Major } else { CompactionRequest::Minor };
     let Some(plan) = store.plan_compaction(request, false, horizon(store, 0)) else {
         return Ok(None);
     };
@@ -509,6 +510,10 @@ fn spec(env: &FaultEnv, read: &Read, newest: u64, oldest_snapshot: u64) -> ReadS
     }
 }
 
+fn request_of(major: bool) -> CompactionRequest {
+    if major { CompactionRequest::Major } else { CompactionRequest::Minor }
+}
+
 fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
     let env = new_env();
     let mut family = family.clone();
@@ -536,7 +541,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
             }
             Event::Compact(major) => compact(&store, *major, oldest_snapshot),
             Event::Begin(major) => {
-                let request = if *major { Request::Major } else { Request::Minor };
+                let request = request_of(*major);
                 plans.extend(store.plan_compaction(request, false, horizon(&store, 0)));
                 continue;
             }
@@ -912,7 +917,7 @@ fn a_compaction_that_runs_keeps_no_memstore() {
     }
     store.apply(&[cell(2, 1, 5, 3, CellType::Put)]);
     let memstore = Arc::downgrade(&store.view().active);
-    let plan = store.plan_compaction(Request::Major, false, horizon(&store, 0)).unwrap();
+    let plan = store.plan_compaction(CompactionRequest::Major, false, horizon(&store, 0)).unwrap();
     flush(&store, 3, 0);
     assert_eq!(memstore.strong_count(), 0, "its memory is still taken");
     end(&store, plan, 0);

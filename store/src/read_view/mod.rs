@@ -22,7 +22,7 @@ use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
 use crate::scan::retention::{Retention, expiry};
-use crate::scan::rows::{FamilyRules, Output, RowReader};
+use crate::scan::rows::{FamilyRules, RowOutput, RowReader};
 use crate::source::{RowSpan, ScanSource, admits};
 use crate::staged::StagedFamily;
 
@@ -230,7 +230,7 @@ impl ReadView {
         row: &[u8],
         rules: FamilyRules<'_>,
         staged: Option<&StagedFamily>,
-        output: &mut Output<'_>,
+        output: &mut RowOutput<'_>,
     ) -> Result<()> {
         self.check_history(&rules.spec)?;
         let mut sources: SmallVec<[ScanSource<&Memstore>; 1]> = SmallVec::new();

@@ -101,7 +101,7 @@ const fn spec(
 /// Specifications sorted by name in lower case: those of [`OWN`], and those of PostgreSQL that
 /// are accepted and shown without effect.
 static SPECS: LazyLock<Vec<SettingSpec>> = LazyLock::new(|| {
-    let lines = include_str!("settings/without_effect.txt").lines();
+    let lines = include_str!("without_effect.txt").lines();
     let others = lines.filter(|line| !line.starts_with('#')).filter_map(without_effect);
     let mut specs: Vec<SettingSpec> = OWN.to_vec();
     specs.extend(others);

@@ -11,7 +11,10 @@
 //!
 //! 1. No encoding of a value is a prefix of another of the same type, so encodings can be
 //!    concatenated.
-//! 2. No encoding begins with 0x00 or 0xFF.
+//! 2. An encoding decodes to an equal value.
+//!
+//! In debug builds, [`encode`] asserts 2, and that decoding ends where the encoding does.
+//! Encodings begin with a byte from 0x01 to 0x03.
 
 mod array;
 mod decimal;
@@ -90,7 +93,23 @@ pub fn encode(
             *byte = !*byte;
         }
     }
+    debug_assert!(
+        decodes_to(value, &out[start - 1..], data_type, (descending, nulls_first)),
+        "the key of {value:?} as {data_type:?} does not decode to it"
+    );
     Ok(())
+}
+
+/// Returns whether a key decodes to a value, and has no further bytes.
+fn decodes_to(
+    value: &Datum,
+    key: &[u8],
+    data_type: DataType,
+    (descending, nulls_first): (bool, bool),
+) -> bool {
+    decode(key, data_type, descending, nulls_first).is_ok_and(|(decoded, taken)| {
+        taken == key.len() && decoded.compare_typed(value, data_type).is_eq()
+    })
 }
 
 #[inline]

@@ -143,6 +143,7 @@ impl<'a> InterruptPacer<'a> {
 
     #[inline]
     fn put<B: GrowableBuffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
+        debug_assert!(out.capacity() - out.part().length() >= part.length(), "no space");
         if part.length() <= CHUNK_BYTES {
             out.put(part);
             return self.count_steps(part.length());

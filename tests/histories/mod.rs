@@ -173,7 +173,9 @@ fn what_is_acknowledged_survives_kills() {
                     let enough = || killed.load(Ordering::Relaxed) > 0;
                     run_sessions(&workload, address, (round, seed + round), &enough)
                 });
-                while workload.committed.load(Ordering::Relaxed) < target {
+                // Sessions that fail end before the kill; their panic is passed on below.
+                while workload.committed.load(Ordering::Relaxed) < target && !sessions.is_finished()
+                {
                     std::thread::yield_now();
                 }
                 process = process.take().map(Process::kill_and_restart);

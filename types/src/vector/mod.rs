@@ -9,6 +9,9 @@
 //! 1. All vectors of a batch have the same length, which is the batch's row count. A batch
 //!    without columns still has a row count (`select count(*)` needs no column).
 //! 2. A vector's variant is the one that [`VectorData::for_type`] returns for its type.
+//!
+//! In debug builds, [`Batch::check`] asserts 1. Values of another variant make a push or an
+//! append panic.
 
 mod batch;
 mod bytes;
@@ -265,6 +268,18 @@ impl Vector {
         if let Some(validity) = &mut self.validity {
             validity.push(true);
         }
+        self.check();
+    }
+
+    /// Asserts that the validity has as many rows as the values.
+    #[inline]
+    fn check(&self) {
+        debug_assert!(
+            self.validity.as_ref().is_none_or(|validity| validity.len() == self.data.len()),
+            "{} values have a validity of {:?}",
+            self.data.len(),
+            self.validity.as_ref().map(Vec::len)
+        );
     }
 
     /// Appends a value, which must be NULL or of the vector's representation.
@@ -343,6 +358,7 @@ impl Vector {
         let len = self.len();
         self.validity.get_or_insert_with(|| vec![true; len]).push(false);
         self.data.push_placeholder();
+        self.check();
     }
 
     typed_push! {
@@ -549,6 +565,7 @@ impl Vector {
                 *to = Some(validity);
             }
         }
+        self.check();
     }
 
     /// Appends a row of `other`, which has the same representation.
@@ -611,6 +628,7 @@ impl Vector {
                 *to = Some(validity);
             }
         }
+        self.check();
     }
 
     /// Compares row `index` with row `other_index` of a vector of the same representation, in

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::numeric::Numeric;
 use crate::regex::{Options, Pattern};
 
-use self::scan::{LocatedToken, Scanner, Token, at, syntax};
+use self::scan::{LocatedToken, PathToken, Scanner, at, syntax};
 pub(super) use self::write::write;
 
 struct Parser<'a> {
@@ -86,7 +86,7 @@ fn item(kind: Kind) -> Item {
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
+    fn peek(&self) -> Option<&PathToken> {
         self.tokens.get(self.at).map(|placed| &placed.token)
     }
 
@@ -101,7 +101,7 @@ impl Parser<'_> {
     }
 
     fn take_sign(&mut self, sign: &str) -> bool {
-        let found = matches!(self.peek(), Some(Token::Sign(found)) if *found == sign);
+        let found = matches!(self.peek(), Some(PathToken::Sign(found)) if *found == sign);
         self.at += usize::from(found);
         found
     }
@@ -113,7 +113,7 @@ impl Parser<'_> {
     fn is_word(&self, ahead: usize, word: &str) -> bool {
         let exact = matches!(word, "true" | "false" | "null");
         matches!(self.tokens.get(self.at + ahead).map(|placed| &placed.token),
-            Some(Token::Word(found)) if found == word
+            Some(PathToken::Word(found)) if found == word
                 || (!exact && found.eq_ignore_ascii_case(word)))
     }
 
@@ -155,7 +155,7 @@ impl Parser<'_> {
 
     fn disjunction(&mut self) -> Result<Item> {
         let mut left = self.conjunction()?;
-        while matches!(self.peek(), Some(Token::Sign("||"))) {
+        while matches!(self.peek(), Some(PathToken::Sign("||"))) {
             let before = self.expect_predicate(left)?;
             self.at += 1;
             let right = self.conjunction()?;
@@ -167,7 +167,7 @@ impl Parser<'_> {
 
     fn conjunction(&mut self) -> Result<Item> {
         let mut left = self.comparison()?;
-        while matches!(self.peek(), Some(Token::Sign("&&"))) {
+        while matches!(self.peek(), Some(PathToken::Sign("&&"))) {
             let before = self.expect_predicate(left)?;
             self.at += 1;
             let right = self.comparison()?;
@@ -179,7 +179,8 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Result<Item> {
         if self.take_sign("!") {
-            let starts = matches!(self.peek(), Some(Token::Sign("("))) || self.is_word(0, "exists");
+            let starts =
+                matches!(self.peek(), Some(PathToken::Sign("("))) || self.is_word(0, "exists");
             if !starts {
                 return Err(self.unexpected());
             }
@@ -189,13 +190,13 @@ impl Parser<'_> {
         }
         let left = self.sum()?;
         let comparison = match self.peek() {
-            Some(Token::Sign("==")) => Comparison::Equal,
-            Some(Token::Sign("!=" | "<>")) => Comparison::NotEqual,
-            Some(Token::Sign("<")) => Comparison::Less,
-            Some(Token::Sign("<=")) => Comparison::LessOrEqual,
-            Some(Token::Sign(">")) => Comparison::Greater,
-            Some(Token::Sign(">=")) => Comparison::GreaterOrEqual,
-            Some(Token::Word(_)) => return self.tested(left),
+            Some(PathToken::Sign("==")) => Comparison::Equal,
+            Some(PathToken::Sign("!=" | "<>")) => Comparison::NotEqual,
+            Some(PathToken::Sign("<")) => Comparison::Less,
+            Some(PathToken::Sign("<=")) => Comparison::LessOrEqual,
+            Some(PathToken::Sign(">")) => Comparison::Greater,
+            Some(PathToken::Sign(">=")) => Comparison::GreaterOrEqual,
+            Some(PathToken::Word(_)) => return self.tested(left),
             _ => return Ok(left),
         };
         let left = self.expect_value(left)?;
@@ -212,8 +213,8 @@ impl Parser<'_> {
             self.at += 1;
             self.expect_word("with")?;
             let initial = match self.tokens.get(self.at).map(|placed| placed.token.clone()) {
-                Some(Token::String(text)) => Kind::String(text.into()),
-                Some(Token::Variable(name)) => Kind::Variable(name.into()),
+                Some(PathToken::String(text)) => Kind::String(text.into()),
+                Some(PathToken::Variable(name)) => Kind::Variable(name.into()),
                 _ => return Err(self.unexpected()),
             };
             self.at += 1;
@@ -262,7 +263,7 @@ impl Parser<'_> {
 
     fn string(&mut self) -> Result<String> {
         match self.tokens.get(self.at).map(|placed| placed.token.clone()) {
-            Some(Token::String(text)) => {
+            Some(PathToken::String(text)) => {
                 self.at += 1;
                 Ok(text)
             }
@@ -274,8 +275,8 @@ impl Parser<'_> {
         let mut left = self.product()?;
         loop {
             let operator = match self.peek() {
-                Some(Token::Sign("+")) => Arithmetic::Add,
-                Some(Token::Sign("-")) => Arithmetic::Subtract,
+                Some(PathToken::Sign("+")) => Arithmetic::Add,
+                Some(PathToken::Sign("-")) => Arithmetic::Subtract,
                 _ => return Ok(left),
             };
             left = self.expect_value(left)?;
@@ -290,9 +291,9 @@ impl Parser<'_> {
         let mut left = self.signed()?;
         loop {
             let operator = match self.peek() {
-                Some(Token::Sign("*")) => Arithmetic::Multiply,
-                Some(Token::Sign("/")) => Arithmetic::Divide,
-                Some(Token::Sign("%")) => Arithmetic::Modulo,
+                Some(PathToken::Sign("*")) => Arithmetic::Multiply,
+                Some(PathToken::Sign("/")) => Arithmetic::Divide,
+                Some(PathToken::Sign("%")) => Arithmetic::Modulo,
                 _ => return Ok(left),
             };
             left = self.expect_value(left)?;
@@ -307,8 +308,8 @@ impl Parser<'_> {
         let mut signs = Vec::new();
         loop {
             match self.peek() {
-                Some(Token::Sign("-")) => signs.push(true),
-                Some(Token::Sign("+")) => signs.push(false),
+                Some(PathToken::Sign("-")) => signs.push(true),
+                Some(PathToken::Sign("+")) => signs.push(false),
                 _ => break,
             }
             self.at += 1;
@@ -332,13 +333,13 @@ impl Parser<'_> {
     fn primary(&mut self) -> Result<Item> {
         let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
         let mut first = match token {
-            Token::Sign("(") => {
+            PathToken::Sign("(") => {
                 self.at += 1;
                 let within = self.any()?;
                 self.expect_sign(")")?;
                 within
             }
-            Token::Word(_) if self.is_word(0, "exists") => {
+            PathToken::Word(_) if self.is_word(0, "exists") => {
                 self.at += 1;
                 self.expect_sign("(")?;
                 let within = self.any()?;
@@ -348,17 +349,17 @@ impl Parser<'_> {
             }
             token => {
                 let kind = match token {
-                    Token::Sign("$") => Kind::Root,
-                    Token::Sign("@") => Kind::Current,
-                    Token::Variable(name) => Kind::Variable(name.into()),
-                    Token::String(text) => Kind::String(text.into()),
-                    Token::Number(text) | Token::Integer(text) => {
+                    PathToken::Sign("$") => Kind::Root,
+                    PathToken::Sign("@") => Kind::Current,
+                    PathToken::Variable(name) => Kind::Variable(name.into()),
+                    PathToken::String(text) => Kind::String(text.into()),
+                    PathToken::Number(text) | PathToken::Integer(text) => {
                         Kind::Number(Numeric::parse(&text)?)
                     }
-                    Token::Word(_) if self.is_word(0, "true") => Kind::Bool(true),
-                    Token::Word(_) if self.is_word(0, "false") => Kind::Bool(false),
-                    Token::Word(_) if self.is_word(0, "null") => Kind::Null,
-                    Token::Word(_) if self.is_word(0, "last") => Kind::Last,
+                    PathToken::Word(_) if self.is_word(0, "true") => Kind::Bool(true),
+                    PathToken::Word(_) if self.is_word(0, "false") => Kind::Bool(false),
+                    PathToken::Word(_) if self.is_word(0, "null") => Kind::Null,
+                    PathToken::Word(_) if self.is_word(0, "last") => Kind::Last,
                     _ => return Err(self.unexpected()),
                 };
                 self.at += 1;
@@ -421,7 +422,7 @@ impl Parser<'_> {
             return Ok(u32::MAX);
         }
         match self.peek() {
-            Some(Token::Integer(digits)) => {
+            Some(PathToken::Integer(digits)) => {
                 let level = digits.parse().unwrap_or(u32::MAX);
                 self.at += 1;
                 Ok(level)
@@ -445,16 +446,16 @@ impl Parser<'_> {
         }
         let called = matches!(
             self.tokens.get(self.at + 1).map(|placed| &placed.token),
-            Some(Token::Sign("("))
+            Some(PathToken::Sign("("))
         );
         let kind = match self.peek().cloned() {
-            Some(Token::String(key)) => Kind::Key(key.into()),
-            Some(Token::Word(word)) if called => {
+            Some(PathToken::String(key)) => Kind::Key(key.into()),
+            Some(PathToken::Word(word)) if called => {
                 let lower = word.to_ascii_lowercase();
                 self.at += 2;
                 if lower == "datetime" {
                     let template = match self.peek() {
-                        Some(Token::String(_)) => Some(Arc::from(self.string()?)),
+                        Some(PathToken::String(_)) => Some(Arc::from(self.string()?)),
                         _ => None,
                     };
                     self.expect_sign(")")?;
@@ -468,7 +469,7 @@ impl Parser<'_> {
                 self.expect_sign(")")?;
                 return Ok(Kind::Method(method));
             }
-            Some(Token::Word(word)) => Kind::Key(word.into()),
+            Some(PathToken::Word(word)) => Kind::Key(word.into()),
             _ => return Err(self.unexpected()),
         };
         self.at += 1;
