@@ -144,6 +144,10 @@ impl Wal {
         let begun = (found.last_number + 1, found.last);
         let last = (clock.sequence, known.manifest);
         let writer = Writer::begin(options, found.segments, begun, last)?;
+        if !found.strays.is_empty() {
+            // They are removed below, which needs the new segment: the manifest may refer to them.
+            writer.check()?;
+        }
         if !known.keeps_strays {
             // Only now: until the new segment is on disk they are part of the chain that defines
             // the log.
