@@ -35,10 +35,10 @@ impl Transaction {
             || self.options.reads.as_ref().is_some_and(|list| list.reads(self.owner, lock))
     }
 
-    #[cold]
-    fn ask_to_read(&self, lock: LockName) -> Result<()> {
+    /// Returns the policy of a wait for a lock under which nothing is changed.
+    pub(super) fn wait_policy(&self) -> WaitPolicy<'_> {
         let limits = *self.limits.lock();
-        let patience = WaitPolicy {
+        WaitPolicy {
             wait: LockWait::Wait,
             changes: false,
             timeout: limits.lock_timeout,
@@ -46,7 +46,12 @@ impl Transaction {
             cancelled: &self.options.cancelled,
             blocking: &*self.engine.options().blocking,
             on_wait: &|| {},
-        };
+        }
+    }
+
+    #[cold]
+    fn ask_to_read(&self, lock: LockName) -> Result<()> {
+        let patience = self.wait_policy();
         let grant =
             self.engine.locks.lock_key(self.owner, (lock.key, lock.table), READ, patience)?;
         self.require_commit(grant.mark);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::descriptor::TableId;
 use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
-use crate::lock::{LockKey, WaitPolicy};
+use crate::lock::LockKey;
 use crate::lock_mode::LockMode;
 use crate::mutation::LockWait;
 use crate::transaction::{Transaction, TransactionLimits};
@@ -28,16 +28,7 @@ impl Transaction {
         let key = LockKey::new(table, row);
         loop {
             for other in self.engine.locks.holders_against(self.owner, key, mode) {
-                let patience = WaitPolicy {
-                    wait: LockWait::Wait,
-                    changes: false,
-                    timeout: limits.lock_timeout,
-                    deadlock_after: limits.deadlock_timeout,
-                    cancelled: &self.options.cancelled,
-                    blocking: &*self.engine.options().blocking,
-                    on_wait: &|| {},
-                };
-                self.engine.locks.await_end(self.owner, other, (key, mode), patience)?;
+                self.engine.locks.await_end(self.owner, other, (key, mode), self.wait_policy())?;
             }
             let lock_timeout = Some(limits.lock_timeout.map_or(BRIEFLY, |most| most.min(BRIEFLY)));
             self.set_limits(TransactionLimits { lock_timeout, ..limits });
