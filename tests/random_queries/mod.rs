@@ -112,8 +112,10 @@ impl Side {
             let sql = if self.rich { &step.rich } else { &step.plain };
             let Some(sql) = sql else { continue };
             let answer = self.ask(sql);
-            // Indexes over unsupported types, and constraints that rows violate, are skipped.
-            let may_fail = sql.starts_with("CREATE INDEX") || sql.starts_with("ALTER TABLE");
+            // Skipped: indexes over unsupported types, constraints that rows violate, deletions
+            // that an earlier foreign key rejects.
+            let may_fail = ["CREATE INDEX", "ALTER TABLE", "DELETE"];
+            let may_fail = may_fail.iter().any(|start| sql.starts_with(start));
             assert!(answer.error.is_none() || may_fail, "{sql}: {answer:?}");
         }
     }

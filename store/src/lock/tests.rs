@@ -28,6 +28,12 @@ fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Resul
         .map(|grant| grant.taken)
 }
 
+/// Locks exclusively like [`exclusive`], without a check for deadlocks.
+fn exclusive_without_check(locks: &LockTable, owner: u64, row: &[u8]) -> Result<LockOutcome> {
+    let patience = WaitPolicy { deadlock_after: Duration::MAX, ..patience(LockWait::Wait) };
+    locks.lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience).map(|grant| grant.taken)
+}
+
 fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<LockOutcome> {
     locks
         .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
@@ -219,9 +225,9 @@ fn the_one_who_closes_the_circle_is_the_victim() {
     exclusive(&locks, 2, b"b", LockWait::Wait).unwrap();
     exclusive(&locks, 3, b"c", LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| exclusive(&locks, 1, b"b", LockWait::Wait));
+        let first = scope.spawn(|| exclusive_without_check(&locks, 1, b"b"));
         until_waiting(&locks, 1);
-        let second = scope.spawn(|| exclusive(&locks, 2, b"c", LockWait::Wait));
+        let second = scope.spawn(|| exclusive_without_check(&locks, 2, b"c"));
         until_waiting(&locks, 2);
         let Err(Error::Deadlock { detail }) = exclusive(&locks, 3, b"a", LockWait::Wait) else {
             panic!("no deadlock seen");
@@ -246,7 +252,7 @@ fn two_upgrades_are_a_deadlock() {
     shared(&locks, 1, b"r", LockWait::Wait).unwrap();
     shared(&locks, 2, b"r", LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| exclusive(&locks, 1, b"r", LockWait::Wait));
+        let first = scope.spawn(|| exclusive_without_check(&locks, 1, b"r"));
         until_waiting(&locks, 1);
         let second = exclusive(&locks, 2, b"r", LockWait::Wait);
         assert!(matches!(second, Err(Error::Deadlock { .. })));
