@@ -11,7 +11,6 @@ use std::sync::Arc;
 use types::Batch;
 use types::expr::Expr;
 
-use crate::catalog::record_extension::Extended;
 use crate::catalog::statistics::{ColumnStatistics, TableStatistics, key_form};
 use crate::catalog::table::{Index, Table};
 use crate::error::Result;
@@ -54,7 +53,7 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
         }
         sample.add(&batch);
     }
-    let partial_indexes = Extended(indexes.into_iter().map(|(_, counted)| counted).collect());
+    let partial_indexes = indexes.into_iter().map(|(_, counted)| counted).collect();
     let rows = sample.row_count;
     let columns = sample.columns.into_iter().map(|column| column.statistics(rows)).collect();
     Ok(TableStatistics { rows, estimate, columns, partial_indexes })

@@ -30,14 +30,10 @@ use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, INITIALIZED_KEY,
     ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode, encode,
 };
-use crate::catalog::record_extension::decode_composite;
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::standard_function;
-use crate::catalog::statistics::{
-    STATISTICS_PREFIX, TableStatistics, decode_statistics, table_of_key,
-};
-use crate::catalog::stored_text_migration;
+use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
@@ -404,15 +400,11 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
             Ok(())
         })
     };
-    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(stored_text_migration::domain(bytes)?)))?;
-    read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode_composite(bytes)?)))?;
-    read(FUNCTIONS_PREFIX, |bytes| {
-        Ok(Definition::Function(stored_text_migration::function(bytes)?))
-    })?;
-    read(TABLES_PREFIX, |bytes| {
-        Ok(Definition::Table(Box::new(stored_text_migration::table(bytes)?)))
-    })?;
-    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(stored_text_migration::view(bytes)?)))?;
+    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(decode(bytes)?)))?;
+    read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode(bytes)?)))?;
+    read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(decode(bytes)?)))?;
+    read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(decode(bytes)?))))?;
+    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode(bytes)?)))?;
     catalog = with_definitions(catalog, definitions, &coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);
@@ -429,7 +421,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     read_rows(store, STATISTICS_PREFIX, |table, bytes| {
         if let Some(table) = table_of_key(table) {
-            catalog = catalog.with_statistics(table, Some(decode_statistics(bytes)?));
+            catalog = catalog.with_statistics(table, Some(decode(bytes)?));
         }
         Ok(())
     })?;

@@ -132,14 +132,14 @@ pub fn table_of(
         id: record.descriptor.id,
         schema: record.schema.clone(),
         name: record.name.clone(),
-        kind: *record.kind,
+        kind: record.kind,
         columns,
         constraints: Arc::new(constraints(texts, record, &names, &layout)?),
         layout,
         primary_key_name: record.primary_key_name.clone(),
         indexes,
         foreign_keys: record.foreign_keys.clone(),
-        without_triggers: *record.without_triggers,
+        without_triggers: record.without_triggers,
         coprocessors,
         descriptor: Arc::new(record.descriptor.clone()),
     })
@@ -292,7 +292,7 @@ pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize)
     let bound = |text: &String| expression(catalog, text, &names, None);
     let texts: Vec<Expr> = index.texts().map(bound).collect::<Result<_>>()?;
     let families = entry_families(table, &layout, &texts, index);
-    if families.is_any_family_sufficient() && index.unique && *index.deferral == Deferral::Never {
+    if families.is_any_family_sufficient() && index.unique && index.deferral == Deferral::Never {
         return Err(Error::not_supported(
             "a unique index on only primary key columns when all column families have a TTL",
             "The primary key is unique already.",
@@ -379,7 +379,7 @@ fn index(
     let name = |column: usize| quote_ident(&names[column].0);
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
     // With a deferrable constraint, two rows may have the same key until the check.
-    let unique = record.unique && *record.deferral == Deferral::Never;
+    let unique = record.unique && record.deferral == Deferral::Never;
     let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
     let predicate = record.predicate.as_ref().map(condition).transpose()?;
     let families = entry_families(table, base_layout, keys.iter().chain(&predicate), record);
@@ -394,7 +394,7 @@ fn index(
         store_table: record.descriptor.id,
         unique,
         deferrable_unique: record.unique && !unique,
-        nulls_not_distinct: *record.nulls_not_distinct,
+        nulls_not_distinct: record.nulls_not_distinct,
         keys,
         key_names,
         include: record.include.iter().map(|column| *column as usize).collect(),
@@ -407,10 +407,10 @@ fn index(
         oid: record.oid,
         name: record.name.clone(),
         constraint: record.constraint,
-        primary: *record.primary,
+        primary: record.primary,
         collations: collations(record),
         texts: record.texts().cloned().collect(),
-        deferral: *record.deferral,
+        deferral: record.deferral,
         state: if is_known { state(record, &spec) } else { IndexState::Building },
         spec: Arc::new(spec),
     })
@@ -484,5 +484,5 @@ fn has_families(record: &IndexRecord, families: &[FamilyDescriptor]) -> bool {
 fn state(record: &IndexRecord, spec: &IndexSpec) -> IndexState {
     let is_unreadable = |one: &Expr| matches!(one, Expr::Unreadable { .. });
     let is_damaged = spec.keys.iter().chain(&spec.predicate).any(is_unreadable);
-    if *record.building || is_damaged { IndexState::Building } else { IndexState::Active }
+    if record.building || is_damaged { IndexState::Building } else { IndexState::Active }
 }

@@ -43,7 +43,7 @@ impl FunctionStatement {
 }
 
 /// The language of a body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Language {
     /// SQL
     #[default]

@@ -19,7 +19,7 @@ use crate::binder::scope::{RelationKind, Scope, ScopeColumn, ScopeRelation, tabl
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::CatalogRelation;
-use crate::catalog::record_extension::TableKind;
+use crate::catalog::record::TableKind;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};

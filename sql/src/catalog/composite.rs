@@ -12,7 +12,6 @@ use types::datatype::composite::{Attribute, CompositeDefinition, CompositeType};
 use crate::ast::Collation;
 use crate::catalog::Catalog;
 use crate::catalog::domain::display_name;
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::catalog::view::View;
@@ -56,7 +55,7 @@ pub struct AttributeRecord {
     /// True if it was dropped: stored values retain its position, and it is hidden.
     pub dropped: bool,
     /// Its collation, if it differs from that of its type.
-    pub collation: Extended<Option<Collation>>,
+    pub collation: Option<Collation>,
 }
 
 /// A composite type.

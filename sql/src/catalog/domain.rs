@@ -16,7 +16,6 @@ use crate::ast::Collation;
 use crate::catalog::Catalog;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::CheckRecord;
-use crate::catalog::record_extension::Extended;
 
 /// The key prefix of domains.
 pub const DOMAINS_PREFIX: &[u8] = b"d";
@@ -49,7 +48,7 @@ pub struct DomainRecord {
     /// CHECK constraints, in the order of their creation.
     pub checks: Vec<CheckRecord>,
     /// Its collation, if it differs from that of the base type.
-    pub collation: Extended<Option<Collation>>,
+    pub collation: Option<Collation>,
 }
 
 /// A domain.

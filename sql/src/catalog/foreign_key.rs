@@ -11,7 +11,6 @@ use types::expr::EvalContext;
 use types::{DataType, Datum};
 
 use crate::ast::{Deferral, ReferentialAction};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 
@@ -37,9 +36,9 @@ pub struct ForeignKey {
     /// True if all rows are known to satisfy it; otherwise only rows written after its creation.
     pub valid: bool,
     /// Its deferral mode.
-    pub deferral: Extended<Deferral>,
+    pub deferral: Deferral,
     /// The columns that `ON DELETE SET …` sets, by position; none for all.
-    pub delete_columns: Extended<Vec<u32>>,
+    pub delete_columns: Vec<u32>,
 }
 
 /// The location of a referenced key.

@@ -1,8 +1,8 @@
 //! User-defined functions and procedures in the catalog: one row each.
 //!
-//! The key is `f` and the function's number; the only cell holds a [`FunctionRecord`], followed by
-//! its record extensions ([`Extended`]). The body is stored as text: parsed when the function
-//! enters the catalog snapshot, and bound for the statements that call it.
+//! The key is `f` and the function's number; the only cell holds a [`FunctionRecord`]. The body is
+//! stored as text: parsed when the function enters the catalog snapshot, and bound for the
+//! statements that call it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use types::{DataType, SqlType};
 use crate::ast::{Language, Parallel, QueryExpr, Statement, Volatility};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
-use crate::catalog::record_extension::{Extended, decode_with, encode_with};
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::Result;
 use crate::parser;
@@ -46,22 +45,22 @@ pub struct FunctionRecord {
     /// The search path for its body; if absent, the caller's applies.
     pub search_path: Option<Vec<String>>,
     /// Function or procedure.
-    pub kind: Extended<RoutineKind>,
+    pub kind: RoutineKind,
     /// Modes of parameters other than IN; [`FunctionRecord::parameters`] are the input parameters.
-    pub more: Extended<Vec<ParameterExtension>>,
+    pub more: Vec<ParameterExtension>,
     /// True if the body was written as `RETURN expression`.
-    pub is_expression: Extended<bool>,
+    pub is_expression: bool,
     /// Planner hints.
-    pub hints: Extended<PlannerHints>,
+    pub hints: PlannerHints,
     /// The language of its body.
-    pub language: Extended<Language>,
+    pub language: Language,
     /// The settings that it runs with, with the values as written.
-    pub settings: Extended<Vec<(String, String)>>,
+    pub settings: Vec<(String, String)>,
 }
 
 /// Planner hints of a function. They are only stored and shown: bennu's planner examines the body
 /// instead.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct PlannerHints {
     /// `COST`
     pub cost: Option<f32>,
@@ -74,7 +73,7 @@ pub struct PlannerHints {
 }
 
 /// The kind of a routine, by what can call it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum RoutineKind {
     /// Called in expressions and FROM.
     #[default]
@@ -96,71 +95,6 @@ pub enum ParameterExtension {
 
 /// The cost of a call without COST.
 pub const DEFAULT_COST: f32 = 100.0;
-
-/// A record extension of a function.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
-enum FunctionExtension {
-    Procedure,
-    Parameter(ParameterExtension),
-    IsExpression,
-    Cost(f32),
-    Rows(f32),
-    Parallel(Parallel),
-    IsLeakproof,
-    PlPgSql,
-    Setting(String, String),
-}
-
-/// Returns the encoded record of a function.
-pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
-    let mut additions = Vec::new();
-    if *record.kind == RoutineKind::Procedure {
-        additions.push(FunctionExtension::Procedure);
-    }
-    additions.extend(record.more.iter().cloned().map(FunctionExtension::Parameter));
-    if *record.is_expression {
-        additions.push(FunctionExtension::IsExpression);
-    }
-    let PlannerHints { cost, rows, parallel, is_leakproof } = *record.hints;
-    additions.extend(cost.map(FunctionExtension::Cost));
-    additions.extend(rows.map(FunctionExtension::Rows));
-    if parallel != Parallel::Unsafe {
-        additions.push(FunctionExtension::Parallel(parallel));
-    }
-    if is_leakproof {
-        additions.push(FunctionExtension::IsLeakproof);
-    }
-    match *record.language {
-        Language::Sql => {}
-        Language::PlPgSql => additions.push(FunctionExtension::PlPgSql),
-    }
-    let settings = record.settings.iter().cloned();
-    additions.extend(settings.map(|(name, value)| FunctionExtension::Setting(name, value)));
-    encode_with(record, &additions)
-}
-
-/// Decodes the record of a function.
-///
-/// # Errors
-///
-/// XX001 if the bytes are damaged.
-pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
-    let (mut record, additions) = decode_with::<FunctionRecord, FunctionExtension>(bytes)?;
-    for addition in additions {
-        match addition {
-            FunctionExtension::Procedure => record.kind.0 = RoutineKind::Procedure,
-            FunctionExtension::Parameter(parameter) => record.more.0.push(parameter),
-            FunctionExtension::IsExpression => record.is_expression.0 = true,
-            FunctionExtension::Cost(cost) => record.hints.0.cost = Some(cost),
-            FunctionExtension::Rows(rows) => record.hints.0.rows = Some(rows),
-            FunctionExtension::Parallel(parallel) => record.hints.0.parallel = parallel,
-            FunctionExtension::IsLeakproof => record.hints.0.is_leakproof = true,
-            FunctionExtension::PlPgSql => record.language.0 = Language::PlPgSql,
-            FunctionExtension::Setting(name, value) => record.settings.0.push((name, value)),
-        }
-    }
-    Ok(record)
-}
 
 /// A parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
@@ -303,7 +237,7 @@ impl FunctionRecord {
 
     /// Returns whether it is a procedure.
     pub fn is_procedure(&self) -> bool {
-        *self.kind == RoutineKind::Procedure
+        self.kind == RoutineKind::Procedure
     }
 
     /// Returns its noun in messages.
@@ -341,7 +275,7 @@ impl Function {
         };
         let (statements, unreadable) = match parser::parse_statements(&record.body) {
             // PL/pgSQL is parsed at the first call.
-            _ if *record.language == Language::PlPgSql => (Vec::new(), None),
+            _ if record.language == Language::PlPgSql => (Vec::new(), None),
             Ok(statements) => (statements.into_iter().map(|one| one.statement).collect(), None),
             Err(error) => (Vec::new(), Some(error.message)),
         };
@@ -400,7 +334,6 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::record;
 
     fn function() -> FunctionRecord {
         FunctionRecord {
@@ -413,20 +346,13 @@ mod tests {
             strict: true,
             body: "select a".to_owned(),
             search_path: None,
-            kind: Extended::default(),
-            more: Extended::default(),
-            is_expression: Extended::default(),
-            hints: Extended::default(),
-            language: Extended::default(),
-            settings: Extended::default(),
+            kind: Default::default(),
+            more: Default::default(),
+            is_expression: Default::default(),
+            hints: Default::default(),
+            language: Default::default(),
+            settings: Default::default(),
         }
-    }
-
-    #[test]
-    fn a_plain_function_is_written_as_it_always_was() {
-        let bytes = encode_function(&function());
-        assert_eq!(bytes, record::encode(&function()));
-        assert_eq!(decode_function(&bytes).unwrap(), function());
     }
 
     #[test]
@@ -436,20 +362,5 @@ mod tests {
         let reason = read.unreadable.unwrap();
         assert_eq!((read.statements.len(), &*reason), (0, "syntax error at or near \"binary\""));
         assert_eq!(Function::of_record(function(), &Catalog::default()).unwrap().unreadable, None);
-    }
-
-    #[test]
-    fn additions_come_back() {
-        let mut written = function();
-        written.kind.0 = RoutineKind::Procedure;
-        written.is_expression.0 = true;
-        written.language.0 = Language::PlPgSql;
-        written.settings.0 = vec![("search_path".to_owned(), "a, \"B\"".to_owned())];
-        written.more.0 = vec![
-            ParameterExtension::InOut(0),
-            ParameterExtension::Variadic,
-            ParameterExtension::Out(1, "b".to_owned(), 25),
-        ];
-        assert_eq!(decode_function(&encode_function(&written)).unwrap(), written);
     }
 }

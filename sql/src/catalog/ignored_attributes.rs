@@ -74,3 +74,39 @@ pub fn set_parameter(parameters: &mut Vec<Parameter>, name: &str, value: Option<
         (None, None) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::record::{decode, encode};
+
+    /// The bytes that `docs/formats/catalog.md` describes.
+    #[test]
+    fn attributes_are_written_as_documented() {
+        let fillfactor = |value: &str| vec![("fillfactor".to_owned(), value.to_owned())];
+        let of_table = IgnoredTableAttributes {
+            parameters: fillfactor("70"),
+            unlogged: true,
+            replica_identity: ReplicaIdentity::Index(7),
+            clustered_on: Some(7),
+            key_parameters: Vec::new(),
+            key_include: vec![2],
+        };
+        let written = encode(&of_table);
+        let documented: [&[u8]; 3] = [&[1, 10], b"fillfactor\x0270", &[1, 3, 7, 1, 7, 0, 1, 2]];
+        // A frame of eight bytes and the version.
+        assert_eq!(written[9..], documented.concat());
+        assert_eq!(decode::<IgnoredTableAttributes>(&written).unwrap(), of_table);
+        let of_column = IgnoredColumnAttributes {
+            statistics: Some(100),
+            storage: Some(StorageKind::External),
+            compression: Some('l'),
+            options: Vec::new(),
+        };
+        assert_eq!(encode(&of_column)[9..], [1, 200, 1, 1, 1, b'l', 0]);
+        let mut damaged = written.clone();
+        damaged[9] ^= 1;
+        let error = decode::<IgnoredTableAttributes>(&damaged).unwrap_err();
+        assert_eq!(error.sqlstate, "XX001");
+    }
+}

@@ -21,8 +21,6 @@ pub mod foreign_key;
 pub mod function;
 pub mod history_marks;
 pub mod operator_functions;
-pub mod record_extension;
-pub mod stored_text_migration;
 pub mod name;
 pub mod quota;
 pub mod references;

@@ -2,10 +2,8 @@
 //! table.
 //!
 //! One row for each table; its key is the table's number, its only cell a [`TableRecord`] in the
-//! store's metadata encoding ([`store::codec`]), with the extensions of
-//! [`record_extension`](crate::catalog::record_extension). Only SQL text and numbers are stored:
-//! bound forms are rebuilt when the catalog is read, so that they may change from version to
-//! version.
+//! store's metadata encoding ([`store::codec`]). Only SQL text and numbers are stored: bound forms
+//! are rebuilt when the catalog is read, so that they may change from version to version.
 //!
 //! The coprocessors attached to a table are in a separate row, a [`CoprocessorRecords`] under
 //! [`coprocessors_key`]; without coprocessors there is no such row.
@@ -24,7 +22,6 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
     IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes,
 };
-use crate::catalog::record_extension::{Extended, TableKind};
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -123,7 +120,7 @@ pub struct ViewRecord {
     /// The search path at creation.
     pub search_path: Vec<String>,
     /// `WITH CHECK OPTION`
-    pub check_option: Extended<Option<CheckOption>>,
+    pub check_option: Option<CheckOption>,
 }
 
 /// A table or view that a view's query references.
@@ -151,7 +148,20 @@ pub struct ViewColumnRecord {
     /// Modifier of its type.
     pub modifier: i32,
     /// SQL text of DEFAULT.
-    pub default: Extended<Option<String>>,
+    pub default: Option<String>,
+}
+
+/// The kind of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum TableKind {
+    /// An ordinary table.
+    #[default]
+    Ordinary,
+    /// A materialized view; its query is in the view with the same number.
+    Materialized {
+        /// False after `WITH NO DATA`.
+        populated: bool,
+    },
 }
 
 /// A table.
@@ -183,14 +193,14 @@ pub struct TableRecord {
     /// buckets.
     pub descriptor: TableDescriptor,
     /// Table or materialized view.
-    pub kind: Extended<TableKind>,
+    pub kind: TableKind,
     /// ON COMMIT, for a temporary table.
-    pub on_commit: Extended<OnCommit>,
+    pub on_commit: OnCommit,
     /// Attributes without effect.
-    pub retained: Extended<IgnoredTableAttributes>,
+    pub retained: IgnoredTableAttributes,
     /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that reference it, are not
     /// checked when its rows change.
-    pub without_triggers: Extended<bool>,
+    pub without_triggers: bool,
 }
 
 /// A column.
@@ -217,9 +227,9 @@ pub struct ColumnRecord {
     /// True if it was dropped: packed rows retain its position, and it is hidden.
     pub dropped: bool,
     /// Its collation, if it differs from that of its type.
-    pub collation: Extended<Option<Collation>>,
+    pub collation: Option<Collation>,
     /// Attributes without effect.
-    pub retained: Extended<IgnoredColumnAttributes>,
+    pub retained: IgnoredColumnAttributes,
 }
 
 /// The kind of an identity column, whose DEFAULT reads its sequence.
@@ -273,17 +283,17 @@ pub struct IndexRecord {
     /// Id and storage options of the store table of the index.
     pub descriptor: TableDescriptor,
     /// `NULLS NOT DISTINCT`
-    pub nulls_not_distinct: Extended<bool>,
+    pub nulls_not_distinct: bool,
     /// SQL text of the predicate of a partial index; `None` for all rows.
-    pub predicate: Extended<Option<String>>,
+    pub predicate: Option<String>,
     /// True while it is maintained but incomplete: queries do not use it.
-    pub building: Extended<bool>,
+    pub building: bool,
     /// The deferral mode of its constraint.
-    pub deferral: Extended<Deferral>,
+    pub deferral: Deferral,
     /// True if it is the index of a deferrable primary key; the row key is then a hidden column.
-    pub primary: Extended<bool>,
+    pub primary: bool,
     /// Attributes without effect.
-    pub retained: Extended<IgnoredIndexAttributes>,
+    pub retained: IgnoredIndexAttributes,
 }
 
 impl IndexRecord {
@@ -294,7 +304,7 @@ impl IndexRecord {
 
     /// Returns its SQL texts for modification.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let predicate = self.predicate.0.iter_mut();
+        let predicate = self.predicate.iter_mut();
         self.keys.iter_mut().map(|key| &mut key.expression).chain(predicate)
     }
 }

@@ -11,7 +11,6 @@ use crate::catalog::Catalog;
 use crate::catalog::function::{
     Function, FunctionRecord, ParameterExtension, ParameterRecord, ReturnRecord,
 };
-use crate::catalog::record_extension::Extended;
 use crate::error::Result;
 
 /// Their schema.
@@ -69,10 +68,10 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Function>> {
     let (oid, int4) = (DataType::Oid, DataType::Int4);
     let mut functions = vec![
         FunctionRecord {
-            more: Extended(vec![
+            more: vec![
                 ParameterExtension::Out(1, "x".to_owned(), DataType::AnyElement.oid()),
                 ParameterExtension::Out(2, "n".to_owned(), int4.oid()),
-            ]),
+            ],
             returns: ReturnRecord::Set(RECORD),
             ..function(
                 "_pg_expandarray",
@@ -134,11 +133,11 @@ fn function(
         strict: true,
         body: body.to_owned(),
         search_path: None,
-        kind: Extended::default(),
-        more: Extended::default(),
-        is_expression: Extended::default(),
-        hints: Extended::default(),
-        language: Extended::default(),
-        settings: Extended::default(),
+        kind: Default::default(),
+        more: Default::default(),
+        is_expression: Default::default(),
+        hints: Default::default(),
+        language: Default::default(),
+        settings: Default::default(),
     }
 }

@@ -2,16 +2,12 @@
 //! columns.
 //!
 //! The system table has a row for each analysed table: its key is `a` and the table's id, its only
-//! cell a [`TableStatistics`] in the store's metadata encoding, with those of partial indexes in a
-//! second record. Values are stored in their key encoding ([`types::keycode`], ascending), so that
-//! they compare as bytes.
+//! cell a [`TableStatistics`] in the store's metadata encoding. Values are stored in their
+//! key encoding ([`types::keycode`], ascending), so that they compare as bytes.
 
 use store::TableId;
 use types::keycode;
 use types::{DataType, Datum};
-
-use crate::catalog::record_extension::{Extended, decode_with, encode_with};
-use crate::error::Result;
 
 /// The key prefix of statistics.
 pub const STATISTICS_PREFIX: &[u8] = b"a";
@@ -36,7 +32,7 @@ pub struct TableStatistics {
     /// The columns.
     pub columns: Vec<ColumnStatistics>,
     /// The partial indexes by their numbers, with their entry counts.
-    pub partial_indexes: Extended<Vec<(u32, u64)>>,
+    pub partial_indexes: Vec<(u32, u64)>,
 }
 
 /// A column's statistics. Fractions are of all rows, NULLs included.
@@ -74,22 +70,6 @@ pub fn key_form(value: &Datum, value_type: DataType, column: DataType) -> Option
     let mut form = Vec::new();
     keycode::encode(&value, column, false, false, &mut form).ok()?;
     Some(form)
-}
-
-/// Returns the encoded statistics of a table.
-pub fn encode_statistics(statistics: &TableStatistics) -> Vec<u8> {
-    encode_with(statistics, &statistics.partial_indexes)
-}
-
-/// Decodes statistics.
-///
-/// # Errors
-///
-/// XX001 if the bytes are damaged.
-pub fn decode_statistics(bytes: &[u8]) -> Result<TableStatistics> {
-    let (mut statistics, partial_indexes) = decode_with::<TableStatistics, _>(bytes)?;
-    statistics.partial_indexes.0 = partial_indexes;
-    Ok(statistics)
 }
 
 impl TableStatistics {

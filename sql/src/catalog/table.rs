@@ -18,8 +18,8 @@ use crate::ast::{Collation, Deferral};
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::ObjectName;
+use crate::catalog::record::TableKind;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
-use crate::catalog::record_extension::TableKind;
 
 /// The name of the hidden column that is the key of a table without a primary key. No identifier is
 /// empty, so no statement can name the column.

@@ -13,7 +13,6 @@ use crate::ast::{CheckOption, QueryExpr};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
-use crate::catalog::record_extension::Extended;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -63,13 +62,13 @@ impl View {
         let query = query.map(Arc::new).map_err(|error| error.message);
         let column = |column: &ViewColumnRecord| {
             let sql_type = catalog.stored_type(column.type_oid, column.modifier)?;
-            let default = column.default.0.clone();
+            let default = column.default.clone();
             Ok(ViewColumn { name: column.name.clone(), sql_type, default })
         };
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
         let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
         let search_path = SearchPath::of(search_path);
-        let check_option = *record.check_option;
+        let check_option = record.check_option;
         Ok(View { oid, schema, name, columns, query, text, relations, search_path, check_option })
     }
 
@@ -92,7 +91,7 @@ impl View {
             name: column.name.clone(),
             type_oid: column.sql_type.stored_oid_and_modifier().0,
             modifier: column.sql_type.stored_oid_and_modifier().1,
-            default: Extended(column.default.clone()),
+            default: column.default.clone(),
         };
         ViewRecord {
             oid: self.oid,
@@ -102,7 +101,7 @@ impl View {
             text: self.text.clone(),
             relations: self.relations.clone(),
             search_path: self.search_path.schemas().to_vec(),
-            check_option: Extended(self.check_option),
+            check_option: self.check_option,
         }
     }
 

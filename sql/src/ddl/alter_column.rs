@@ -12,7 +12,6 @@ use types::{Datum, SqlType};
 use crate::ast;
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, ReplicaIdentity};
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
@@ -100,11 +99,11 @@ impl Ddl<'_> {
             identity: None,
             missing: stored(&value, sql_type)?,
             dropped: false,
-            collation: Extended(collation::written(&column.type_name, sql_type)?),
-            retained: Extended(IgnoredColumnAttributes {
+            collation: collation::written(&column.type_name, sql_type)?,
+            retained: IgnoredColumnAttributes {
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
-            }),
+            },
         });
         Ok(filling)
     }
@@ -140,11 +139,11 @@ impl Ddl<'_> {
             identity: None,
             missing: None,
             dropped: false,
-            collation: Extended(collation::written(&column.type_name, sql_type)?),
-            retained: Extended(IgnoredColumnAttributes {
+            collation: collation::written(&column.type_name, sql_type)?,
+            retained: IgnoredColumnAttributes {
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
-            }),
+            },
         })
     }
 

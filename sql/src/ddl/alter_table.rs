@@ -490,7 +490,7 @@ fn set_deferral(
 ) -> Result<()> {
     let mut keys = record.foreign_keys.iter_mut();
     let key = keys.find(|key| key.name == name).ok_or_else(|| no_foreign_key(table, name))?;
-    key.deferral.0 = deferral;
+    key.deferral = deferral;
     Ok(())
 }
 

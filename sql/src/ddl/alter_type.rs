@@ -164,7 +164,7 @@ impl Ddl<'_> {
         }
         let column = &mut record.columns[position];
         (column.type_oid, column.modifier) = to.stored_oid_and_modifier();
-        column.collation.0 = collation::written(type_name, to)?;
+        column.collation = collation::written(type_name, to)?;
         let is_stored = is_same || (using.is_none() && is_binary_compatible(from, to));
         Ok((!is_stored).then_some((position, value)))
     }

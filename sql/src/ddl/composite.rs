@@ -7,7 +7,6 @@ use types::{DataType, SqlType};
 use crate::ast::{self, AttributeChange};
 use crate::binder::EmptySystemCatalog;
 use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
@@ -51,7 +50,7 @@ impl Ddl<'_> {
             type_oid,
             modifier,
             dropped: false,
-            collation: Extended(collation::written(type_name, sql_type)?),
+            collation: collation::written(type_name, sql_type)?,
         })
     }
 

@@ -11,7 +11,6 @@ use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
 use crate::ddl::alter_table::without_position;
 use crate::ddl::create_table;
 use crate::ddl::key_constraint::{included, index_descriptor, nulls_first};
@@ -100,12 +99,12 @@ pub fn record(
         include: included(&statement.include, table)?,
         salt_buckets: options.salt_buckets,
         descriptor,
-        nulls_not_distinct: Extended(statement.nulls_not_distinct),
-        predicate: Extended(predicate(statement, &columns, names)?),
-        building: Extended(statement.concurrently),
-        deferral: Extended::default(),
-        primary: Extended::default(),
-        retained: Extended(retained(statement, operator_classes)?),
+        nulls_not_distinct: statement.nulls_not_distinct,
+        predicate: predicate(statement, &columns, names)?,
+        building: statement.concurrently,
+        deferral: Default::default(),
+        primary: Default::default(),
+        retained: retained(statement, operator_classes)?,
     })
 }
 

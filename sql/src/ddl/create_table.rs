@@ -12,7 +12,6 @@ use crate::ast::ConstraintKind;
 use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, IgnoredTableAttributes};
 use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::key_constraint::{
@@ -93,14 +92,14 @@ pub fn record(
             memstore_flush_bytes: options.memstore_flush_bytes,
             split: options.split.clone(),
         },
-        kind: Extended::default(),
-        on_commit: Extended(statement.on_commit.unwrap_or_default()),
-        retained: Extended(IgnoredTableAttributes {
+        kind: Default::default(),
+        on_commit: statement.on_commit.unwrap_or_default(),
+        retained: IgnoredTableAttributes {
             parameters: options.parameters.clone(),
             unlogged: statement.unlogged,
             ..IgnoredTableAttributes::default()
-        }),
-        without_triggers: Extended::default(),
+        },
+        without_triggers: Default::default(),
     };
     set_unlogged(&mut record, statement.unlogged);
     if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {
@@ -173,12 +172,12 @@ fn columns(
             }),
             missing: None,
             dropped: false,
-            collation: Extended(collation::written(&column.type_name, sql_type)?),
-            retained: Extended(IgnoredColumnAttributes {
+            collation: collation::written(&column.type_name, sql_type)?,
+            retained: IgnoredColumnAttributes {
                 storage: column.storage,
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
-            }),
+            },
         });
     }
     Ok(columns)

@@ -15,7 +15,6 @@ use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::CheckRecord;
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
@@ -44,7 +43,7 @@ impl Ddl<'_> {
             not_null: statement.not_null,
             default: None,
             checks: Vec::new(),
-            collation: Extended(collation::written(&statement.type_name, over)?),
+            collation: collation::written(&statement.type_name, over)?,
         };
         record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
         {

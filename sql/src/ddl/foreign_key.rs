@@ -14,7 +14,6 @@ use crate::ast::{ConstraintKind, Deferral, Ident, ReferentialAction, TableConstr
 use crate::binder::NameContext;
 use crate::catalog::foreign_key::{ForeignKey, are_comparable};
 use crate::catalog::record::{IndexRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::temporary::check_reference;
@@ -33,7 +32,7 @@ impl Ddl<'_> {
         for constraint in &statement.constraints {
             if let ConstraintKind::ForeignKey(key) = &constraint.kind {
                 let mut key = self.foreign_key(record, key, constraint.name.as_ref())?;
-                key.deferral.0 = constraint.deferral;
+                key.deferral = constraint.deferral;
                 record.foreign_keys.push(key);
             }
         }
@@ -89,8 +88,8 @@ impl Ddl<'_> {
             on_delete: written.on_delete,
             on_update: written.on_update,
             valid: true,
-            deferral: Extended::default(),
-            delete_columns: Extended(delete_columns),
+            deferral: Default::default(),
+            delete_columns,
         })
     }
 
@@ -200,7 +199,7 @@ impl Ddl<'_> {
         (written, constraint): (&ast::ForeignKeyClause, &TableConstraint),
     ) -> Result<()> {
         let mut key = self.foreign_key(&record, written, constraint.name.as_ref())?;
-        key.deferral.0 = constraint.deferral;
+        key.deferral = constraint.deferral;
         key.valid = !constraint.not_valid;
         if key.valid {
             self.check_references(table, &key, TableLockMode::ShareRowExclusive)?;
@@ -315,7 +314,7 @@ pub(super) fn has_constraint(record: &TableRecord, name: &str) -> bool {
 }
 
 fn primary_key(referenced: &TableRecord) -> Result<Vec<u32>> {
-    if referenced.indexes.iter().any(|index| *index.primary) {
+    if referenced.indexes.iter().any(|index| index.primary) {
         let message = format!(
             "cannot use a deferrable primary key for referenced table \"{}\"",
             referenced.name
@@ -355,10 +354,10 @@ fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>>
     let unique = referenced
         .indexes
         .iter()
-        .filter(|index| index.unique && index.predicate.is_none() && !*index.building);
+        .filter(|index| index.unique && index.predicate.is_none() && !index.building);
     let mut unique = unique.filter(|index| columns_of(index).is_some_and(is_over));
     match unique.next() {
-        Some(index) if *index.deferral != Deferral::Never => {
+        Some(index) if index.deferral != Deferral::Never => {
             let message = format!(
                 "cannot use a deferrable unique constraint for referenced table \"{}\"",
                 referenced.name

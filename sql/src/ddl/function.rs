@@ -20,10 +20,9 @@ use crate::binder::{
 use crate::catalog::Catalog;
 use crate::catalog::function::{
     DeclaredMode, DeclaredParameter, Function, FunctionRecord, ParameterExtension, ParameterRecord,
-    ReturnRecord, RoutineKind, encode_function, function_key,
+    ReturnRecord, RoutineKind, function_key,
 };
-use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
+use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
@@ -49,7 +48,7 @@ fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) 
     }
     record.volatility = attributes.volatility.unwrap_or(record.volatility);
     record.strict = attributes.strict.unwrap_or(record.strict);
-    let hints = &mut record.hints.0;
+    let hints = &mut record.hints;
     hints.cost = attributes.cost.or(hints.cost);
     hints.rows = attributes.rows.or(hints.rows);
     hints.parallel = attributes.parallel.unwrap_or(hints.parallel);
@@ -187,12 +186,12 @@ impl Ddl<'_> {
             strict: false,
             body: body.to_owned(),
             search_path,
-            kind: Extended(kind),
-            more: Extended(more),
-            is_expression: Extended(matches!(statement.body, FunctionBody::Expression(..))),
-            hints: Extended::default(),
-            language: Extended(statement.language),
-            settings: Extended::default(),
+            kind,
+            more,
+            is_expression: matches!(statement.body, FunctionBody::Expression(..)),
+            hints: Default::default(),
+            language: statement.language,
+            settings: Default::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record, &statement.attributes.settings)?;
@@ -499,7 +498,7 @@ impl Ddl<'_> {
 
     pub(super) fn store_function(&mut self, function: &Arc<Function>) -> Result<()> {
         let key = function_key(function.record.number);
-        let row = Mutation::new(key).put(0, Vec::new(), encode_function(&function.record));
+        let row = Mutation::new(key).put(0, Vec::new(), encode(&function.record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let catalog = self.changes.catalog(self.engine);
         self.changes.set_catalog(catalog.with_function(Arc::clone(function)));

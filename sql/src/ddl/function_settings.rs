@@ -27,7 +27,7 @@ impl Ddl<'_> {
         clauses: &[SettingClause],
     ) -> Result<()> {
         let Some(settings) = &self.settings else { return Ok(()) };
-        let kept = &mut record.settings.0;
+        let kept = &mut record.settings;
         for clause in clauses {
             let (name, value) = match clause {
                 SettingClause::Set(set) => (&set.name.value, Settings::given(set)),

@@ -8,7 +8,6 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, IdentityKind, SequenceOptions, TypeName};
 use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -47,8 +46,8 @@ impl Ddl<'_> {
             identity: column.identity.as_ref().map(|identity| kind_of(identity.kind)),
             missing: None,
             dropped: false,
-            collation: Extended::default(),
-            retained: Extended::default(),
+            collation: Default::default(),
+            retained: Default::default(),
         });
         let none = SequenceOptions::default();
         let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);

@@ -13,7 +13,6 @@ use crate::ast::{ConstraintKind, Deferral, KeyColumn, NullsOrder, SortOrder, Tab
 use crate::catalog::Catalog;
 use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
 use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord};
-use crate::catalog::record_extension::Extended;
 use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::storage_parameters::{IndexKind, index_parameters};
 use crate::ddl::{foreign_key, name};
@@ -186,15 +185,15 @@ pub(super) fn index_of_constraint(
         include: included(&constraint.index.include, table)?,
         salt_buckets: 0,
         descriptor,
-        nulls_not_distinct: Extended(key.nulls_not_distinct),
-        predicate: Extended::default(),
-        building: Extended::default(),
-        deferral: Extended(constraint.deferral),
-        primary: Extended(is_primary),
-        retained: Extended(IgnoredIndexAttributes {
+        nulls_not_distinct: key.nulls_not_distinct,
+        predicate: Default::default(),
+        building: Default::default(),
+        deferral: constraint.deferral,
+        primary: is_primary,
+        retained: IgnoredIndexAttributes {
             parameters: index_parameters(&constraint.index.options, IndexKind::Tree)?,
             ..IgnoredIndexAttributes::default()
-        }),
+        },
     })
 }
 
@@ -253,8 +252,8 @@ pub(super) fn row_id_column() -> ColumnRecord {
         identity: None,
         missing: None,
         dropped: false,
-        collation: Extended::default(),
-        retained: Extended::default(),
+        collation: Default::default(),
+        retained: Default::default(),
     }
 }
 

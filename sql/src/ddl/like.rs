@@ -228,14 +228,14 @@ impl LikeSource<'_> {
                 let (order, nulls) = direction(one.descending, one.nulls_first);
                 key.push(KeyColumn { name, order, nulls });
             }
-            let nulls_not_distinct = *index.nulls_not_distinct;
-            let kind = match *index.primary {
+            let nulls_not_distinct = index.nulls_not_distinct;
+            let kind = match index.primary {
                 true => ConstraintKind::PrimaryKey(key),
                 false => ConstraintKind::Unique(UniqueKey { columns: key, nulls_not_distinct }),
             };
             let constraint = self.constraint(None, kind);
             let clauses = self.clauses(&index.include, &index.retained.parameters);
-            let deferral = *index.deferral;
+            let deferral = index.deferral;
             into.push(TableConstraint { deferral, index: clauses, ..constraint });
         }
         Ok(())
@@ -277,7 +277,7 @@ impl LikeSource<'_> {
             table: table.clone(),
             keys,
             include: include.collect(),
-            nulls_not_distinct: *index.nulls_not_distinct,
+            nulls_not_distinct: index.nulls_not_distinct,
             predicate: index.predicate.as_deref().map(source).transpose()?,
             options: salted
                 .into_iter()

@@ -12,8 +12,8 @@ use types::expr::Expr;
 use crate::ast;
 use crate::binder::ViewDefinition;
 use crate::catalog::name::SearchPath;
+use crate::catalog::record::TableKind;
 use crate::catalog::record::{IndexRecord, TableRecord};
-use crate::catalog::record_extension::TableKind;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, CatalogRelation};
@@ -34,7 +34,7 @@ impl Ddl<'_> {
         refuse_materialized(&self.changes.catalog(self.engine), &definition)?;
         let Some(created) = self.create_table(table)? else { return Ok(None) };
         self.change_record(created.oid, |_, record| {
-            record.kind.0 = TableKind::Materialized { populated };
+            record.kind = TableKind::Materialized { populated };
         })?;
         let columns = created.visible_columns().map(|column| &created.columns[column]);
         let column = |column: &crate::catalog::table::Column| ViewColumn {
@@ -101,7 +101,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
-        record.kind.0 = TableKind::Materialized { populated };
+        record.kind = TableKind::Materialized { populated };
         let indexes = std::mem::take(&mut record.indexes);
         self.changes.dropped.extend(indexes.iter().map(|index| index.descriptor.id));
         self.store_emptied(&table, record)?;

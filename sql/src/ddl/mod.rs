@@ -79,8 +79,7 @@ use types::text::TextStyle;
 use crate::ast;
 use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, table_key};
-use crate::catalog::record_extension::encode_table;
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, table_key};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::{IndexState, Table};
 use crate::catalog::{Catalog, CatalogRelation};
@@ -462,7 +461,7 @@ impl Ddl<'_> {
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
         let after = catalog.with_stored(table.clone(), record.clone());
         self.engine.attach_observers(&table, &after)?;
-        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
+        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.set_catalog(after);
         self.follow_rows(catalog, table.oid)

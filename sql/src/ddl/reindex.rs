@@ -13,7 +13,6 @@ use store::transaction::TableLockMode;
 
 use crate::ast;
 use crate::catalog::record::TableRecord;
-use crate::catalog::record_extension::Extended;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, undefined_table};
@@ -87,7 +86,7 @@ impl Ddl<'_> {
         let rebuilt = &mut record.indexes[at];
         self.changes.dropped.push(rebuilt.descriptor.id);
         rebuilt.descriptor.id = TableId(id);
-        rebuilt.building.0 = false;
+        rebuilt.building = false;
         self.build_index(&catalog, &table, record, at)
     }
 
@@ -109,8 +108,8 @@ impl Ddl<'_> {
         let name = format!("{}{NEW_FORM}", new.name);
         new.name = crate::ddl::name::numbered(&name, |one| taken.contains(one));
         new.constraint = false;
-        new.primary = Extended(false);
-        new.building = Extended(true);
+        new.primary = false;
+        new.building = true;
         new.descriptor.id = TableId(new.oid);
         let added = (oid, new.oid);
         record.indexes.push(new);
@@ -136,7 +135,7 @@ impl Ddl<'_> {
         let old = &mut record.indexes[at];
         self.changes.dropped.push(old.descriptor.id);
         old.descriptor.id = new.descriptor.id;
-        old.building.0 = false;
+        old.building = false;
         self.store_changed(&table, record)
     }
 
@@ -148,7 +147,7 @@ impl Ddl<'_> {
         let Some(built) = record.indexes.iter_mut().find(|one| one.oid == index) else {
             return Ok(());
         };
-        built.building.0 = false;
+        built.building = false;
         self.store_changed(&table, record)
     }
 

@@ -4,8 +4,8 @@ use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
 use crate::catalog::Catalog;
-use crate::catalog::record::CATALOG_TABLE;
-use crate::catalog::statistics::{TableStatistics, encode_statistics, statistics_key};
+use crate::catalog::record::{CATALOG_TABLE, encode};
+use crate::catalog::statistics::{TableStatistics, statistics_key};
 use crate::ddl::Ddl;
 use crate::error::Result;
 
@@ -18,7 +18,7 @@ impl Ddl<'_> {
         }
         // This mode does not block writers, but excludes a concurrent drop.
         self.lock_table(table, TableLockMode::ShareUpdateExclusive)?;
-        let value = encode_statistics(&statistics);
+        let value = encode(&statistics);
         let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), value);
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.set_catalog(catalog.with_statistics(table, Some(statistics)));

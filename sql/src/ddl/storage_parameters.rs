@@ -338,7 +338,7 @@ impl Ddl<'_> {
                 set_unlogged(record, *unlogged);
                 self.changes.altered.push(table.oid);
             }
-            TableAttribute::AllTriggers { enabled } => record.without_triggers.0 = !enabled,
+            TableAttribute::AllTriggers { enabled } => record.without_triggers = !enabled,
             TableAttribute::Trigger(name) => {
                 let message = format!(
                     "trigger \"{}\" for table \"{}\" does not exist",

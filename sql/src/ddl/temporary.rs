@@ -52,7 +52,7 @@ impl Ddl<'_> {
     pub fn end_temporary(&mut self, tables: &[u32]) -> Result<()> {
         let catalog = self.catalog();
         let emptied = tables.iter().filter_map(|table| catalog.record(*table));
-        for record in emptied.filter(|record| *record.on_commit == OnCommit::DeleteRows) {
+        for record in emptied.filter(|record| record.on_commit == OnCommit::DeleteRows) {
             let mut others = catalog.referencing(record.oid).map(|(other, _)| other);
             if let Some(other) = others.find(|other| !tables.contains(&other.oid)) {
                 return Err(unlike_references(&other.name, &record.name));
@@ -61,7 +61,7 @@ impl Ddl<'_> {
         for &oid in tables {
             let catalog = self.catalog();
             let Some(table) = catalog.table(oid).cloned() else { continue };
-            match *self.record_of(&catalog, &table)?.on_commit {
+            match self.record_of(&catalog, &table)?.on_commit {
                 OnCommit::PreserveRows => {}
                 OnCommit::DeleteRows => self.empty(&table)?,
                 OnCommit::Drop => {

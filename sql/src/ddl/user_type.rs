@@ -20,7 +20,6 @@ use crate::catalog::enumeration::enum_key;
 use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode, view_key};
-use crate::catalog::record_extension::{encode_composite, encode_domain, encode_view};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogRelation};
@@ -238,9 +237,9 @@ impl Ddl<'_> {
     pub(super) fn store_type(&mut self, user_type: UserType) -> Result<()> {
         let record = match &user_type {
             UserType::Enum(record) => encode(record),
-            UserType::Domain(domain) => encode_domain(&domain.record),
+            UserType::Domain(domain) => encode(&domain.record),
             UserType::Composite(composite) => match &composite.record {
-                Some(record) => encode_composite(record),
+                Some(record) => encode(record),
                 None => return Ok(()),
             },
         };
@@ -352,7 +351,7 @@ impl Ddl<'_> {
             };
             let mut record = view.record();
             record.text = change.change(&record.text, &view.search_path, &meaning)?;
-            let bytes = encode_view(&record);
+            let bytes = encode(&record);
             let row = Mutation::new(view_key(record.oid)).put(0, Vec::new(), bytes);
             self.transaction.mutate(CATALOG_TABLE, vec![row])?;
             let catalog = self.changes.catalog(self.engine);

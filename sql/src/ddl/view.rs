@@ -10,8 +10,7 @@ use crate::ast;
 use crate::ast::TableChange;
 use crate::binder::{NameContext, ViewDefinition, check_writable};
 use crate::catalog::name::SearchPath;
-use crate::catalog::record::{CATALOG_TABLE, ViewRelation, view_key};
-use crate::catalog::record_extension::encode_view;
+use crate::catalog::record::{CATALOG_TABLE, ViewRelation, encode, view_key};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::alter_table::{refused_action, without_position};
@@ -170,7 +169,7 @@ impl Ddl<'_> {
 
     /// Stores a view and adds it to the visible catalog.
     pub(super) fn store_view(&mut self, view: View) -> Result<()> {
-        let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode_view(&view.record()));
+        let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode(&view.record()));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let before = self.changes.catalog(self.engine);
         let oid = view.oid;

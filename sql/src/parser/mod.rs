@@ -57,7 +57,6 @@ mod extension;
 mod domain;
 mod function;
 mod text_references;
-pub mod stored_text_migration;
 mod alter;
 mod alter_columns;
 mod session;

@@ -134,7 +134,7 @@ impl StatementExecutor {
         let catalog = self.catalog();
         let is_due = |late: &DeferredViolation| {
             let key = &late.key;
-            all || !deferred.is_deferred(late.table, &key.name, key.deferral.0)
+            all || !deferred.is_deferred(late.table, &key.name, key.deferral)
         };
         let (due, rest): (Vec<DeferredViolation>, Vec<DeferredViolation>) =
             deferred.late.iter().cloned().partition(is_due);
@@ -203,7 +203,7 @@ fn constraints_named(
         for table in catalog.tables().into_iter().filter(|table| table.schema == schema) {
             let key = table.foreign_keys.iter().find(|key| key.name == *wanted);
             let mut unique = table.indexes.iter().filter(|one| one.name == *wanted);
-            if key.is_some_and(|key| *key.deferral != Deferral::Never)
+            if key.is_some_and(|key| key.deferral != Deferral::Never)
                 || unique.any(|index| index.deferral != Deferral::Never)
             {
                 found.push((table.oid, wanted.clone()));

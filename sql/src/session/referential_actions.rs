@@ -163,7 +163,7 @@ impl StatementExecutor {
                 open.constraints.lock().deferred.is_deferred(
                     referencing.oid,
                     &key.name,
-                    *key.deferral,
+                    key.deferral,
                 )
             });
         match self.execute_action(gone, watch, plans) {
@@ -453,8 +453,8 @@ fn watched(
         let references = keys.filter_map(|key| {
             let referenced = Arc::clone(catalog.table(key.table)?);
             let at_once = tables.iter().all(|one| one.oid != referenced.oid);
-            let is_deferred = deferred
-                .is_some_and(|modes| modes.is_deferred(table.oid, &key.name, *key.deferral));
+            let is_deferred =
+                deferred.is_some_and(|modes| modes.is_deferred(table.oid, &key.name, key.deferral));
             // A premature violation of a deferred constraint is checked again later.
             let at_once = at_once || is_deferred;
             Some(ForeignKeyCheck { key: key.clone(), referenced, at_once, is_deferred })

@@ -168,7 +168,7 @@ impl RoutineExecutor for SessionRoutines {
             return Err(too_deep());
         }
         let function = source.catalog.function(routine.number);
-        if let Some(function) = function.filter(|one| *one.record.language == Language::PlPgSql) {
+        if let Some(function) = function.filter(|one| one.record.language == Language::PlPgSql) {
             let run = || self.call_body(source, (function, routine), arguments);
             return stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, run);
         }

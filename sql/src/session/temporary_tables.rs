@@ -16,7 +16,7 @@ impl Session {
         let Some(schema) = catalog.schema(self.settings.temp_schema()) else { return Ok(()) };
         let is_due = |oid: &u32| {
             let Some(record) = catalog.record(*oid) else { return false };
-            match *record.on_commit {
+            match record.on_commit {
                 OnCommit::PreserveRows => false,
                 OnCommit::DeleteRows => {
                     open.has_locked(record.descriptor.id) || !open.changes.is_empty()

@@ -25,8 +25,8 @@ use crate::catalog::domain::Domain;
 use crate::catalog::extension::{self, EXTENSIONS, Extension};
 use crate::catalog::foreign_key;
 use crate::catalog::name;
+use crate::catalog::record::TableKind;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord, TableRecord};
-use crate::catalog::record_extension::TableKind;
 use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, Table};
@@ -408,7 +408,7 @@ impl CatalogObjects {
             is_generated: false,
             identity: None,
             collation: match record.attributes.get(one.number) {
-                Some(written) if written.collation.is_some() => *written.collation,
+                Some(written) if written.collation.is_some() => written.collation,
                 _ => collation::of(catalog, one.sql_type),
             },
         };

@@ -277,7 +277,7 @@ pub(super) fn index(
         SystemRelationKind::Index(table, index) => index_record(shown.reader.catalog, table, index),
         _ => None,
     };
-    let retained = record.map(|index| index.retained.0.clone()).unwrap_or_default();
+    let retained = record.map(|index| index.retained.clone()).unwrap_or_default();
     let listed = (0..).zip(keys.iter().zip(texts)).map(|(position, (key, text))| {
         let mut classes = retained.operator_classes.iter();
         let class = classes.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
@@ -437,7 +437,7 @@ pub(super) fn constraint_deferral(
     constraint: &CatalogConstraint,
 ) -> Deferral {
     match &constraint.kind {
-        ConstraintRowKind::ForeignKey(reference) => *reference.key.deferral,
+        ConstraintRowKind::ForeignKey(reference) => reference.key.deferral,
         ConstraintRowKind::PrimaryKey(index) | ConstraintRowKind::Unique(index) => {
             objects.relation(*index).map_or(Deferral::Never, deferral)
         }

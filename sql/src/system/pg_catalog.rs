@@ -262,7 +262,7 @@ fn attributes(shape: &RelationDefinition, objects: &CatalogObjects, catalog: &Ca
             let mut row = attribute(shape, relation, column);
             let mut columns = record.iter().flat_map(|record| &record.columns);
             let own = columns.find(|one| !one.dropped && one.name == column.name);
-            if let Some(own) = own.filter(|own| *own.retained != IgnoredColumnAttributes::default())
+            if let Some(own) = own.filter(|own| own.retained != IgnoredColumnAttributes::default())
             {
                 set_retained(shape, &mut row, &own.retained);
             }
@@ -567,7 +567,7 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
         SystemRelationKind::Index(table, index) => index_record(catalog, table, index),
         _ => None,
     };
-    let retained = record.map(|index| index.retained.0.clone()).unwrap_or_default();
+    let retained = record.map(|index| index.retained.clone()).unwrap_or_default();
     let classes = (0..).zip(&keys).map(|(position, key)| {
         let mut written = retained.operator_classes.iter();
         let name = written.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
@@ -578,7 +578,7 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
         _ => table.oid,
     };
     let table_record = catalog.record(table.oid);
-    let of_table = table_record.map(|record| record.retained.0.clone()).unwrap_or_default();
+    let of_table = table_record.map(|record| record.retained.clone()).unwrap_or_default();
     let is_clustered = of_table.clustered_on == Some(number);
     let is_identity = of_table.replica_identity == ReplicaIdentity::Index(number);
     let (texts, predicate): (&[String], _) = match &relation.kind {

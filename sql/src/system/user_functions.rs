@@ -121,7 +121,7 @@ impl FunctionNames<'_> {
     pub(super) fn body(&self, function: &Function) -> Option<String> {
         let record = &function.record;
         record.search_path.as_ref()?;
-        Some(match *record.is_expression {
+        Some(match record.is_expression {
             true => {
                 let value = record.body.strip_prefix("SELECT ").unwrap_or(&record.body);
                 format!("RETURN {}", self.returned(function, value))
@@ -274,7 +274,7 @@ fn result_oid(function: &Function) -> u32 {
 
 /// Returns the OID of the language of a function.
 fn language(record: &FunctionRecord) -> u32 {
-    match *record.language {
+    match record.language {
         Language::Sql => SQL,
         Language::PlPgSql => pg_proc::PLPGSQL,
     }
@@ -346,7 +346,7 @@ pub(super) fn routine(
     let record = &function.record;
     let specific = format!("{}_{}", record.name, function.oid());
     let is_procedure = record.is_procedure();
-    let is_sql = *record.language == Language::Sql;
+    let is_sql = record.language == Language::Sql;
     let result = match function.columns.as_slice() {
         [(_, sql_type)] if !function.is_row() => *sql_type,
         _ => DataType::Record.into(),

@@ -88,7 +88,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
-        kind: sql::catalog::record_extension::TableKind::Ordinary,
+        kind: sql::catalog::record::TableKind::Ordinary,
         oid: id.0,
         id,
         schema: "public".to_owned(),

@@ -188,7 +188,7 @@ impl Session {
         // A procedure with SET clauses cannot end the transaction and is executed like a
         // function.
         let is_own = |one: &&Arc<Function>| {
-            *one.record.language == Language::PlPgSql && one.record.settings.is_empty()
+            one.record.language == Language::PlPgSql && one.record.settings.is_empty()
         };
         let Some(function) = function.filter(is_own) else {
             return Ok(None);
