@@ -14,11 +14,10 @@ use types::Datum;
 
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::Context;
-use crate::exec::hidden_keys::RowIdAllocator;
-use crate::exec::row_writer::{RowWriter, WrittenFamilies, previous};
-use crate::exec::target_rows::{check_views, lock_and_read, refuse_changed, with_subqueries};
-use crate::exec::update;
+use crate::exec::row_changes::RowChanges;
+use crate::exec::row_writer::WrittenFamilies;
+use crate::exec::target_rows::{lock_and_read, with_subqueries};
+use crate::exec::{Context, ModifyOutcome};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
 use crate::plan::InsertPlan;
 use types::expr::Expr;
@@ -27,16 +26,14 @@ use types::expr::Expr;
 pub(super) struct ConflictWriter<'a> {
     plan: &'a InsertPlan,
     table: &'a Arc<Table>,
-    writer: RowWriter,
-    numbers: RowIdAllocator,
-    cells: CellBatch,
+    changes: RowChanges<'a>,
     /// Keys of the rows that the statement has inserted or updated.
     touched: AHashSet<Vec<u8>>,
     /// True if UPSERT names every non-key column: nothing of an old row remains.
     names_all: bool,
 }
 
-/// A conflicting row, locked: its key and values. Its cells are in [`ConflictWriter::cells`].
+/// A conflicting row, locked: its key and values. Its cells are in [`RowChanges::cells`].
 struct ConflictingRow {
     key: Vec<u8>,
     row: Vec<Datum>,
@@ -50,99 +47,72 @@ impl<'a> ConflictWriter<'a> {
         let names_all = (0..table.columns.len())
             .filter(|column| table.columns[*column].generated.is_none())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
-        let (writer, numbers) = (RowWriter::new(table), RowIdAllocator::new(table));
-        let (cells, touched) = (CellBatch::new(), AHashSet::new());
-        ConflictWriter { plan, table, writer, numbers, cells, touched, names_all }
+        let changes = RowChanges::new(table, "updated", &plan.checks, plan.returning.as_ref());
+        ConflictWriter { plan, table, changes, touched: AHashSet::new(), names_all }
     }
 
-    /// Stages pending rows.
-    pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
-        self.writer.flush(context)
+    /// Stages pending rows and returns the result of the statement.
+    pub(super) fn finish(self, context: &Context) -> Result<ModifyOutcome> {
+        self.changes.finish(context)
     }
 
-    /// Writes a row. Returns its new values; `None` if an existing row was left unchanged.
-    pub(super) fn write(
-        &mut self,
-        values: Vec<Datum>,
-        context: &Context,
-    ) -> Result<Option<Vec<Datum>>> {
-        let written = self.write_row(values, context)?;
-        if let Some(row) = &written {
-            check_views(&self.plan.checks, row, &mut self.writer, context)?;
-        }
-        Ok(written)
-    }
-
-    fn write_row(
-        &mut self,
-        mut values: Vec<Datum>,
-        context: &Context,
-    ) -> Result<Option<Vec<Datum>>> {
-        self.numbers.assign(&mut values, context)?;
-        self.table.generate(&mut values, &context.eval)?;
-        // Constraints apply to the proposed row, even if it conflicts.
-        if matches!(self.plan.on_conflict, OnConflict::Ignore { .. } | OnConflict::Update { .. }) {
-            self.table.constraints.check_row(&values, &context.eval)?;
-        }
+    /// Writes a row, unless an existing row is to be left unchanged.
+    pub(super) fn write(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<()> {
+        self.changes.complete(&mut values, context)?;
+        let check = |values: &[Datum]| self.table.constraints.check_row(values, &context.eval);
         match &self.plan.on_conflict {
-            OnConflict::Error => {
-                self.writer.insert(&values, context)?;
-                context.row_changed(self.table, None, Some(&values))?;
-                Ok(Some(values))
-            }
-            OnConflict::Overwrite => self.upsert(values, context).map(Some),
+            OnConflict::Error => self.changes.insert(&values, context)?,
+            OnConflict::Overwrite => values = self.upsert(values, context)?,
             OnConflict::Ignore { target } => {
+                // Constraints apply to the proposed row, even if it conflicts.
+                check(&values)?;
                 if self.is_taken(target, &values, context)? {
-                    return Ok(None);
+                    return Ok(());
                 }
-                self.writer.insert(&values, context)?;
-                context.row_changed(self.table, None, Some(&values))?;
-                Ok(Some(values))
+                self.changes.insert(&values, context)?;
             }
             OnConflict::Update { target, assignments, predicate } => {
-                let Some(existing) = self.existing(target, &values, context)? else {
-                    self.touched.insert(self.table.layout.encode_key(&values)?);
-                    self.writer.insert(&values, context)?;
-                    context.row_changed(self.table, None, Some(&values))?;
-                    return Ok(Some(values));
-                };
-                self.update(existing, values, assignments, predicate, context)
+                check(&values)?;
+                match self.existing(target, &values, context)? {
+                    Some(existing) => {
+                        let set = (assignments.as_slice(), predicate.as_ref());
+                        let written = self.update(existing, values, set, context)?;
+                        let Some(new) = written else { return Ok(()) };
+                        values = new;
+                    }
+                    None => {
+                        self.touched.insert(self.table.layout.encode_key(&values)?);
+                        self.changes.insert(&values, context)?;
+                    }
+                }
             }
         }
+        self.changes.add(&values, context)
     }
 
     fn upsert(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<Vec<Datum>> {
-        let key = self.table.layout.encode_key(&values)?;
-        context.claims_row(self.table.id, &key);
-        self.writer.flush_row(&key, context)?;
-        if self.names_all && !context.watches(self.table) {
-            let unknown = PreviousRow::Unknown;
-            self.writer.overwrite((key, WrittenFamilies::All), &values, unknown, context)?;
-            return Ok(values);
-        }
-        let mode = LockMode::NoKeyExclusive;
-        let old = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
-        let mut written = WrittenFamilies::All;
-        let previous = match old {
-            None => {
-                context.row_changed(self.table, None, Some(&values))?;
-                PreviousRow::Absent
-            }
-            Some(before) => {
-                let mut old = before.clone();
-                for &column in &self.plan.named_columns {
-                    old[column] = std::mem::replace(&mut values[column], Datum::Null);
-                }
-                values = old;
+        let (table, changes) = (self.table, &mut self.changes);
+        let key = table.layout.encode_key(&values)?;
+        context.claims_row(table.id, &key);
+        changes.writer.flush_row(&key, context)?;
+        let mut previous = PreviousRow::Unknown;
+        if !self.names_all || context.watches(table) {
+            let mode = LockMode::NoKeyExclusive;
+            let old = lock_and_read((table, &key), mode, &mut changes.cells, context)?;
+            if let Some(old) = old {
+                let mut new = old.clone();
                 let named = self.plan.named_columns.iter().copied();
-                written = WrittenFamilies::by_change(self.table, named);
-                self.table.generate(&mut values, &context.eval)?;
-                context.row_changed(self.table, Some(&before), Some(&values))?;
-                update::lock_for_key_update((self.table, &key), &before, &values, context)?;
-                previous(self.table, &mut self.cells)
+                for column in named.clone() {
+                    new[column] = std::mem::replace(&mut values[column], Datum::Null);
+                }
+                table.generate(&mut new, &context.eval)?;
+                changes.replace(key, (&old, &new), named, context)?;
+                return Ok(new);
             }
-        };
-        self.writer.overwrite((key, written), &values, previous, context)?;
+            context.row_changed(table, None, Some(&values))?;
+            previous = PreviousRow::Absent;
+        }
+        changes.writer.overwrite((key, WrittenFamilies::All), &values, previous, context)?;
         Ok(values)
     }
 
@@ -150,8 +120,7 @@ impl<'a> ConflictWriter<'a> {
         &mut self,
         existing: ConflictingRow,
         mut excluded: Vec<Datum>,
-        assignments: &[Assignment],
-        predicate: &Option<Expr>,
+        (assignments, predicate): (&[Assignment], Option<&Expr>),
         context: &Context,
     ) -> Result<Option<Vec<Datum>>> {
         if self.touched.contains(&existing.key) || context.has_claimed(self.table.id, &existing.key)
@@ -165,7 +134,6 @@ impl<'a> ConflictWriter<'a> {
                  duplicate constrained values.",
             ));
         }
-        let mut new = existing.row.clone();
         let mut both = existing.row;
         both.append(&mut excluded);
         if let Some(row) = &self.plan.conflict_row {
@@ -176,16 +144,9 @@ impl<'a> ConflictWriter<'a> {
         {
             return Ok(None);
         }
-        update::assign(self.table, assignments, &both, &mut new, context)?;
-        refuse_changed((self.table, &existing.key), "updated", context)?;
-        context.row_changed(self.table, Some(&both), Some(&new))?;
         self.touched.insert(existing.key.clone());
         context.claims_row(self.table.id, &existing.key);
-        let key = existing.key;
-        let (writer, cells) = (&mut self.writer, &mut self.cells);
-        let change = update::RowUpdate { old: &both, new: &new, assignments };
-        update::write(self.table, writer, key, change, cells, context)?;
-        Ok(Some(new))
+        self.changes.update(existing.key, (&both, &both), assignments, context).map(Some)
     }
 
     /// Returns whether a row conflicts with a new one; if not, locks the keys of the new one. The
@@ -201,7 +162,7 @@ impl<'a> ConflictWriter<'a> {
         let (key, indexes) = self.arbiters(target);
         if key {
             let key = table.layout.encode_key(values)?;
-            self.writer.flush_row(&key, context)?;
+            self.changes.writer.flush_row(&key, context)?;
             if !context.transaction.lock_absent_row(table.id, &key)? {
                 check_visible(table.id, &key, context)?;
                 return Ok(true);
@@ -209,7 +170,7 @@ impl<'a> ConflictWriter<'a> {
         }
         for index in indexes {
             // Index entries of earlier rows are staged with their rows.
-            self.writer.flush(context)?;
+            self.changes.writer.flush(context)?;
             let Some(entry) = unique_entry(&index.spec, values, context)? else { continue };
             let entries = index.spec.store_table;
             if !context.transaction.lock_absent_row(entries, &entry)? {
@@ -231,19 +192,20 @@ impl<'a> ConflictWriter<'a> {
         let (key, indexes) = self.arbiters(target);
         if key {
             let key = table.layout.encode_key(values)?;
-            self.writer.flush_row(&key, context)?;
+            self.changes.writer.flush_row(&key, context)?;
             // The snapshot may show a row that has been deleted since.
             let is_absent = transaction.isolation().is_repeatable()
                 && transaction.lock_absent_row(table.id, &key)?;
             let mode = LockMode::NoKeyExclusive;
             if !is_absent
-                && let Some(row) = lock_and_read((table, &key), mode, &mut self.cells, context)?
+                && let Some(row) =
+                    lock_and_read((table, &key), mode, &mut self.changes.cells, context)?
             {
                 return Ok(Some(ConflictingRow { key, row }));
             }
         }
         for index in indexes {
-            self.writer.flush(context)?;
+            self.changes.writer.flush(context)?;
             if let Some(existing) = self.by_index(&index.spec, values, context)? {
                 return Ok(Some(existing));
             }
@@ -262,7 +224,7 @@ impl<'a> ConflictWriter<'a> {
             }
         };
         // A newly assigned hidden key cannot conflict.
-        (by_key && !self.numbers.has_hidden_key(), indexes)
+        (by_key && self.table.row_id_column().is_none(), indexes)
     }
 
     /// Finds a row with the same values in a unique index, and locks it; if there is none, locks
@@ -291,7 +253,7 @@ impl<'a> ConflictWriter<'a> {
                 return Ok(locked);
             }
             let mode = LockMode::NoKeyExclusive;
-            let row = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
+            let row = lock_and_read((self.table, &key), mode, &mut self.changes.cells, context)?;
             locked = row.map(|row| ConflictingRow { key, row });
         }
     }

@@ -29,11 +29,6 @@ impl RowIdAllocator {
         RowIdAllocator { of, free: 0..0, take: 1 }
     }
 
-    /// Returns whether the table has a hidden key.
-    pub(super) fn has_hidden_key(&self) -> bool {
-        self.of.is_some()
-    }
-
     /// Sets the hidden key of a row in table order.
     pub(super) fn assign(&mut self, row: &mut [Datum], context: &Context) -> Result<()> {
         let Some((table, column)) = self.of else { return Ok(()) };

@@ -8,31 +8,26 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::conflict::ConflictWriter;
 use crate::exec::constraint_queue::ConstraintQueue;
-use crate::exec::hidden_keys::RowIdAllocator;
-use crate::exec::row_writer::RowWriter;
-use crate::exec::target_rows::ReturningCollector;
+use crate::exec::row_changes::RowChanges;
 use crate::exec::{Context, ModifyOutcome, build};
 use crate::plan::InsertPlan;
 
 /// Sink that stages new rows of a table, in batches of about a thousand.
 pub struct RowSink {
-    writer: RowWriter,
-    numbers: RowIdAllocator,
+    changes: RowChanges<'static>,
     context: Context,
-    row_count: u64,
 }
 
 impl RowSink {
     /// Returns a sink for a table.
     pub fn new(table: Arc<Table>, context: Context) -> RowSink {
-        let (writer, numbers) = (RowWriter::new(&table), RowIdAllocator::new(&table));
-        RowSink { writer, numbers, context, row_count: 0 }
+        RowSink { changes: RowChanges::new(&table, "inserted", &[], None), context }
     }
 
     /// Returns the number of pushed rows that are not staged yet: an error of the next push or of
     /// `finish` may concern any of them.
     pub fn pending_count(&self) -> usize {
-        self.writer.pending_count()
+        self.changes.writer.pending_count()
     }
 
     /// Returns the constraint queue of the rows' foreign keys.
@@ -47,12 +42,9 @@ impl RowSink {
     ///
     /// 23505 if the key of this row, or of one pushed before, exists; errors of observers.
     pub fn push(&mut self, values: &mut [Datum]) -> Result<()> {
-        self.numbers.assign(values, &self.context)?;
-        self.writer.table().generate(values, &self.context.eval)?;
-        self.writer.insert(values, &self.context)?;
-        self.context.row_changed(self.writer.table(), None, Some(values))?;
-        self.row_count += 1;
-        Ok(())
+        self.changes.complete(values, &self.context)?;
+        self.changes.insert(values, &self.context)?;
+        self.changes.add(values, &self.context)
     }
 
     /// Stages the remaining rows and returns the number of rows.
@@ -60,9 +52,8 @@ impl RowSink {
     /// # Errors
     ///
     /// See [`RowSink::push`].
-    pub fn finish(mut self) -> Result<u64> {
-        self.writer.flush(&self.context)?;
-        Ok(self.row_count)
+    pub fn finish(self) -> Result<u64> {
+        Ok(self.changes.finish(&self.context)?.row_count)
     }
 }
 
@@ -70,18 +61,11 @@ impl RowSink {
 pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut source = build(&plan.source, context)?;
     let mut writer = ConflictWriter::new(plan);
-    let mut returned = ReturningCollector::new(&plan.returning);
-    let mut row_count = 0;
     while let Some(batch) = source.next()? {
         context.check()?;
         for row in 0..batch.row_count {
-            let values = batch.row_at(row, &mut context.eval.pace())?;
-            if let Some(written) = writer.write(values, context)? {
-                returned.add(&written, context)?;
-                row_count += 1;
-            }
+            writer.write(batch.row_at(row, &mut context.eval.pace())?, context)?;
         }
     }
-    writer.flush(context)?;
-    Ok(ModifyOutcome { row_count, returning: returned.finish(context)? })
+    writer.finish(context)
 }

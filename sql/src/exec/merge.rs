@@ -8,17 +8,15 @@
 use std::sync::Arc;
 
 use ahash::AHashSet;
-use store::CellBatch;
 use store::transaction::LockMode;
 use types::expr::Expr;
 use types::{Batch, Datum};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::hidden_keys::RowIdAllocator;
 use crate::exec::lock_rows::re_evaluate;
-use crate::exec::row_writer::{RowWriter, previous};
-use crate::exec::target_rows::{lock_seen, refuse_changed};
-use crate::exec::{Context, ModifyOutcome, build, memory, update};
+use crate::exec::row_changes::RowChanges;
+use crate::exec::target_rows::lock_seen;
+use crate::exec::{Context, ModifyOutcome, build, memory};
 use crate::logical::{MergeAction, MergeClause};
 use crate::plan::MergePlan;
 
@@ -28,12 +26,9 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
     let mut merge = Merge {
         plan,
         context,
-        writer: RowWriter::new(&plan.table),
-        numbers: RowIdAllocator::new(&plan.table),
-        cells: CellBatch::new(),
+        changes: RowChanges::new(&plan.table, "updated or deleted", &[], None),
         touched: AHashSet::new(),
         touched_bytes: 0,
-        row_count: 0,
     };
     while let Some(batch) = source.next()? {
         context.check()?;
@@ -41,29 +36,23 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
             merge.row(&batch, row)?;
         }
     }
-    merge.writer.flush(context)?;
-    Ok(ModifyOutcome { row_count: merge.row_count, ..ModifyOutcome::default() })
+    merge.changes.finish(context)
 }
 
 /// State of a running MERGE.
 struct Merge<'a> {
     plan: &'a MergePlan,
     context: &'a Context,
-    writer: RowWriter,
-    numbers: RowIdAllocator,
-    cells: CellBatch,
+    changes: RowChanges<'a>,
     /// Keys of the rows that were updated or deleted.
     touched: AHashSet<Vec<u8>>,
     touched_bytes: usize,
-    row_count: u64,
 }
 
 impl<'a> Merge<'a> {
     /// Processes a joined row: the table's columns, NULL if not matched, then those of the
     /// source.
     fn row(&mut self, batch: &Batch, index: usize) -> Result<()> {
-        let table = &self.plan.table;
-        let width = table.columns.len();
         let mut row = batch.row(index);
         if self.is_matched(&row) {
             let Some(action) = self.chosen(true, &row)? else { return Ok(()) };
@@ -74,15 +63,13 @@ impl<'a> Merge<'a> {
         }
         let action = self.chosen(false, &row)?;
         if let Some(MergeAction::Insert(values)) = action {
-            let mut new = Vec::with_capacity(width);
+            let mut new = Vec::with_capacity(values.len());
             for value in values {
                 new.push(value.eval_row(&row, &self.context.eval)?);
             }
-            self.numbers.assign(&mut new, self.context)?;
-            table.generate(&mut new, &self.context.eval)?;
-            self.writer.insert(&new, self.context)?;
-            self.context.row_changed(table, None, Some(&new))?;
-            self.row_count += 1;
+            self.changes.complete(&mut new, self.context)?;
+            self.changes.insert(&new, self.context)?;
+            self.changes.add(&new, self.context)?;
         }
         Ok(())
     }
@@ -117,12 +104,12 @@ impl<'a> Merge<'a> {
         let (table, width) = (&self.plan.table, self.plan.table.columns.len());
         let key = table.layout.encode_key(&row[..width])?;
         self.touch(&key)?;
-        self.writer.flush_row(&key, self.context)?;
+        self.changes.writer.flush_row(&key, self.context)?;
         let mode = match action {
             MergeAction::Delete => LockMode::Exclusive,
             _ => LockMode::NoKeyExclusive,
         };
-        let seen = lock_seen((table, &key), mode, &mut self.cells, self.context)?;
+        let seen = lock_seen((table, &key), mode, &mut self.changes.cells, self.context)?;
         let Some(newest) = seen.row else {
             return self.again(&vec![Datum::Null; width], of);
         };
@@ -137,25 +124,15 @@ impl<'a> Merge<'a> {
             }
             action = self.chosen(true, &row)?;
         }
-        let (writer, cells) = (&mut self.writer, &mut self.cells);
+        let changes = &mut self.changes;
         match action {
-            Some(MergeAction::Update(assignments)) => {
-                let mut new = newest.clone();
-                update::assign(table, assignments, &row, &mut new, self.context)?;
-                refuse_changed((table, &key), "updated or deleted", self.context)?;
-                self.context.row_changed(table, Some(&newest), Some(&new))?;
-                let change = update::RowUpdate { old: &newest, new: &new, assignments };
-                update::write(table, writer, key, change, cells, self.context)?;
-                self.row_count += 1;
+            Some(MergeAction::Update(set)) => {
+                changes.update(key, (&newest, &row), set, self.context)?;
             }
-            Some(MergeAction::Delete) => {
-                refuse_changed((table, &key), "updated or deleted", self.context)?;
-                writer.delete(key, previous(table, cells), self.context)?;
-                self.context.row_changed(table, Some(&newest), None)?;
-                self.row_count += 1;
-            }
-            _ => {}
+            Some(MergeAction::Delete) => changes.delete(key, &newest, self.context)?,
+            _ => return Ok(None),
         }
+        changes.add(&newest, self.context)?;
         Ok(None)
     }
 

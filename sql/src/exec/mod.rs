@@ -62,10 +62,10 @@ mod row_writer;
 mod hidden_keys;
 mod target_rows;
 pub mod constraint_queue;
+mod row_changes;
 mod update;
 mod conflict;
 pub mod insert;
-mod delete;
 mod merge;
 mod modify;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::exec::cte::CteRows;
-use crate::exec::{Context, ModifyOutcome, build, delete, insert, merge, update};
+use crate::exec::{Context, ModifyOutcome, build, insert, merge, update};
 use crate::plan::{Node, Plan, PlanRoot, WithPart};
 
 /// Executes a data-changing plan. Writes staged before an error remain staged: the caller rolls
@@ -75,8 +75,7 @@ impl WithParts<'_> {
 fn run(root: &PlanRoot, context: &Arc<Context>) -> Result<ModifyOutcome> {
     match root {
         PlanRoot::Insert(insert) => insert::run(insert, context),
-        PlanRoot::Update(update) => update::run(update, context),
-        PlanRoot::Delete(delete) => delete::run(delete, context),
+        PlanRoot::Change(change) => update::run(change, context),
         PlanRoot::Merge(merge) => merge::run(merge, context),
         PlanRoot::Query(node) => read(node, context),
     }

@@ -305,7 +305,8 @@ impl TargetChange {
         }
     }
 
-    fn done(self) -> &'static str {
+    /// Returns the participle of the change, for error messages.
+    pub(super) fn done(self) -> &'static str {
         match self {
             TargetChange::Update => "updated",
             TargetChange::Delete => "deleted",
@@ -402,10 +403,10 @@ pub(super) struct ReturningCollector<'a> {
 
 impl<'a> ReturningCollector<'a> {
     /// Returns an empty collector.
-    pub(super) fn new(returning: &'a Option<Returning>) -> ReturningCollector<'a> {
+    pub(super) fn new(returning: Option<&'a Returning>) -> ReturningCollector<'a> {
         let expressions = returning.iter().flat_map(|returning| &returning.expressions);
         let batches = BatchBuffer::new(expressions.map(Expr::data_type).collect());
-        ReturningCollector { returning: returning.as_ref(), rows: Vec::new(), bytes: 0, batches }
+        ReturningCollector { returning, rows: Vec::new(), bytes: 0, batches }
     }
 
     /// Adds a row in table order, followed by additional columns.

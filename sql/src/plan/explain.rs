@@ -130,22 +130,21 @@ fn root_step(root: &PlanRoot, regions: RegionCounts<'_>) -> NodeDescription {
                 relation: NodeRelation::changed("Insert", &insert.table),
             }
         }
-        PlanRoot::Update(update) => {
-            let name = |one: &Assignment| update.table.columns[one.column].name.as_str();
-            let columns: Vec<&str> = update.assignments.iter().map(name).collect();
-            let columns = columns.join(", ");
-            let line =
-                format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
+        PlanRoot::Change(change) => {
+            let table = &change.table;
+            let set = change.assignments.as_ref().map(|set| assigned_names(table, set));
+            let set = set.map_or(String::new(), |names| format!(", set {names}"));
+            let verb = change.verb();
             NodeDescription {
-                line,
+                line: format!("{verb}: {}{set}{}", table.name, upkeep(table)),
                 names: Vec::new(),
-                inputs: [&update.source.node]
+                inputs: [&change.source.node]
                     .into_iter()
-                    .chain(checked(&update.checks))
+                    .chain(checked(&change.checks))
                     .map(|node| step(node, regions))
                     .collect(),
                 address: None,
-                relation: NodeRelation::changed("Update", &update.table),
+                relation: NodeRelation::changed(verb, table),
             }
         }
         PlanRoot::Merge(merge) => {
@@ -157,16 +156,6 @@ fn root_step(root: &PlanRoot, regions: RegionCounts<'_>) -> NodeDescription {
                 inputs,
                 address: None,
                 relation: NodeRelation::changed("Merge", &merge.table),
-            }
-        }
-        PlanRoot::Delete(delete) => {
-            let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
-            NodeDescription {
-                line,
-                names: Vec::new(),
-                inputs: vec![step(&delete.source.node, regions)],
-                address: None,
-                relation: NodeRelation::changed("Delete", &delete.table),
             }
         }
     }
@@ -184,17 +173,13 @@ fn collect_root(root: &PlanRoot, parts: &mut Vec<String>) {
     match root {
         PlanRoot::Query(node) => collect(node, parts),
         PlanRoot::Insert(insert) => parts.push(format!("Insert: {}", insert.table.name)),
-        PlanRoot::Update(update) => {
-            parts.push(format!("Update: {}", update.table.name));
-            collect(&update.source.node, parts);
+        PlanRoot::Change(change) => {
+            parts.push(format!("{}: {}", change.verb(), change.table.name));
+            collect(&change.source.node, parts);
         }
         PlanRoot::Merge(merge) => {
             parts.push(format!("Merge: {}", merge.table.name));
             collect(&merge.source, parts);
-        }
-        PlanRoot::Delete(delete) => {
-            parts.push(format!("Delete: {}", delete.table.name));
-            collect(&delete.source.node, parts);
         }
     }
 }
@@ -220,15 +205,17 @@ fn merge_text(merge: &MergePlan) -> String {
             MergeAction::Nothing => "do nothing".to_owned(),
             MergeAction::Delete => "delete".to_owned(),
             MergeAction::Insert(_) => "insert".to_owned(),
-            MergeAction::Update(assignments) => {
-                let name = |one: &Assignment| merge.table.columns[one.column].name.as_str();
-                let names: Vec<&str> = assignments.iter().map(name).collect();
-                format!("set {}", names.join(", "))
-            }
+            MergeAction::Update(set) => format!("set {}", assigned_names(&merge.table, set)),
         };
         text.push_str(&format!(", {matched}{condition}: {action}"));
     }
     text
+}
+
+fn assigned_names(table: &Table, assignments: &[Assignment]) -> String {
+    let name = |one: &Assignment| table.columns[one.column].name.as_str();
+    let names: Vec<&str> = assignments.iter().map(name).collect();
+    names.join(", ")
 }
 
 /// Returns the plans of check options with subqueries.

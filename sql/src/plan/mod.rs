@@ -105,10 +105,8 @@ pub enum PlanRoot {
     Query(Node),
     /// INSERT, UPSERT.
     Insert(InsertPlan),
-    /// UPDATE.
-    Update(UpdatePlan),
-    /// DELETE.
-    Delete(DeletePlan),
+    /// UPDATE, DELETE.
+    Change(RowChangePlan),
     /// MERGE.
     Merge(MergePlan),
 }
@@ -637,9 +635,9 @@ pub struct ViewCheckPlan {
     pub row: Option<RowAtHandPlan>,
 }
 
-/// UPDATE.
+/// UPDATE, DELETE.
 #[derive(Debug)]
-pub struct UpdatePlan {
+pub struct RowChangePlan {
     /// The table.
     pub table: Arc<Table>,
     /// Target rows.
@@ -648,8 +646,9 @@ pub struct UpdatePlan {
     pub reads_timestamp: bool,
     /// Condition that is re-evaluated on the locked row.
     pub recheck: Option<Expr>,
-    /// Assignments over the row in table order, followed by [`TargetRows::extra_types`] columns.
-    pub assignments: Vec<Assignment>,
+    /// Assignments over the row in table order, followed by [`TargetRows::extra_types`] columns;
+    /// `None` for DELETE.
+    pub assignments: Option<Vec<Assignment>>,
     /// True if a row may occur more than once; only the first counts.
     pub repeats: bool,
     /// Check options of the views that the statement goes through.
@@ -658,19 +657,11 @@ pub struct UpdatePlan {
     pub returning: Option<Returning>,
 }
 
-/// DELETE.
-#[derive(Debug)]
-pub struct DeletePlan {
-    /// The table.
-    pub table: Arc<Table>,
-    /// Target rows.
-    pub source: TargetRows,
-    /// True if `_timestamp` follows the table's columns.
-    pub reads_timestamp: bool,
-    /// Condition that is re-evaluated on the locked row.
-    pub recheck: Option<Expr>,
-    /// RETURNING.
-    pub returning: Option<Returning>,
+impl RowChangePlan {
+    /// Returns the name of the plan node.
+    pub(super) fn verb(&self) -> &'static str {
+        if self.assignments.is_some() { "Update" } else { "Delete" }
+    }
 }
 
 /// MERGE; see [`crate::logical::Merge`].

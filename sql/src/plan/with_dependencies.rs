@@ -10,8 +10,7 @@ impl PlanRoot {
         match self {
             PlanRoot::Query(_) => None,
             PlanRoot::Insert(insert) => Some(insert.table.id),
-            PlanRoot::Update(update) => Some(update.table.id),
-            PlanRoot::Delete(delete) => Some(delete.table.id),
+            PlanRoot::Change(change) => Some(change.table.id),
             PlanRoot::Merge(merge) => Some(merge.table.id),
         }
     }
@@ -29,11 +28,10 @@ impl PlanRoot {
                 given(insert.conflict_row.as_ref(), &insert.checks);
                 reads_of(&insert.source, &mut found);
             }
-            PlanRoot::Update(update) => {
-                given(None, &update.checks);
-                reads_of(&update.source.node, &mut found);
+            PlanRoot::Change(change) => {
+                given(None, &change.checks);
+                reads_of(&change.source.node, &mut found);
             }
-            PlanRoot::Delete(delete) => reads_of(&delete.source.node, &mut found),
             PlanRoot::Merge(merge) => {
                 reads_of(&merge.source, &mut found);
                 merge.held.iter().for_each(|held| reads_of(&held.again, &mut found));

@@ -62,8 +62,8 @@ use crate::logical::{
     ViewCheck,
 };
 use crate::plan::{
-    DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanRoot, RowAtHandPlan, TargetRows,
-    UpdatePlan, ViewCheckPlan, WithPart,
+    Estimates, InsertPlan, MergePlan, Node, Plan, PlanRoot, RowAtHandPlan, RowChangePlan,
+    TargetRows, ViewCheckPlan, WithPart,
 };
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::estimate::Estimator;
@@ -271,13 +271,13 @@ fn plan_update(update: &Update, aids: PlannerInputs<'_>) -> Plan {
     let mut count = count.max(parameters_of(&update.source));
     let given = update.checks.iter().flat_map(|check| &check.row);
     count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
-    let root = PlanRoot::Update(UpdatePlan {
+    let root = PlanRoot::Change(RowChangePlan {
         table: Arc::clone(&update.table),
         source: target_rows(&update.table, &update.source, &mut count, aids),
         reads_timestamp: update.reads_timestamp,
         checks: view_checks(&update.checks, &mut count, aids),
         recheck: update.recheck.clone(),
-        assignments: update.assignments.clone(),
+        assignments: Some(update.assignments.clone()),
         repeats: update.repeats,
         returning: update.returning.clone(),
     });
@@ -287,11 +287,14 @@ fn plan_update(update: &Update, aids: PlannerInputs<'_>) -> Plan {
 fn plan_delete(delete: &Delete, aids: PlannerInputs<'_>) -> Plan {
     let own = returned(&delete.returning).chain(&delete.recheck);
     let mut count = largest(own).max(parameters_of(&delete.source));
-    let root = PlanRoot::Delete(DeletePlan {
+    let root = PlanRoot::Change(RowChangePlan {
         table: Arc::clone(&delete.table),
         source: target_rows(&delete.table, &delete.source, &mut count, aids),
         reads_timestamp: delete.reads_timestamp,
+        checks: Vec::new(),
         recheck: delete.recheck.clone(),
+        assignments: None,
+        repeats: false,
         returning: delete.returning.clone(),
     });
     Plan::new(root, columns_of(&delete.returning), count, None)

@@ -1,0 +1,147 @@
+//! Row changes: inserts, updates and deletes of rows, as all data-changing statements make them.
+//!
+//! INSERT, UPSERT, UPDATE, DELETE, MERGE and COPY determine the rows; existing ones are locked and
+//! re-read before ([`target_rows`](crate::exec::target_rows)). [`RowChanges`] queues the
+//! constraint checks of each changed row, stages it, checks WITH CHECK OPTION, computes RETURNING
+//! and counts the row.
+
+use std::sync::Arc;
+
+use store::CellBatch;
+use store::transaction::{LockMode, LockWait};
+use types::Datum;
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::hidden_keys::RowIdAllocator;
+use crate::exec::row_writer::{RowWriter, WrittenFamilies, previous};
+use crate::exec::target_rows::{ReturningCollector, check_views, refuse_changed};
+use crate::exec::{Context, ModifyOutcome};
+use crate::logical::{Assignment, Returning};
+use crate::plan::ViewCheckPlan;
+
+/// Changes of the rows of one table by one statement.
+pub(super) struct RowChanges<'a> {
+    table: Arc<Table>,
+    checks: &'a [ViewCheckPlan],
+    returned: ReturningCollector<'a>,
+    numbers: RowIdAllocator,
+    /// Writer of the changed rows.
+    pub(super) writer: RowWriter,
+    /// Cells of the existing row that was read last.
+    pub(super) cells: CellBatch,
+    row_count: u64,
+    /// Participle of the changes of existing rows, for error messages.
+    done: &'static str,
+}
+
+impl<'a> RowChanges<'a> {
+    /// Returns the changes of a table, none so far. `done`: participle of the changes
+    /// of existing rows, for error messages.
+    pub(super) fn new(
+        table: &Arc<Table>,
+        done: &'static str,
+        checks: &'a [ViewCheckPlan],
+        returning: Option<&'a Returning>,
+    ) -> RowChanges<'a> {
+        RowChanges {
+            table: Arc::clone(table),
+            checks,
+            returned: ReturningCollector::new(returning),
+            numbers: RowIdAllocator::new(table),
+            writer: RowWriter::new(table),
+            cells: CellBatch::new(),
+            row_count: 0,
+            done,
+        }
+    }
+
+    /// Assigns the hidden key of a new row and computes its generated columns.
+    pub(super) fn complete(&mut self, values: &mut [Datum], context: &Context) -> Result<()> {
+        self.numbers.assign(values, context)?;
+        Ok(self.table.generate(values, &context.eval)?)
+    }
+
+    /// Inserts a complete row that must not exist.
+    pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        self.writer.insert(values, context)?;
+        context.row_changed(&self.table, None, Some(values))
+    }
+
+    /// Updates a row that is locked and was read into `cells`, and returns the new values. The
+    /// assignments are evaluated over `row`; `old` has the row's values in front.
+    pub(super) fn update(
+        &mut self,
+        key: Vec<u8>,
+        (old, row): (&[Datum], &[Datum]),
+        assignments: &[Assignment],
+        context: &Context,
+    ) -> Result<Vec<Datum>> {
+        let mut new = old[..self.table.columns.len()].to_vec();
+        for assignment in assignments {
+            new[assignment.column] = assignment.value.eval_row(row, &context.eval)?;
+        }
+        self.table.generate(&mut new, &context.eval)?;
+        refuse_changed((&self.table, &key), self.done, context)?;
+        let columns = assignments.iter().map(|assignment| assignment.column);
+        self.replace(key, (old, &new), columns, context)?;
+        Ok(new)
+    }
+
+    /// Stages the new version of a row that is locked and was read into `cells`, with changes of
+    /// these columns; a new key means a delete and an insert.
+    pub(super) fn replace(
+        &mut self,
+        key: Vec<u8>,
+        (old, new): (&[Datum], &[Datum]),
+        columns: impl IntoIterator<Item = usize>,
+        context: &Context,
+    ) -> Result<()> {
+        let (table, writer) = (&*self.table, &mut self.writer);
+        context.row_changed(table, Some(old), Some(new))?;
+        let is_changed = |column: usize| old[column] != new[column];
+        let transaction = &context.transaction;
+        // Foreign keys can reference the changed columns.
+        if (0..table.columns.len()).any(|column| is_changed(column) && table.is_referable(column)) {
+            transaction.lock_row(table.id, &key, LockMode::Exclusive, LockWait::Wait)?;
+        }
+        let previous = previous(table, &mut self.cells);
+        if !table.key_columns().any(is_changed) || table.layout.encode_key(new)? == key {
+            let written = WrittenFamilies::by_change(table, columns);
+            return writer.overwrite((key, written), new, previous, context);
+        }
+        writer.flush(context)?;
+        let (to, from) = (table.layout.encode_key(new)?, key.clone());
+        let before = transaction.savepoint();
+        // One after the other: the new key may be that of a row updated before.
+        writer.delete_for_key_update(key, previous, context)?;
+        writer.flush(context)?;
+        writer.insert(new, context)?;
+        writer.flush(context)?;
+        transaction.note_move(before, table.id, (from.clone(), to.clone()));
+        let row = (table.id, from);
+        context.key_updates.note(transaction, before, row, to, context.work_mem())
+    }
+
+    /// Deletes a row that is locked and was read into `cells`.
+    pub(super) fn delete(&mut self, key: Vec<u8>, old: &[Datum], context: &Context) -> Result<()> {
+        refuse_changed((&self.table, &key), self.done, context)?;
+        self.writer.delete(key, previous(&self.table, &mut self.cells), context)?;
+        context.row_changed(&self.table, Some(old), None)
+    }
+
+    /// Counts a changed row, after the check options of views; computes RETURNING over its values
+    /// in table order, followed by additional columns.
+    pub(super) fn add(&mut self, row: &[Datum], context: &Context) -> Result<()> {
+        check_views(self.checks, &row[..self.table.columns.len()], &mut self.writer, context)?;
+        self.row_count += 1;
+        self.returned.add(row, context)
+    }
+
+    /// Stages pending rows and returns the result of the statement.
+    pub(super) fn finish(mut self, context: &Context) -> Result<ModifyOutcome> {
+        self.writer.flush(context)?;
+        let returning = self.returned.finish(context)?;
+        Ok(ModifyOutcome { row_count: self.row_count, returning })
+    }
+}
