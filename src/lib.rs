@@ -8,6 +8,9 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
 
+#[macro_use(bail, err)]
+extern crate types;
+
 pub mod error;
 mod secret_file;
 pub mod machine_memory;

@@ -59,10 +59,6 @@ use crate::violation;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SummaryFactory;
 
-/// SQLSTATE of a summary that contradicts its table.
-const NOT_IN_PREREQUISITE_STATE: &str = "55000";
-/// SQLSTATE of a duplicate column name.
-const DUPLICATE_COLUMN: &str = "42701";
 /// Rows that are read, and groups that are staged, at a time.
 const FILL_ROWS: usize = 1000;
 
@@ -107,11 +103,8 @@ impl CoprocessorFactory for SummaryFactory {
     fn target(&self, attachment: &Attachment<'_>) -> Result<Option<TableDefinition>> {
         let table = attachment.table;
         if table.descriptor.families.iter().any(|family| family.ttl.is_some()) {
-            let message = format!("a summary of table \"{}\" is not supported", table.name);
-            return Err(Error::new(types::error::sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_detail(
-                    "The table has a TTL, but expired rows cannot be subtracted from the summary.",
-                ));
+            bail!(FEATURE_NOT_SUPPORTED: "a summary of table \"{}\" is not supported", table.name;
+                detail "The table has a TTL, but expired rows cannot be subtracted from the summary.");
         }
         let named = |name: String, data_type: DataType, not_null: bool| ColumnDefinition {
             name,
@@ -137,11 +130,7 @@ impl CoprocessorFactory for SummaryFactory {
         }
         for (position, column) in columns.iter().enumerate() {
             if columns[..position].iter().any(|other| other.name == column.name) {
-                let message = format!(
-                    "column \"{}\" would appear more than once in the summary",
-                    column.name
-                );
-                return Err(Error::new(DUPLICATE_COLUMN, message));
+                bail!(DUPLICATE_COLUMN: "column \"{}\" would appear more than once in the summary", column.name);
             }
         }
         Ok(Some(TableDefinition {
@@ -189,8 +178,7 @@ fn sum_type(column: &str, data_type: DataType) -> Result<DataType> {
         DataType::Int2 | DataType::Int4 => Ok(DataType::Int8),
         DataType::Int8 | DataType::Numeric => Ok(DataType::Numeric),
         other => {
-            let message = format!("cannot sum column \"{column}\" of type {}", other.sql_name());
-            let error = Error::new(types::error::sqlstate::DATATYPE_MISMATCH, message);
+            let error = err!(DATATYPE_MISMATCH: "cannot sum column \"{column}\" of type {}", other.sql_name());
             Err(match other {
                 DataType::Float4 | DataType::Float8 => error.with_detail(
                     "Sums of floats depend on the order of additions; numeric columns are exact.",
@@ -284,10 +272,9 @@ impl Summary {
             Datum::Numeric(number) if number.is_finite() => Ok(Some(number.clone())),
             value => match value.as_i64() {
                 Some(integer) => Ok(Some(Numeric::from_i128(i128::from(integer)))),
-                None => Err(Error::new(
-                    types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
-                    format!("summary \"{}\" cannot sum NaN or infinities", self.name),
-                )),
+                None => {
+                    bail!(NUMERIC_VALUE_OUT_OF_RANGE: "summary \"{}\" cannot sum NaN or infinities", self.name)
+                }
             },
         }
     }
@@ -357,10 +344,10 @@ impl Summary {
             row[at] = Datum::Int8(*count);
             row[at + 1] = match layout.columns[at + 1].data_type {
                 _ if *count == 0 => Datum::Null,
-                DataType::Int8 => Datum::Int8(sum.to_i64().ok_or_else(|| {
-                    let code = types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
-                    Error::new(code, "bigint out of range")
-                })?),
+                DataType::Int8 => Datum::Int8(
+                    sum.to_i64()
+                        .ok_or_else(|| err!(NUMERIC_VALUE_OUT_OF_RANGE: "bigint out of range"))?,
+                ),
                 _ => Datum::Numeric(sum.clone()),
             };
         }
@@ -372,14 +359,10 @@ impl Summary {
     }
 
     fn out_of_step(&self) -> Error {
-        let message = format!(
-            "summary table \"{}\" does not match the rows of table \"{}\"",
-            self.target_name, self.table_name
-        );
-        Error::new(NOT_IN_PREREQUISITE_STATE, message).with_detail(
-            "Rows of the summary table were modified directly. Detach the coprocessor, drop the \
-             summary table, and attach the coprocessor again.",
-        )
+        err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "summary table \"{}\" does not match the rows of table \"{}\"",
+            self.target_name, self.table_name;
+            detail "Rows of the summary table were modified directly. Detach the coprocessor, drop the summary table, and \
+            attach the coprocessor again.")
     }
 }
 

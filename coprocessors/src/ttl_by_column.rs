@@ -102,13 +102,8 @@ impl CoprocessorFactory for TtlByColumnFactory {
         let known = &attachment.table.columns[column];
         let data_type = known.sql_type.base;
         if !matches!(data_type, DataType::Timestamp | DataType::Timestamptz | DataType::Date) {
-            let message = format!(
-                "column \"{}\" of type {} cannot be used as expiration time",
-                known.name,
-                data_type.sql_name()
-            );
-            return Err(Error::new(types::error::sqlstate::DATATYPE_MISMATCH, message)
-                .with_detail("The column must be a timestamp or a date."));
+            bail!(DATATYPE_MISMATCH: "column \"{}\" of type {} cannot be used as expiration time",
+                known.name, data_type.sql_name(); detail "The column must be a timestamp or a date.");
         }
         Ok(Arc::new(TtlByColumn {
             name: attachment.name.to_owned(),

@@ -11,21 +11,6 @@ use types::{DataType, Datum};
 /// PostgreSQL's limit for each value in `Failing row contains (…)`, in bytes.
 const FAILING_VALUE_BYTES: usize = 64;
 
-/// SQLSTATE of `null value in column …`.
-pub const NOT_NULL_VIOLATION: &str = "23502";
-/// SQLSTATE of duplicate keys.
-pub const UNIQUE_VIOLATION: &str = "23505";
-/// SQLSTATE of a false CHECK.
-pub const CHECK_VIOLATION: &str = "23514";
-/// SQLSTATE of an invalid argument.
-pub const INVALID_PARAMETER_VALUE: &str = "22023";
-/// SQLSTATE of an undefined column.
-pub const UNDEFINED_COLUMN: &str = "42703";
-/// SQLSTATE of an undefined table.
-pub const UNDEFINED_TABLE: &str = "42P01";
-/// SQLSTATE of an exceeded memory limit.
-pub const OUT_OF_MEMORY: &str = "53200";
-
 /// The coprocessor's name in vetoes of constraints.
 pub const CONSTRAINT: &str = "constraint";
 
@@ -81,7 +66,7 @@ impl DuplicateKey<'_> {
     fn veto(&self, coprocessor: &str) -> Veto {
         Veto {
             coprocessor: coprocessor.to_owned(),
-            code: UNIQUE_VIOLATION.to_owned(),
+            code: types::sqlstate::UNIQUE_VIOLATION.to_owned(),
             constraint: self.constraint.to_owned(),
             schema: self.table.schema.clone(),
             table: self.table.name.clone(),
@@ -116,7 +101,7 @@ pub fn key_text(
 pub fn not_null(table: &TableName, column: &str, failing_row: String) -> Veto {
     Veto {
         coprocessor: CONSTRAINT.to_owned(),
-        code: NOT_NULL_VIOLATION.to_owned(),
+        code: types::sqlstate::NOT_NULL_VIOLATION.to_owned(),
         message: format!(
             "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
             table.name
@@ -134,7 +119,7 @@ pub fn not_null(table: &TableName, column: &str, failing_row: String) -> Veto {
 pub fn check(table: &TableName, constraint: &str, failing_row: String) -> Veto {
     Veto {
         coprocessor: CONSTRAINT.to_owned(),
-        code: CHECK_VIOLATION.to_owned(),
+        code: types::sqlstate::CHECK_VIOLATION.to_owned(),
         message: format!(
             "new row for relation \"{}\" violates check constraint \"{constraint}\"",
             table.name

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use store::transaction::{LockMode, LockWait, TableLockMode};
 use store::{Sequence, SessionWait, Store, Transaction};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Lock key: one 64-bit number or two 32-bit numbers, which are separate key spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -278,9 +278,8 @@ impl AdvisoryLocks {
             own().any(|one| one.by_session > 0) && own().any(|one| one.by_transaction > 0)
         };
         if state.held.values().any(has_both) {
-            let message = "cannot PREPARE while holding both session-level and transaction-level \
-                           locks on the same object";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot PREPARE while holding both session-level and transaction-level locks on the \
+                same object");
         }
         let mut given = Vec::new();
         for (key, holders) in &mut state.held {

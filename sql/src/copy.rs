@@ -79,8 +79,7 @@ impl ColumnOptions {
                 }
             };
             if let Some(wrong) = wrong {
-                let message = format!("COPY force {what} {wrong}");
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "COPY force {what} {wrong}");
             }
             *list = match columns {
                 ast::CopyColumns::All => vec![true; names.len()],
@@ -88,8 +87,7 @@ impl ColumnOptions {
                     let of_copy = |column: &&ast::Ident| !names.contains(&column.value.as_str());
                     if let Some(missing) = wanted.iter().find(of_copy) {
                         let name = &missing.value;
-                        let message = format!("{option} column \"{name}\" not referenced by COPY");
-                        return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+                        bail!(INVALID_COLUMN_REFERENCE: "{option} column \"{name}\" not referenced by COPY");
                     }
                     let is_wanted =
                         |name: &&str| wanted.iter().any(|column| column.value == **name);
@@ -98,8 +96,7 @@ impl ColumnOptions {
             };
         }
         if out && options.header == ast::CopyHeader::Match {
-            let message = "cannot use \"match\" with HEADER in COPY TO";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot use \"match\" with HEADER in COPY TO");
         }
         let header = (options.header == ast::CopyHeader::Match)
             .then(|| names.iter().map(|name| (*name).to_owned()).collect());
@@ -120,21 +117,19 @@ impl CopyFormat {
         direction: ast::CopyDirection,
     ) -> Result<CopyFormat> {
         let csv = options.format == ast::CopyFormatOption::Csv;
-        let invalid = |message: &str| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+        let invalid = |message: &str| err!(INVALID_PARAMETER_VALUE: message);
         let encoding = options.encoding.as_deref().map(read_encoding).transpose()?;
         for (what, value) in [("quote", &options.quote), ("escape", &options.escape)] {
             if !csv && value.is_some() {
-                let message = format!("COPY {what} available only in CSV mode");
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "COPY {what} available only in CSV mode");
             }
         }
         let byte = |what: &str, value: &Option<String>, default: u8| match value.as_deref() {
             None => Ok(default),
             Some(text) if text.len() == 1 => Ok(text.as_bytes()[0]),
-            Some(_) => Err(Error::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                format!("COPY {what} must be a single one-byte character"),
-            )),
+            Some(_) => {
+                Err(err!(FEATURE_NOT_SUPPORTED: "COPY {what} must be a single one-byte character"))
+            }
         };
         let binary = options.format == ast::CopyFormatOption::Binary;
         if binary {
@@ -185,8 +180,7 @@ impl CopyFormat {
 /// Reads the option ENCODING.
 fn read_encoding(name: &str) -> Result<&'static Encoding> {
     let encoding = Encoding::by_name(name).ok_or_else(|| {
-        let message = "argument to option \"encoding\" must be a valid encoding name";
-        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        err!(INVALID_PARAMETER_VALUE: "argument to option \"encoding\" must be a valid encoding name")
     })?;
     if encoding.is_supported() {
         return Ok(encoding);
@@ -211,19 +205,14 @@ pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
     let mut columns = Vec::with_capacity(named.len());
     for name in named {
         let column = table.column_index(&name.value).ok_or_else(|| {
-            let message =
-                format!("column \"{}\" of relation \"{}\" does not exist", name.value, table.name);
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position)
+            err!(UNDEFINED_COLUMN: "column \"{}\" of relation \"{}\" does not exist", name.value, table.name; at name.position)
         })?;
         if table.columns[column].generated.is_some() {
-            let message = format!("column \"{}\" is a generated column", name.value);
-            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
-                .with_detail("Generated columns cannot be used in COPY.")
-                .at(name.position));
+            bail!(INVALID_COLUMN_REFERENCE: "column \"{}\" is a generated column", name.value;
+                detail "Generated columns cannot be used in COPY."; at name.position);
         }
         if columns.contains(&column) {
-            let message = format!("column \"{}\" specified more than once", name.value);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.position));
+            bail!(DUPLICATE_COLUMN: "column \"{}\" specified more than once", name.value; at name.position);
         }
         columns.push(column);
     }
@@ -341,8 +330,8 @@ impl CopyIn {
     pub fn push_binary(&mut self, line: u64, fields: &[Option<&[u8]>]) -> Result<()> {
         let (found, expected) = (fields.len(), self.targets.len());
         if found != expected {
-            let message = format!("row field count is {found}, expected {expected}");
-            let error = Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message);
+            let error =
+                err!(BAD_COPY_FILE_FORMAT: "row field count is {found}, expected {expected}");
             return Err(in_line(error, &self.table, line));
         }
         for (at, field) in fields.iter().enumerate() {
@@ -419,7 +408,7 @@ impl CopyIn {
             }
             None => "extra data after last expected column".to_owned(),
         };
-        let error = Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message);
+        let error = err!(BAD_COPY_FILE_FORMAT: message);
         in_line(error, &self.table, line)
     }
 

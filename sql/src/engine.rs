@@ -37,7 +37,7 @@ use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_ke
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
@@ -484,8 +484,7 @@ fn unreadable(definition: &Definition, error: &Error) -> Error {
         Definition::Table(record) => ("table", &record.name),
         Definition::View(record) => ("view", &record.name),
     };
-    let message = format!("could not read the definition of {what} \"{name}\": {}", error.message);
-    Error::new(sqlstate::DATA_CORRUPTED, message)
+    err!(DATA_CORRUPTED: "could not read the definition of {what} \"{name}\": {}", error.message)
 }
 
 fn with_definition(

@@ -7,6 +7,7 @@ use std::fmt;
 
 use types::SqlType;
 use types::error::TypeMention;
+pub use types::sqlstate;
 
 use crate::parser::ParseError;
 
@@ -61,180 +62,6 @@ pub struct Error {
     pub internal: Option<Box<(usize, String)>>,
 }
 
-/// SQLSTATEs by PostgreSQL's names.
-pub mod sqlstate {
-    /// `successful_completion`
-    pub const SUCCESSFUL_COMPLETION: &str = "00000";
-    /// `feature_not_supported`
-    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
-    /// `null_value_not_allowed`
-    pub const NULL_VALUE_NOT_ALLOWED: &str = "22004";
-    /// `windowing_error`
-    pub const WINDOWING_ERROR: &str = "42P20";
-    /// `invalid_preceding_or_following_size`
-    pub const INVALID_PRECEDING_OR_FOLLOWING_SIZE: &str = "22013";
-    /// `invalid_argument_for_ntile_function`
-    pub const INVALID_ARGUMENT_FOR_NTILE: &str = "22014";
-    /// `invalid_argument_for_nth_value_function`
-    pub const INVALID_ARGUMENT_FOR_NTH_VALUE: &str = "22016";
-    /// `invalid_recursion`
-    pub const INVALID_RECURSION: &str = "42P19";
-    /// `invalid_row_count_in_limit_clause`
-    pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: &str = "2201W";
-    /// `invalid_row_count_in_result_offset_clause`
-    pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: &str = "2201X";
-    /// `invalid_cursor_state`
-    pub const INVALID_CURSOR_STATE: &str = "24000";
-    /// `invalid_cursor_name`
-    pub const INVALID_CURSOR_NAME: &str = "34000";
-    /// `duplicate_cursor`
-    pub const DUPLICATE_CURSOR: &str = "42P03";
-    /// `invalid_tablesample_argument`
-    pub const INVALID_TABLESAMPLE_ARGUMENT: &str = "2202H";
-    /// `not_null_violation`
-    pub const NOT_NULL_VIOLATION: &str = "23502";
-    /// `unique_violation`
-    pub const UNIQUE_VIOLATION: &str = "23505";
-    /// `foreign_key_violation`
-    pub const FOREIGN_KEY_VIOLATION: &str = "23503";
-    /// `invalid_foreign_key`
-    pub const INVALID_FOREIGN_KEY: &str = "42830";
-    /// `check_violation`
-    pub const CHECK_VIOLATION: &str = "23514";
-    /// `active_sql_transaction`
-    pub const ACTIVE_SQL_TRANSACTION: &str = "25001";
-    /// `read_only_sql_transaction`
-    pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
-    /// `no_active_sql_transaction`
-    pub const NO_ACTIVE_SQL_TRANSACTION: &str = "25P01";
-    /// `in_failed_sql_transaction`
-    pub const IN_FAILED_SQL_TRANSACTION: &str = "25P02";
-    /// `invalid_sql_statement_name`
-    pub const INVALID_SQL_STATEMENT_NAME: &str = "26000";
-    /// `invalid_savepoint_specification`
-    pub const INVALID_SAVEPOINT_SPECIFICATION: &str = "3B001";
-    /// `invalid_catalog_name`
-    pub const INVALID_CATALOG_NAME: &str = "3D000";
-    /// `invalid_schema_name`
-    pub const INVALID_SCHEMA_NAME: &str = "3F000";
-    /// `invalid_schema_definition`
-    pub const INVALID_SCHEMA_DEFINITION: &str = "42P15";
-    /// `triggered_data_change_violation`
-    pub const TRIGGERED_DATA_CHANGE_VIOLATION: &str = "27000";
-    /// `cardinality_violation`
-    pub const CARDINALITY_VIOLATION: &str = "21000";
-    /// `nonstandard_use_of_escape_character`
-    pub const NONSTANDARD_USE_OF_ESCAPE_CHARACTER: &str = "22P06";
-    /// `invalid_text_representation`
-    pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";
-    /// `invalid_parameter_value`
-    pub const INVALID_PARAMETER_VALUE: &str = "22023";
-    /// `numeric_value_out_of_range`
-    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
-    /// `sequence_generator_limit_exceeded`
-    pub const SEQUENCE_GENERATOR_LIMIT_EXCEEDED: &str = "2200H";
-    /// `generated_always`
-    pub const GENERATED_ALWAYS: &str = "428C9";
-    /// `bad_copy_file_format`
-    pub const BAD_COPY_FILE_FORMAT: &str = "22P04";
-    /// `serialization_failure`
-    pub const SERIALIZATION_FAILURE: &str = "40001";
-    /// `deadlock_detected`
-    pub const DEADLOCK_DETECTED: &str = "40P01";
-    /// `syntax_error`
-    pub const SYNTAX_ERROR: &str = "42601";
-    /// `insufficient_privilege`
-    pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
-    /// `duplicate_column`
-    pub const DUPLICATE_COLUMN: &str = "42701";
-    /// `ambiguous_column`
-    pub const AMBIGUOUS_COLUMN: &str = "42702";
-    /// `undefined_column`
-    pub const UNDEFINED_COLUMN: &str = "42703";
-    /// `undefined_object`
-    pub const UNDEFINED_OBJECT: &str = "42704";
-    /// `duplicate_object`
-    pub const DUPLICATE_OBJECT: &str = "42710";
-    /// `duplicate_alias`
-    pub const DUPLICATE_ALIAS: &str = "42712";
-    /// `grouping_error`
-    pub const GROUPING_ERROR: &str = "42803";
-    /// `datatype_mismatch`
-    pub const DATATYPE_MISMATCH: &str = "42804";
-    /// `collation_mismatch`
-    pub const COLLATION_MISMATCH: &str = "42P21";
-    /// `wrong_object_type`
-    pub const WRONG_OBJECT_TYPE: &str = "42809";
-    /// `undefined_function` (and operator)
-    pub const UNDEFINED_FUNCTION: &str = "42883";
-    /// `ambiguous_function`
-    pub const AMBIGUOUS_FUNCTION: &str = "42725";
-    /// `duplicate_schema`
-    pub const DUPLICATE_SCHEMA: &str = "42P06";
-    /// `reserved_name`
-    pub const RESERVED_NAME: &str = "42939";
-    /// `undefined_table`
-    pub const UNDEFINED_TABLE: &str = "42P01";
-    /// `undefined_parameter`
-    pub const UNDEFINED_PARAMETER: &str = "42P02";
-    /// `duplicate_prepared_statement`
-    pub const DUPLICATE_PREPARED_STATEMENT: &str = "42P05";
-    /// `duplicate_table`
-    pub const DUPLICATE_TABLE: &str = "42P07";
-    /// `invalid_name`
-    pub const INVALID_NAME: &str = "42602";
-    /// `invalid_cursor_definition`
-    pub const INVALID_CURSOR_DEFINITION: &str = "42P11";
-    /// `invalid_column_reference`
-    pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
-    /// `with_check_option_violation`
-    pub const WITH_CHECK_OPTION_VIOLATION: &str = "44000";
-    /// `invalid_table_definition`
-    pub const INVALID_TABLE_DEFINITION: &str = "42P16";
-    /// `invalid_object_definition`
-    pub const INVALID_OBJECT_DEFINITION: &str = "42P17";
-    /// `indeterminate_datatype`
-    pub const INDETERMINATE_DATATYPE: &str = "42P18";
-    /// `transaction_resolution_unknown`
-    pub const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
-    /// `disk_full`
-    pub const DISK_FULL: &str = "53100";
-    /// `out_of_memory`
-    pub const OUT_OF_MEMORY: &str = "53200";
-    /// `configuration_limit_exceeded`
-    pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
-    /// `program_limit_exceeded`
-    pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
-    /// `statement_too_complex`
-    pub const STATEMENT_TOO_COMPLEX: &str = "54001";
-    /// `too_many_columns`
-    pub const TOO_MANY_COLUMNS: &str = "54011";
-    /// `too_many_arguments`
-    pub const TOO_MANY_ARGUMENTS: &str = "54023";
-    /// `external_routine_exception`
-    pub const EXTERNAL_ROUTINE_EXCEPTION: &str = "38000";
-    /// `object_not_in_prerequisite_state`
-    pub const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
-    /// `dependent_objects_still_exist`
-    pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
-    /// `object_in_use`
-    pub const OBJECT_IN_USE: &str = "55006";
-    /// `lock_not_available`
-    pub const LOCK_NOT_AVAILABLE: &str = "55P03";
-    /// `query_canceled`
-    pub const QUERY_CANCELED: &str = "57014";
-    /// `snapshot_too_old`
-    pub const SNAPSHOT_TOO_OLD: &str = "72000";
-    /// `admin_shutdown`
-    pub const ADMIN_SHUTDOWN: &str = "57P01";
-    /// `io_error`
-    pub const IO_ERROR: &str = "58030";
-    /// `internal_error`
-    pub const INTERNAL_ERROR: &str = "XX000";
-    /// `data_corrupted`
-    pub const DATA_CORRUPTED: &str = "XX001";
-}
-
 impl Error {
     /// Returns an error with this SQLSTATE and message.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
@@ -258,6 +85,27 @@ impl Error {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the affected table.
+    #[must_use]
+    pub fn of_table(mut self, schema: &str, table: &str) -> Error {
+        (self.schema, self.table) = (Some(schema.to_owned()), Some(table.to_owned()));
+        self
+    }
+
+    /// Adds the affected column.
+    #[must_use]
+    pub fn of_column(mut self, column: &str) -> Error {
+        self.column = Some(column.to_owned());
+        self
+    }
+
+    /// Adds the affected constraint.
+    #[must_use]
+    pub fn of_constraint(mut self, constraint: &str) -> Error {
+        self.constraint = Some(constraint.to_owned());
         self
     }
 

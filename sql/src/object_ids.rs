@@ -17,7 +17,7 @@ use store::transaction::TransactionOptions;
 use store::{CellBatch, Get, Mutation, Store};
 
 use crate::catalog::record::{CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Number of ids reserved at once.
 const RESERVED: u32 = 64;
@@ -83,14 +83,14 @@ impl ObjectIds {
                 false => FIRST_USER_TABLE,
                 true => {
                     let value = batch.row(0).value(0, b"").and_then(|value| value.try_into().ok());
-                    value.map(u32::from_be_bytes).ok_or_else(|| {
-                        Error::new(sqlstate::DATA_CORRUPTED, "damaged counter of table ids")
-                    })?
+                    value
+                        .map(u32::from_be_bytes)
+                        .ok_or_else(|| err!(DATA_CORRUPTED: "damaged counter of table ids"))?
                 }
             };
-        let end = change(start).ok_or_else(|| {
-            Error::new("54000", "object identifiers of the catalog are exhausted")
-        })?;
+        let end = change(start).ok_or_else(
+            || err!(PROGRAM_LIMIT_EXCEEDED: "object identifiers of the catalog are exhausted"),
+        )?;
         let row = Mutation::new(NEXT_ID_KEY).put(0, Vec::new(), end.to_be_bytes().to_vec());
         transaction.mutate(CATALOG_TABLE, vec![row])?;
         transaction.commit()?.durable.wait()?;

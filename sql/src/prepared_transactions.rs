@@ -15,7 +15,7 @@ use store::wal::DurableTicket;
 use store::{CellBatch, Mutation, Scan, Store, Transaction};
 
 use crate::catalog::record::{CATALOG_TABLE, decode, encode};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// `max_prepared_transactions`: maximum number of prepared transactions.
 pub const PREPARED_MAX: usize = 64;
@@ -115,10 +115,7 @@ impl PreparedTransactions {
             let record: PreparedRecord = decode(&bytes)?;
             let transaction = store.recover_prepared(&record.transaction).map_err(|error| {
                 let gid = &record.gid;
-                Error::new(
-                    sqlstate::DATA_CORRUPTED,
-                    format!("could not restore prepared transaction \"{gid}\": {error}"),
-                )
+                err!(DATA_CORRUPTED: "could not restore prepared transaction \"{gid}\": {error}")
             })?;
             let PreparedRecord { gid, owner, prepared_micros, .. } = record;
             tracing::info!(%gid, "restored a prepared transaction");
@@ -155,20 +152,15 @@ impl PreparedTransactions {
 
     fn claim_new<'a>(&'a self, gid: &'a str) -> Result<GidClaim<'a>> {
         if gid.len() >= IDENTIFIER_BYTES_MAX {
-            let message = format!("transaction identifier \"{gid}\" is too long");
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "transaction identifier \"{gid}\" is too long");
         }
         let mut by_gid = self.by_gid.lock();
         if by_gid.contains_key(gid) {
-            let message = format!("transaction identifier \"{gid}\" is already in use");
-            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+            bail!(DUPLICATE_OBJECT: "transaction identifier \"{gid}\" is already in use");
         }
         if by_gid.len() >= PREPARED_MAX {
-            let message = "maximum number of prepared transactions reached";
-            return Err(Error::new(sqlstate::OUT_OF_MEMORY, message).with_hint(format!(
-                "Commit or roll back transactions in pg_prepared_xacts. The maximum is \
-                 {PREPARED_MAX}."
-            )));
+            bail!(OUT_OF_MEMORY: "maximum number of prepared transactions reached";
+                hint "Commit or roll back transactions in pg_prepared_xacts. The maximum is {PREPARED_MAX}.");
         }
         by_gid.insert(gid.to_owned(), None);
         Ok(GidClaim { all: self, gid, before: None })
@@ -196,15 +188,12 @@ impl PreparedTransactions {
     fn claim<'a>(&'a self, gid: &'a str) -> Result<GidClaim<'a>> {
         match self.by_gid.lock().get_mut(gid) {
             None => {
-                let message =
-                    format!("prepared transaction with identifier \"{gid}\" does not exist");
-                Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+                bail!(UNDEFINED_OBJECT: "prepared transaction with identifier \"{gid}\" does not exist")
             }
             Some(slot) => match slot.take() {
                 Some(prepared) => Ok(GidClaim { all: self, gid, before: Some(prepared) }),
                 None => {
-                    let message = format!("prepared transaction with identifier \"{gid}\" is busy");
-                    Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+                    bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "prepared transaction with identifier \"{gid}\" is busy")
                 }
             },
         }

@@ -18,7 +18,7 @@ use store::transaction::TransactionOptions;
 use store::{CellBatch, Get, Mutation, Store, TableId};
 
 use crate::catalog::record::{CATALOG_TABLE, row_ids_key};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Number of ids reserved at once.
 const RESERVED: u64 = 65_536;
@@ -66,17 +66,14 @@ impl RowIds {
                 false => 1,
                 true => {
                     let value = batch.row(0).value(0, b"").and_then(|value| value.try_into().ok());
-                    value.map(u64::from_be_bytes).ok_or_else(|| {
-                        Error::new(
-                            sqlstate::DATA_CORRUPTED,
-                            "damaged row ID counter in the catalog",
-                        )
-                    })?
+                    value.map(u64::from_be_bytes).ok_or_else(
+                        || err!(DATA_CORRUPTED: "damaged row ID counter in the catalog"),
+                    )?
                 }
             };
         let end = start.saturating_add(RESERVED).min(i64::MAX as u64);
         if start >= end {
-            return Err(Error::new("2200H", "row identifiers of the table are exhausted"));
+            bail!(SEQUENCE_GENERATOR_LIMIT_EXCEEDED: "row identifiers of the table are exhausted");
         }
         let row = Mutation::new(key).put(0, Vec::new(), end.to_be_bytes().to_vec());
         transaction.mutate(CATALOG_TABLE, vec![row])?;

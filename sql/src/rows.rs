@@ -261,8 +261,7 @@ pub(crate) fn with_cancel_reason(mut error: Error, stop: &StopFlag) -> Error {
 
 /// Returns the error of a statement that was cancelled to free its memory.
 pub(crate) fn out_of_memory(shortage: MemoryShortage) -> Error {
-    Error::new(sqlstate::OUT_OF_MEMORY, "out of memory").with_detail(shortage.detail).with_hint(
-        "Restrict the query, add a LIMIT or an index, run fewer such statements concurrently, or \
-         start the server with more --memory.",
-    )
+    err!(OUT_OF_MEMORY: "out of memory"; detail shortage.detail;
+        hint "Restrict the query, add a LIMIT or an index, run fewer such statements concurrently, or start the server with \
+        more --memory.")
 }

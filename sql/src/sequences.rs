@@ -15,7 +15,7 @@ use store::{CellBatch, Get, Mutation, Store};
 
 use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::sequence::{Sequence, state_key};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Number of values reserved at once, unless CACHE is larger.
 const RESERVED: i64 = 32;
@@ -85,11 +85,8 @@ impl SequenceStates {
     /// 22003 for a value outside its bounds; errors of the store.
     pub fn set(&self, sequence: &Sequence, value: i64, is_called: bool) -> Result<()> {
         if !(sequence.min..=sequence.max).contains(&value) {
-            let message = format!(
-                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
-                sequence.name, sequence.min, sequence.max
-            );
-            return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+            bail!(NUMERIC_VALUE_OUT_OF_RANGE: "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                sequence.name, sequence.min, sequence.max);
         }
         let state = self.state(sequence.id);
         let mut state = state.lock();
@@ -184,7 +181,7 @@ impl SequenceStates {
 }
 
 fn decode(bytes: &[u8]) -> Result<(i64, bool)> {
-    let damaged = || Error::new(sqlstate::DATA_CORRUPTED, "damaged state of a sequence");
+    let damaged = || err!(DATA_CORRUPTED: "damaged state of a sequence");
     let (value, called) = bytes.split_first_chunk::<8>().ok_or_else(damaged)?;
     match called {
         [called @ (0 | 1)] => Ok((i64::from_be_bytes(*value), *called == 1)),

@@ -157,7 +157,7 @@ impl StatementSpill {
 
     fn take(&self, bytes: u64) -> Result<()> {
         self.count(bytes).map_err(|SpillLimitReached { bytes_max }| {
-            Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, over_limit(bytes_max))
+            err!(CONFIGURATION_LIMIT_EXCEEDED: over_limit(bytes_max))
         })?;
         Ok(self.area.check_disk(bytes)?)
     }
@@ -293,9 +293,8 @@ impl SpillWriter {
         write_batch(batch, &self.file.types, &mut self.buffer);
         let frame = &mut self.buffer[start..];
         let checksum = crc32c::crc32c(&frame[HEADER_BYTES..]);
-        let length = u32::try_from(frame.len() - HEADER_BYTES).map_err(|_| {
-            Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "a batch of rows is larger than 4 GiB")
-        })?;
+        let length = u32::try_from(frame.len() - HEADER_BYTES)
+            .map_err(|_| err!(PROGRAM_LIMIT_EXCEEDED: "a batch of rows is larger than 4 GiB"))?;
         frame[..4].copy_from_slice(&length.to_le_bytes());
         frame[4..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         self.file.row_count += batch.row_count as u64;

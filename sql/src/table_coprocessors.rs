@@ -128,20 +128,13 @@ impl CoprocessorRegistry {
                 return Err(duplicate(&record.name, "the server"));
             }
             if registry.endpoint(&record.coprocessor).is_some() {
-                let message = format!("coprocessor \"{}\" is an endpoint", record.coprocessor);
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_hint(
-                    "Attach it to individual tables with ALTER TABLE … ATTACH COPROCESSOR.",
-                ));
+                bail!(INVALID_PARAMETER_VALUE: "coprocessor \"{}\" is an endpoint", record.coprocessor;
+                    hint "Attach it to individual tables with ALTER TABLE … ATTACH COPROCESSOR.");
             }
             let factory = factory(&registry, &record.coprocessor)?;
             if !factory.suits_every_table() {
-                let message = format!(
-                    "coprocessor \"{}\" cannot be attached to all tables",
-                    record.coprocessor
-                );
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_hint(
-                    "Attach it to individual tables with ALTER TABLE … ATTACH COPROCESSOR.",
-                ));
+                bail!(INVALID_PARAMETER_VALUE: "coprocessor \"{}\" cannot be attached to all tables", record.coprocessor;
+                    hint "Attach it to individual tables with ALTER TABLE … ATTACH COPROCESSOR.");
             }
             let arguments = Arguments::read(
                 &record.coprocessor,
@@ -186,8 +179,7 @@ impl CoprocessorRegistry {
             }
             let endpoints = all.filter(|record| record.kind == CoprocessorKind::Endpoint);
             let names: Vec<&str> = endpoints.map(|record| record.name.as_str()).collect();
-            let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
-            let error = Error::new(sqlstate::UNDEFINED_OBJECT, message);
+            let error = err!(UNDEFINED_OBJECT: "table \"{}\" has no endpoint \"{name}\" attached", table.name);
             return Err(match names[..] {
                 [] => error.with_hint("Attach it with ALTER TABLE … ATTACH COPROCESSOR."),
                 _ => error.with_hint(format!("Available are: {}.", names.join(", "))),
@@ -198,11 +190,10 @@ impl CoprocessorRegistry {
         }
         match self.registry.endpoint(&record.coprocessor) {
             Some(endpoint) => Ok((record, endpoint)),
-            None => Err(Error::new(
-                sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("endpoint \"{name}\" of table \"{}\" is not available", table.name),
-            )
-            .with_hint("Start a server that includes it, or detach it.")),
+            None => {
+                bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "endpoint \"{name}\" of table \"{}\" is not available", table.name;
+                    hint "Start a server that includes it, or detach it.")
+            }
         }
     }
 
@@ -417,20 +408,17 @@ fn factory<'r>(registry: &'r Registry, name: &str) -> Result<&'r Arc<dyn Coproce
 }
 
 fn unknown(registry: &Registry, name: &str) -> Error {
-    Error::new(sqlstate::UNDEFINED_OBJECT, format!("coprocessor \"{name}\" does not exist"))
-        .with_hint(format!("Available are: {}.", registry.names().join(", ")))
+    err!(UNDEFINED_OBJECT: "coprocessor \"{name}\" does not exist"; hint "Available are: {}.", registry.names().join(", "))
 }
 
 fn no_endpoint(name: &str) -> Error {
-    let message = format!("coprocessor \"{name}\" is not an endpoint");
-    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+    err!(WRONG_OBJECT_TYPE: "coprocessor \"{name}\" is not an endpoint")
 }
 
 /// Returns the error `coprocessor "audit" of table "t" already exists`.
 pub(crate) fn duplicate(name: &str, owner: &str) -> Error {
-    let message = format!("coprocessor \"{name}\" of {owner} already exists");
-    Error::new(sqlstate::DUPLICATE_OBJECT, message)
-        .with_hint("Specify another name with ATTACH COPROCESSOR … AS name.")
+    err!(DUPLICATE_OBJECT: "coprocessor \"{name}\" of {owner} already exists";
+        hint "Specify another name with ATTACH COPROCESSOR … AS name.")
 }
 
 /// Returns a table without columns, for arguments that must not depend on a table.

@@ -11,7 +11,6 @@
 
 use smallvec::SmallVec;
 use sql::Error;
-use sql::error::sqlstate;
 
 /// The signature at the start of the data.
 pub const SIGNATURE: [u8; 11] = *b"PGCOPY\n\xff\r\n\0";
@@ -66,7 +65,7 @@ impl BinaryDecoder {
         self.buffer = buffer;
         self.buffer.drain(..read);
         if self.buffer.len() > ROW_BYTES_MAX {
-            return Err(Error::new("54000", "COPY row is longer than 1 GB"));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "COPY row is longer than 1 GB");
         }
         result
     }
@@ -167,7 +166,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 fn malformed(message: &str) -> Error {
-    Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message)
+    err!(BAD_COPY_FILE_FORMAT: message)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 use memchr::{memchr2, memchr3};
 use smallvec::SmallVec;
 use sql::Error;
-use sql::error::sqlstate;
 use sql::session::CopyFormat;
 use types::encoding::Encoding;
 
@@ -104,7 +103,7 @@ impl Decoder {
         self.searched -= start;
         debug_assert!(self.searched <= self.buffer.len(), "only received bytes were searched");
         if self.buffer.len() > RECORD_BYTES_MAX {
-            return Err(Error::new("54000", "COPY line is longer than 1 GB"));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "COPY line is longer than 1 GB");
         }
         result
     }
@@ -407,7 +406,7 @@ fn leading(text: &str, radix: u32, limit: usize) -> usize {
 }
 
 fn malformed(message: &str) -> Error {
-    Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message)
+    err!(BAD_COPY_FILE_FORMAT: message)
 }
 
 #[cfg(test)]

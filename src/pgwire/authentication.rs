@@ -17,9 +17,6 @@ use crate::pgwire::frame::{Frame, Phase};
 use crate::pgwire::login_throttle::StartupSlot;
 use crate::pgwire::start_channel::StartChannel;
 
-/// `invalid_password`
-const INVALID_PASSWORD: &str = "28P01";
-
 const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
@@ -68,7 +65,9 @@ impl Authentication {
             let result = scram.authenticate(channel, user, slot).await;
             match &result {
                 Ok(()) => slot.record_success(user),
-                Err(Failure::Fatal(error)) if error.sqlstate == INVALID_PASSWORD => {
+                Err(Failure::Fatal(error))
+                    if error.sqlstate == types::sqlstate::INVALID_PASSWORD =>
+                {
                     slot.record_failure(user);
                 }
                 Err(_) => {}
@@ -137,7 +136,7 @@ impl Scram {
 fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>) -> Result<T> {
     let refused = || {
         let message = format!("password authentication failed for user \"{user}\"");
-        Failure::fatal(INVALID_PASSWORD, message)
+        Failure::fatal(types::sqlstate::INVALID_PASSWORD, message)
     };
     match run(|| Ok(step())) {
         Ok(Ok(value)) => Ok(value),

@@ -29,7 +29,7 @@ use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::service::Service;
 use crate::pgwire::start_channel::StartChannel;
 use crate::pgwire::startup;
-use crate::pgwire::startup::{StartedSession, TOO_MANY_CLIENTS, TOO_MANY_CONNECTIONS};
+use crate::pgwire::startup::{StartedSession, TOO_MANY_CLIENTS};
 
 /// Time limit for the login.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
     let started = tokio::select! {
         biased;
         () = &mut stopping => Err(shutdown_failure()),
-        () = slot.preempted() => Err(Failure::fatal(TOO_MANY_CONNECTIONS, SLOT_PREEMPTED)),
+        () = slot.preempted() => Err(Failure::fatal(sqlstate::TOO_MANY_CONNECTIONS, SLOT_PREEMPTED)),
         started = tokio::time::timeout(
             START_TIMEOUT,
             startup::start(&mut channel, &service, (&mut client, &slot)),
@@ -153,7 +153,7 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
 /// Rejects a client for which the process has no file descriptors, without blocking.
 pub(crate) fn reject(stream: &TcpStream) {
     let mut output = Output::default();
-    let error = sql::Error::new(TOO_MANY_CONNECTIONS, TOO_MANY_CLIENTS)
+    let error = sql::Error::new(sqlstate::TOO_MANY_CONNECTIONS, TOO_MANY_CLIENTS)
         .with_detail("The server has no file descriptors left.");
     output.put_error(Severity::Fatal, &error);
     // If the socket does not accept it at once, closing the connection suffices.

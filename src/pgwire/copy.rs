@@ -3,7 +3,6 @@
 use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use sql::Error;
-use sql::error::sqlstate;
 use sql::session::rows::{Completion, ResultRows};
 use sql::session::{CopyFormat, CopyIn};
 use types::DataType;
@@ -34,15 +33,16 @@ impl Connection {
                 }
                 Some(Frame::Message(Message::CopyDone(_))) => break,
                 Some(Frame::Message(Message::CopyFail(fail))) => {
-                    let message = format!("COPY from stdin failed: {}", fail.message);
-                    let error = Error::new(sqlstate::QUERY_CANCELED, message);
+                    let error = err!(QUERY_CANCELED: "COPY from stdin failed: {}", fail.message);
                     return Err(input.with_line_context(error, &copy).into());
                 }
                 // Clients may send these messages at any time.
                 Some(Frame::Message(Message::Flush(_) | Message::Sync(_))) => {}
                 Some(_) => {
-                    let message = "unexpected message during COPY from stdin";
-                    return Err(Error::new("08P01", message).into());
+                    return Err(
+                        err!(PROTOCOL_VIOLATION: "unexpected message during COPY from stdin")
+                            .into(),
+                    );
                 }
                 None => return Err(Failure::Gone(std::io::ErrorKind::UnexpectedEof.into())),
             }

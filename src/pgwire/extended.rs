@@ -10,7 +10,6 @@ use pgwire::messages::extendedquery::{
 };
 use pgwire::messages::response::EmptyQueryResponse;
 use sql::Error;
-use sql::error::sqlstate;
 use sql::logical::OutputColumn;
 use sql::session::portals::{Portal, PortalState};
 use sql::session::rows::Completion;
@@ -50,7 +49,7 @@ impl Connection {
                 self.wait_seen_commits_durable()?;
                 Ok(self.channel.flush()?)
             }
-            _ => Err(Error::new("08P01", "unexpected message").into()),
+            _ => Err(err!(PROTOCOL_VIOLATION: "unexpected message").into()),
         }
     }
 
@@ -76,8 +75,10 @@ impl Connection {
                 UnnamedStatement::Prepared(prepared)
             }
             _ => {
-                let message = "cannot insert multiple commands into a prepared statement";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).into());
+                return Err(
+                    err!(SYNTAX_ERROR: "cannot insert multiple commands into a prepared statement")
+                        .into(),
+                );
             }
         };
         match (name, statement) {
@@ -101,10 +102,9 @@ impl Connection {
             return match &self.unnamed {
                 Some(UnnamedStatement::Prepared(prepared)) => Ok(Some(Arc::clone(prepared))),
                 Some(UnnamedStatement::Empty) => Ok(None),
-                None => Err(Error::new(
-                    sqlstate::INVALID_SQL_STATEMENT_NAME,
-                    "unnamed prepared statement does not exist",
-                )),
+                None => Err(
+                    err!(INVALID_SQL_STATEMENT_NAME: "unnamed prepared statement does not exist"),
+                ),
             };
         };
         match self.session.statement(name) {
@@ -291,8 +291,10 @@ impl Connection {
                 return Ok(Outcome::Complete(Completion::new("SELECT 0")));
             }
             PortalState::Done => {
-                let message = format!("portal \"{name}\" cannot be run");
-                return Err(Error::new("55000", message).into());
+                return Err(
+                    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "portal \"{name}\" cannot be run")
+                        .into(),
+                );
             }
         };
         let encoder = RowEncoder::new(rows.columns(), &formats);
@@ -309,8 +311,7 @@ impl Connection {
 const CURSOR_ROWS: usize = 1_024;
 
 fn missing(name: &str) -> Error {
-    let message = format!("portal \"{name}\" does not exist");
-    Error::new(sqlstate::INVALID_CURSOR_NAME, message)
+    err!(INVALID_CURSOR_NAME: "portal \"{name}\" does not exist")
 }
 
 /// Outcome of an Execute.
@@ -321,7 +322,7 @@ enum Outcome {
 }
 
 fn violation(message: String) -> Error {
-    Error::new("08P01", message)
+    err!(PROTOCOL_VIOLATION: message)
 }
 
 /// Converts the parameter types of a Parse message; 0 leaves a type open.

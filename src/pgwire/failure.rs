@@ -10,9 +10,6 @@ use sql::error::sqlstate;
 
 use crate::pgwire::frame::ProtocolViolation;
 
-/// `insufficient_resources`
-const INSUFFICIENT_RESOURCES: &str = "53000";
-
 /// A failure to answer a message.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -45,7 +42,7 @@ impl From<io::Error> for Failure {
         match error.kind() {
             io::ErrorKind::OutOfMemory => Failure::fatal(sqlstate::OUT_OF_MEMORY, "out of memory"),
             _ if is_out_of_descriptors(&error) => {
-                Failure::fatal(INSUFFICIENT_RESOURCES, error.to_string())
+                Failure::fatal(sqlstate::INSUFFICIENT_RESOURCES, error.to_string())
             }
             _ => Failure::Gone(error),
         }

@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use sql::Error;
-use sql::error::sqlstate;
 
 use crate::pgwire::cancel::ClientSocket;
 use crate::pgwire::failure::{Failure, Result};
@@ -156,9 +155,8 @@ impl Drop for IncomingMessage {
 }
 
 fn refused(detail: &str) -> Failure {
-    let error = Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
-        .with_detail(detail)
-        .with_hint("Send smaller messages, or start the server with more --memory.");
+    let error = err!(OUT_OF_MEMORY: "out of memory"; detail detail;
+        hint "Send smaller messages, or start the server with more --memory.");
     Failure::Fatal(Box::new(error))
 }
 

@@ -32,7 +32,7 @@ impl Format {
         match code {
             0 => Ok(Format::Text),
             1 => Ok(Format::Binary),
-            _ => Err(Error::new("22023", format!("unsupported format code: {code}"))),
+            _ => bail!(INVALID_PARAMETER_VALUE: "unsupported format code: {code}"),
         }
     }
 
@@ -174,7 +174,7 @@ impl RowEncoder {
         }
         let length = out.len() - start - 1;
         if length > ROW_BYTES_MAX {
-            return Err(Error::new("54000", "row is too long for the client: more than 1 GB"));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "row is too long for the client: more than 1 GB");
         }
         out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
         if length >= CHUNK_BYTES {

@@ -32,8 +32,6 @@ const DATABASE: &str = "bennu";
 /// Aliases of the database: those that every PostgreSQL server has and tools connect to.
 const ALWAYS_THERE: [&str; 2] = ["postgres", "template1"];
 
-/// The SQLSTATE of too many connections.
-pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
 /// Its message.
 pub(super) const TOO_MANY_CLIENTS: &str = "sorry, too many clients already";
 /// Its message while only connections for the owner of the database are left.
@@ -69,8 +67,7 @@ pub(crate) async fn start(
     let database = parameters.get("database").filter(|name| !name.is_empty());
     client.database.clone_from(database.unwrap_or(&user));
     if service.tls_required && !channel.is_encrypted() {
-        let error = Error::new("28000", "connection requires TLS")
-            .with_hint("Connect with sslmode=require.");
+        let error = err!(INVALID_AUTHORIZATION_SPECIFICATION: "connection requires TLS"; hint "Connect with sslmode=require.");
         return Err(Failure::Fatal(Box::new(error)));
     }
     service.authentication.authenticate(channel, &user, slot).await?;
@@ -108,7 +105,7 @@ fn check_room(service: &Service, user: &str) -> Result<()> {
         1..=RESERVED_CONNECTIONS if user != DEFAULT_USER => RESERVED,
         _ => return Ok(()),
     };
-    Err(Failure::fatal(TOO_MANY_CONNECTIONS, message))
+    Err(Failure::fatal(sqlstate::TOO_MANY_CONNECTIONS, message))
 }
 
 /// Answers requests for encryption and cancellation; returns the startup packet.
@@ -192,8 +189,7 @@ fn apply(
         && ![DATABASE, DEFAULT_USER, user].contains(&name.as_str())
         && !ALWAYS_THERE.contains(&name.as_str())
     {
-        let message = format!("database \"{name}\" does not exist");
-        return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));
+        bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist");
     }
     for (name, value) in parameters {
         match name.as_str() {
@@ -222,11 +218,8 @@ fn apply(
 /// backslash-escaped blanks.
 fn settings(options: &str) -> sql::Result<Vec<(String, String)>> {
     let invalid = |word: &str| {
-        Error::new(
-            sqlstate::SYNTAX_ERROR,
-            format!("invalid command-line argument for server process: {word}"),
-        )
-        .with_hint("Use -c name=value or --name=value.")
+        err!(SYNTAX_ERROR: "invalid command-line argument for server process: {word}";
+            hint "Use -c name=value or --name=value.")
     };
     let mut settings = Vec::new();
     let mut words = words(options).into_iter();

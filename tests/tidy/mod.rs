@@ -1,9 +1,11 @@
 //! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
-//! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]).
+//! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]),
+//! SQLSTATEs ([`sqlstates`]).
 
 mod density;
 mod imports;
 mod prose;
+mod sqlstates;
 
 use std::collections::BTreeSet;
 use std::fs;

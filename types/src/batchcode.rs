@@ -15,13 +15,13 @@
 use std::sync::Arc;
 
 use crate::datatype::DataType;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::rowcode::value;
 use crate::vector::{Batch, BytesVector, Vector, VectorData};
 
 #[cold]
 fn corrupt(what: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, format!("cannot decode spilled data: {what}"))
+    err!(DATA_CORRUPTED: "cannot decode spilled data: {what}")
 }
 
 /// Appends a batch.

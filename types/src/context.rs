@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::interruptible::InterruptPacer;
 use crate::random::Random;
@@ -115,9 +115,9 @@ impl Sequences {
     ///
     /// 0A000 if there is none.
     pub fn source(&self) -> Result<&dyn SequenceSource> {
-        self.0.as_deref().ok_or_else(|| {
-            Error::new(sqlstate::FEATURE_NOT_SUPPORTED, "sequences are not available here")
-        })
+        self.0
+            .as_deref()
+            .ok_or_else(|| err!(FEATURE_NOT_SUPPORTED: "sequences are not available here"))
     }
 }
 

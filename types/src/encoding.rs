@@ -15,11 +15,6 @@ use ahash::AHashMap;
 use crate::error::{Error, Result};
 use crate::interruptible::{InterruptPacer, chunks};
 
-/// `character_not_in_repertoire`
-const INVALID_BYTES: &str = "22021";
-/// `untranslatable_character`
-const NO_EQUIVALENT: &str = "22P05";
-
 /// An encoding.
 pub struct Encoding {
     /// Its name in PostgreSQL.
@@ -537,17 +532,12 @@ fn listed(bytes: &[u8]) -> String {
 }
 
 fn invalid(name: &str, bytes: &[u8]) -> Error {
-    let message = format!("invalid byte sequence for encoding \"{name}\": {}", listed(bytes));
-    Error::new(INVALID_BYTES, message)
+    err!(CHARACTER_NOT_IN_REPERTOIRE: "invalid byte sequence for encoding \"{name}\": {}", listed(bytes))
 }
 
 fn no_equivalent(bytes: &[u8], from: &str, to: &str) -> Error {
-    let message = format!(
-        "character with byte sequence {} in encoding \"{from}\" has no equivalent in encoding \
-         \"{to}\"",
-        listed(bytes)
-    );
-    Error::new(NO_EQUIVALENT, message)
+    err!(UNTRANSLATABLE_CHARACTER: "character with byte sequence {} in encoding \"{from}\" has no equivalent in encoding \
+        \"{to}\"", listed(bytes))
 }
 
 impl Default for &'static Encoding {

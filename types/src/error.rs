@@ -6,6 +6,42 @@
 use std::fmt;
 use std::ops::Range;
 
+pub use crate::sqlstate;
+
+/// Builds an error: `err!(UNDEFINED_TABLE: "relation \"{name}\" does not exist"; at position)`.
+///
+/// The first word is a constant of [`sqlstate`]. The message is a format string with its arguments,
+/// or an expression. Fields follow, each after a semicolon: `detail` and `hint` have the form of
+/// the message, any other word is a method of the error with its arguments. The result has the
+/// type named `Error` where the macro is used.
+#[macro_export]
+macro_rules! err {
+    (@ $error:expr) => { $error };
+    (@ $error:expr; detail $($rest:tt)+) => { $crate::err!(@text $error, with_detail; $($rest)+) };
+    (@ $error:expr; hint $($rest:tt)+) => { $crate::err!(@text $error, with_hint; $($rest)+) };
+    (@ $error:expr; $method:ident $($argument:expr),+ $(; $($rest:tt)+)?) => {
+        $crate::err!(@ $error.$method($($argument),+) $(; $($rest)+)?)
+    };
+    (@text $error:expr, $method:ident; $text:literal $(, $argument:expr)* $(; $($rest:tt)+)?) => {
+        $crate::err!(@ $error.$method(format!($text $(, $argument)*)) $(; $($rest)+)?)
+    };
+    (@text $error:expr, $method:ident; $text:expr $(; $($rest:tt)+)?) => {
+        $crate::err!(@ $error.$method($text) $(; $($rest)+)?)
+    };
+    ($code:ident: $text:literal $(, $argument:expr)* $(; $($rest:tt)+)?) => {
+        $crate::err!(@ Error::new($crate::sqlstate::$code, format!($text $(, $argument)*)) $(; $($rest)+)?)
+    };
+    ($code:ident: $text:expr $(; $($rest:tt)+)?) => {
+        $crate::err!(@ Error::new($crate::sqlstate::$code, $text) $(; $($rest)+)?)
+    };
+}
+
+/// Returns from the function with the error of [`err!`].
+#[macro_export]
+macro_rules! bail {
+    ($($error:tt)+) => { return Err($crate::err!($($error)+)) };
+}
+
 /// An error of an operation on values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
@@ -71,50 +107,6 @@ impl TypeMention {
 
 /// The result of an operation on values.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// SQLSTATEs of operations on values, by PostgreSQL's names.
-pub mod sqlstate {
-    /// `numeric_value_out_of_range`
-    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
-    /// `division_by_zero`
-    pub const DIVISION_BY_ZERO: &str = "22012";
-    /// `invalid_text_representation`
-    pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";
-    /// `invalid_binary_representation`
-    pub const INVALID_BINARY_REPRESENTATION: &str = "22P03";
-    /// `invalid_datetime_format`
-    pub const INVALID_DATETIME_FORMAT: &str = "22007";
-    /// `datetime_field_overflow`
-    pub const DATETIME_FIELD_OVERFLOW: &str = "22008";
-    /// `invalid_parameter_value`
-    pub const INVALID_PARAMETER_VALUE: &str = "22023";
-    /// `invalid_tablesample_argument`
-    pub const INVALID_TABLESAMPLE_ARGUMENT: &str = "2202H";
-    /// `invalid_tablesample_repeat`
-    pub const INVALID_TABLESAMPLE_REPEAT: &str = "2202G";
-    /// `string_data_right_truncation`
-    pub const STRING_DATA_RIGHT_TRUNCATION: &str = "22001";
-    /// `not_null_violation`
-    pub const NOT_NULL_VIOLATION: &str = "23502";
-    /// `check_violation`
-    pub const CHECK_VIOLATION: &str = "23514";
-    /// `undefined_function`
-    pub const UNDEFINED_FUNCTION: &str = "42883";
-    /// `undefined_object`
-    pub const UNDEFINED_OBJECT: &str = "42704";
-    /// `cannot_coerce`
-    pub const CANNOT_COERCE: &str = "42846";
-    /// `datatype_mismatch`
-    pub const DATATYPE_MISMATCH: &str = "42804";
-    /// `out_of_memory`
-    pub const OUT_OF_MEMORY: &str = "53200";
-    /// `query_canceled`
-    pub const QUERY_CANCELED: &str = "57014";
-    /// `feature_not_supported`
-    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
-    /// `data_corrupted`: stored bytes do not decode.
-    pub const DATA_CORRUPTED: &str = "XX001";
-}
 
 impl Error {
     /// Creates an error with this SQLSTATE and message, without detail and hint.

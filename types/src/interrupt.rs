@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Called at each check: lets statements that wait for an execution slot run, and may wait for a
 /// slot. Fast otherwise.
@@ -113,7 +113,7 @@ pub fn check_planned() -> Result<()> {
 /// Returns the cancellation error.
 #[cold]
 pub(crate) fn cancelled() -> Error {
-    Error::new(sqlstate::QUERY_CANCELED, "canceling statement due to user request")
+    err!(QUERY_CANCELED: "canceling statement due to user request")
 }
 
 /// Items that are sorted without a check: some milliseconds.

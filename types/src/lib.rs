@@ -9,6 +9,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
 
+pub mod sqlstate;
+#[macro_use]
 pub mod error;
 pub mod interrupt;
 pub mod interruptible;

@@ -6,7 +6,7 @@ use crate::datatype::IntervalFields as Fields;
 use crate::datatype::{DataType, SqlType};
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE};
 use crate::datum::{Array, Bits, Datum, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Applies the modifier of a type to a value.
 ///
@@ -85,13 +85,11 @@ fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
     match to.base {
         DataType::Varbit if bits.len() <= length => Ok(bits.clone()),
         DataType::Varbit if !explicit => {
-            let message = format!("bit string too long for type bit varying({length})");
-            Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
+            bail!(STRING_DATA_RIGHT_TRUNCATION: "bit string too long for type bit varying({length})")
         }
         DataType::Bit if bits.len() != length && !explicit => {
             let found = bits.len();
-            let message = format!("bit string length {found} does not match type bit({length})");
-            Err(Error::new("22026", message))
+            bail!(STRING_DATA_LENGTH_MISMATCH: "bit string length {found} does not match type bit({length})")
         }
         _ => Ok(bits.resized(length)),
     }
@@ -110,8 +108,7 @@ fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
     if explicit || string[end..].bytes().all(|byte| byte == b' ') {
         return Ok(Some(&string[..end]));
     }
-    let message = format!("value too long for type {}({length})", to.base.sql_name());
-    Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
+    bail!(STRING_DATA_RIGHT_TRUNCATION: "value too long for type {}({length})", to.base.sql_name())
 }
 
 /// Rounds microseconds to a number of digits of the second, halves away from zero; infinities are

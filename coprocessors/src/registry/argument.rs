@@ -12,7 +12,6 @@ use types::text::{self, TextStyle};
 use types::{DataType, Datum, Error, Result};
 
 use crate::registry::TableSchema;
-use crate::violation::{INVALID_PARAMETER_VALUE, UNDEFINED_COLUMN};
 
 /// Kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,14 +99,8 @@ impl Arguments {
                     values.insert(parameter.name, read(parameter, table, value)?);
                 }
                 ParameterRequirement::Required => {
-                    return Err(Error::new(
-                        INVALID_PARAMETER_VALUE,
-                        format!(
-                            "coprocessor \"{coprocessor}\" requires parameter \"{}\"",
-                            parameter.name
-                        ),
-                    )
-                    .with_detail(format!("The parameter is {}.", parameter.about)));
+                    bail!(INVALID_PARAMETER_VALUE: "coprocessor \"{coprocessor}\" requires parameter \"{}\"", parameter.name;
+                        detail "The parameter is {}.", parameter.about);
                 }
             }
         }
@@ -132,10 +125,7 @@ impl Arguments {
                 return Err(unknown(coprocessor, parameters, name));
             };
             if values.insert(parameter.name, read(parameter, table, value)?).is_some() {
-                return Err(Error::new(
-                    INVALID_PARAMETER_VALUE,
-                    format!("parameter \"{name}\" specified more than once"),
-                ));
+                bail!(INVALID_PARAMETER_VALUE: "parameter \"{name}\" specified more than once");
             }
         }
         Ok(Arguments { values })
@@ -209,20 +199,13 @@ fn unknown(coprocessor: &str, parameters: &[Parameter], name: &str) -> Error {
         [] => "It has no parameters.".to_owned(),
         _ => format!("Its parameters are {}.", known.join(", ")),
     };
-    Error::new(
-        INVALID_PARAMETER_VALUE,
-        format!("coprocessor \"{coprocessor}\" has no parameter \"{name}\""),
-    )
-    .with_detail(detail)
+    err!(INVALID_PARAMETER_VALUE: "coprocessor \"{coprocessor}\" has no parameter \"{name}\""; detail detail)
 }
 
 fn read(parameter: &Parameter, table: &TableSchema, text: &str) -> Result<Argument> {
     let bad = |why: &str| {
-        Error::new(
-            INVALID_PARAMETER_VALUE,
-            format!("invalid value for parameter \"{}\": \"{text}\"", parameter.name),
-        )
-        .with_detail(format!("{why}."))
+        err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{}\": \"{text}\"", parameter.name;
+            detail "{why}.")
     };
     Ok(match parameter.kind {
         ArgumentKind::Text => Argument::Text(text.to_owned()),
@@ -262,8 +245,7 @@ fn read(parameter: &Parameter, table: &TableSchema, text: &str) -> Result<Argume
 
 /// Returns `column "c" of relation "t" does not exist`.
 fn undefined_column(table: &TableSchema, column: &str) -> Error {
-    let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
-    Error::new(UNDEFINED_COLUMN, message)
+    err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{}\" does not exist", table.name)
 }
 
 /// Returns the names of a list, case-folded as in SQL; `None` if one is empty or malformed.

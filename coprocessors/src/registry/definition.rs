@@ -5,9 +5,6 @@ use types::{Error, Result, SqlType};
 
 use crate::registry::TableSchema;
 
-/// SQLSTATE of a table that does not fit the definition.
-const WRONG_OBJECT_TYPE: &str = "42809";
-
 /// The definition of a coprocessor's target table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
@@ -43,11 +40,8 @@ impl TableDefinition {
     /// `42809` with the difference.
     pub fn check(&self, coprocessor: &str, table: &TableSchema) -> Result<()> {
         let misfit = |why: String| {
-            let message = format!(
-                "table \"{}\" cannot be used as the output table of coprocessor \"{coprocessor}\"",
-                table.name
-            );
-            Error::new(WRONG_OBJECT_TYPE, message).with_detail(why)
+            err!(WRONG_OBJECT_TYPE: "table \"{}\" cannot be used as the output table of coprocessor \"{coprocessor}\"",
+                table.name; detail why)
         };
         for (position, wanted) in self.columns.iter().enumerate() {
             let type_name = wanted.sql_type.base.sql_name();

@@ -156,10 +156,8 @@ fn check_rows(name: &str, columns: &[AnswerColumn], rows: &[Vec<Datum>]) -> Resu
     match rows.iter().find(|row| !fits(row)) {
         None => Ok(()),
         Some(row) => {
-            let message = format!(
-                "endpoint \"{name}\" returned a row that does not match its result columns"
-            );
-            Err(Error::new("XX000", message).with_detail(format!("The row is {row:?}.")))
+            bail!(INTERNAL_ERROR: "endpoint \"{name}\" returned a row that does not match its result columns";
+                detail "The row is {row:?}.")
         }
     }
 }

@@ -32,8 +32,6 @@ pub use argument::{ArgumentKind, Arguments, Parameter, ParameterRequirement};
 pub use definition::{ColumnDefinition, TableDefinition};
 pub use endpoint::{AnswerColumn, CallableEndpoint, EndpointCall, TableEndpoint};
 
-use crate::violation::UNDEFINED_TABLE;
-
 /// A table's definition, for coprocessors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableSchema {
@@ -90,9 +88,7 @@ impl Attachment<'_> {
     pub fn referenced_table(&self, parameter: &str) -> Result<Arc<TableSchema>> {
         let name = self.arguments.table(parameter).unwrap_or_default();
         let found = self.others.iter().find(|table| table.name == name);
-        found.cloned().ok_or_else(|| {
-            Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
-        })
+        found.cloned().ok_or_else(|| err!(UNDEFINED_TABLE: "relation \"{name}\" does not exist"))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::binder::polymorphic::undetermined;
 use crate::binder::select::direction;
 use crate::binder::tree::{for_each_expression, walk_plan};
 use crate::binder::typed::{Typed, check_equality, check_ordered};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::SortKey;
 
 /// Rejects `array_agg` over `int2vector` or `oidvector`: these have one dimension only.
@@ -29,8 +29,7 @@ fn check_gathered(name: &str, types: &[DataType]) -> Result<()> {
     else {
         return Ok(());
     };
-    let message = format!("array is not a valid {}", vector.sql_name());
-    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
+    bail!(DATATYPE_MISMATCH: "array is not a valid {}", vector.sql_name())
 }
 
 /// Returns whether a call without OVER is an aggregate call.
@@ -51,8 +50,7 @@ impl Binder<'_> {
         let before = self.marks();
         let level = self.level();
         if level.in_aggregate {
-            let message = "aggregate function calls cannot be nested";
-            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+            bail!(GROUPING_ERROR: "aggregate function calls cannot be nested"; at position);
         }
         let clause = level.clause;
         level.in_aggregate = true;
@@ -62,9 +60,8 @@ impl Binder<'_> {
         let direct = found.direct_arguments().len();
         if let Some(depth) = self.depth_of(found.expressions().skip(direct)) {
             if self.has_own_column(found.direct_arguments()) {
-                let message = "outer-level aggregate cannot contain a lower-level variable in its \
-                               direct arguments";
-                return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+                bail!(GROUPING_ERROR: "outer-level aggregate cannot contain a lower-level variable in its direct arguments";
+                    at position);
             }
             self.restore_marks(&before);
             return self
@@ -204,10 +201,8 @@ impl Binder<'_> {
                 key = bound[index].expr.clone();
             }
             if call.distinct && !bound.iter().any(|argument| argument.expr == key) {
-                let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in \
-                               argument list";
-                let code = sqlstate::INVALID_COLUMN_REFERENCE;
-                return Err(Error::new(code, message).at(value.position));
+                bail!(INVALID_COLUMN_REFERENCE: "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument \
+                    list"; at value.position);
             }
             add_key(&mut order_by, key, direction);
         }
@@ -291,10 +286,7 @@ impl Binder<'_> {
         }
         let Some(found) = aggregate::resolve_ordered(name, &types(&direct), &types(&sorted)) else {
             if aggregate::resolve(name, &all).is_some() {
-                let message = format!(
-                    "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
-                );
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+                bail!(WRONG_OBJECT_TYPE: "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"; at position);
             }
             return Err(undefined_function(&self.call_text(name, &all), position));
         };
@@ -367,23 +359,16 @@ fn no_aggregate(
 ) -> Error {
     let name = call.name.name.value.as_str();
     if !call.star && types.is_empty() && name == "count" {
-        let message = format!("{name}(*) must be used to call a parameterless aggregate function");
-        return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
+        return err!(WRONG_OBJECT_TYPE: "{name}(*) must be used to call a parameterless aggregate function"; at position);
     }
     if AMBIGUOUS.contains(&name) && types == [DataType::Unknown] {
-        let message = format!("function {} is not unique", binder.call_text(name, types));
-        return Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
-            .with_hint(
-                "Could not choose a best candidate function. \
-                 You might need to add explicit type casts.",
-            )
-            .at(position);
+        return err!(AMBIGUOUS_FUNCTION: "function {} is not unique", binder.call_text(name, types);
+            hint "Could not choose a best candidate function. You might need to add explicit type casts."; at position);
     }
     if let Some((sorted, direct)) = types.split_last()
         && aggregate::resolve_ordered(name, direct, &[*sorted]).is_some()
     {
-        let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
-        return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
+        return err!(WRONG_OBJECT_TYPE: "WITHIN GROUP is required for ordered-set aggregate {name}"; at position);
     }
     undefined_function(&binder.call_text(name, types), position)
 }

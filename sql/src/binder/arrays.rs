@@ -10,16 +10,14 @@ use crate::ast::{self, BinaryOperator, Quantifier, Subscript};
 use crate::binder::level::Binder;
 use crate::binder::subqueries::yields_boolean;
 use crate::binder::typed::Typed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Binds `ARRAY[…]`.
     pub(super) fn bind_array(&mut self, elements: &[ast::Expr], position: usize) -> Result<Typed> {
         if elements.is_empty() {
-            let message = "cannot determine type of empty array";
-            return Err(Error::new(sqlstate::INDETERMINATE_DATATYPE, message)
-                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
-                .at(position));
+            bail!(INDETERMINATE_DATATYPE: "cannot determine type of empty array";
+                hint "Explicitly cast to the desired type, for example ARRAY[]::integer[]."; at position);
         }
         let elements = self.bind_list(elements)?;
         let (values, sql_type) = self.unify(elements, "ARRAY")?;
@@ -45,8 +43,7 @@ impl Binder<'_> {
         let is_vector = matches!(sql_type.base, DataType::Int2Vector | DataType::OidVector);
         let is_flat = !matches!(elements.first(), None | Some(ast::Expr::Array { .. }));
         if is_vector && !is_flat {
-            let message = format!("array is not a valid {}", sql_type.base.sql_name());
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "array is not a valid {}", sql_type.base.sql_name());
         }
         let nested = matches!(elements.first(), Some(ast::Expr::Array { .. }));
         let mut values = Vec::with_capacity(elements.len());
@@ -116,11 +113,8 @@ impl Binder<'_> {
         subscripts: &[Subscript],
     ) -> Result<(bool, Vec<Expr>)> {
         if subscripts.len() > MAX_DIMENSIONS {
-            let message = format!(
-                "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
-                subscripts.len()
-            );
-            return Err(Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+                subscripts.len());
         }
         let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
         let mut bounds = Vec::with_capacity(subscripts.len() * 2);
@@ -150,10 +144,9 @@ impl Binder<'_> {
         let position = value.position;
         let to = DataType::Int4.into();
         let bound = self.coerce(value, to, types::cast::CastContext::Assignment)?;
-        bound.ok_or_else(|| {
-            let message = "array subscript must have type integer";
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
-        })
+        bound.ok_or_else(
+            || err!(DATATYPE_MISMATCH: "array subscript must have type integer"; at position),
+        )
     }
 
     /// Binds `left operator ANY|ALL (array)`.
@@ -184,8 +177,7 @@ impl Binder<'_> {
             return self.compare_elements(left, (operator, quantifier), elements, position);
         }
         let Some(element) = array.base().element() else {
-            let message = "op ANY/ALL (array) requires array on right side";
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+            bail!(WRONG_OBJECT_TYPE: "op ANY/ALL (array) requires array on right side"; at position);
         };
         let probe = Typed::new(Expr::constant(Datum::Null, element), element, at);
         let compared = self.operator(operator.symbol(), left, probe, position)?;
@@ -215,14 +207,11 @@ pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) ->
 }
 
 pub(super) fn no_subscripts(data_type: DataType, position: usize) -> Error {
-    let message = format!(
-        "cannot subscript type {} because it does not support subscripting",
-        data_type.sql_name()
-    );
-    Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(data_type).at(position)
+    err!(DATATYPE_MISMATCH: "cannot subscript type {} because it does not support subscripting", data_type.sql_name();
+        with_type_mention data_type; at position)
 }
 
 pub(super) fn no_array(element: DataType, position: usize) -> Error {
-    let message = format!("could not find array type for data type {}", element.sql_name());
-    Error::new(sqlstate::UNDEFINED_OBJECT, message).with_type_mention(element).at(position)
+    err!(UNDEFINED_OBJECT: "could not find array type for data type {}", element.sql_name(); with_type_mention element;
+        at position)
 }

@@ -12,22 +12,16 @@ use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, null};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Converts a value to the type of a column with an assignment cast.
     pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr> {
         let (from, position) = (value.sql_type, value.position);
         self.coerce(value, column.sql_type, CastContext::Assignment)?.ok_or_else(|| {
-            let message = format!(
-                "column \"{}\" is of type {} but expression is of type {}",
-                column.name,
-                self.type_name(column.sql_type),
-                self.type_name(from)
-            );
-            Error::new(sqlstate::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-                .at(position)
+            err!(DATATYPE_MISMATCH: "column \"{}\" is of type {} but expression is of type {}",
+                column.name, self.type_name(column.sql_type), self.type_name(from);
+                hint "You will need to rewrite or cast the expression."; at position)
         })
     }
 
@@ -51,9 +45,8 @@ pub(super) fn check_identity(column: &Column) -> Result<()> {
         Some(IdentityRecord::Always) => "an identity column defined as GENERATED ALWAYS",
         _ => return Ok(()),
     };
-    let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
-    Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
-        .with_detail(format!("Column \"{}\" is {what}.", column.name)))
+    bail!(GENERATED_ALWAYS: "column \"{}\" can only be updated to DEFAULT", column.name;
+        detail "Column \"{}\" is {what}.", column.name)
 }
 
 /// Returns the default of a column.
@@ -80,9 +73,8 @@ pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
             let hint = "The server sets _timestamp to the commit time.";
             return Error::not_supported("writing column _timestamp", hint).at(wanted.position);
         }
-        let message = format!("column \"{full}\" of relation \"{}\" does not exist", table.name);
         let position = name.family.as_ref().map_or(wanted.position, |family| family.position);
-        Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
+        err!(UNDEFINED_COLUMN: "column \"{full}\" of relation \"{}\" does not exist", table.name; at position)
     })
 }
 

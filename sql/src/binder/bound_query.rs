@@ -4,7 +4,7 @@ use types::expr::Expr;
 
 use crate::ast::QueryExpr;
 use crate::binder::typed::Typed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Logical, OutputColumn};
 
 /// A bound query with the positions of its columns.
@@ -32,6 +32,5 @@ impl BoundQuery {
 pub(super) fn refuse_locks_of_part(query: &QueryExpr) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let strength = locking.strength.clause();
-    let message = format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT");
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    bail!(FEATURE_NOT_SUPPORTED: "{strength} is not allowed with UNION/INTERSECT/EXCEPT")
 }

@@ -26,7 +26,7 @@ use crate::binder::tree::for_each_column;
 use crate::binder::typed::{Typed, null};
 use crate::binder::window::is_window_function;
 use crate::catalog::name::is_temporary;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Binds a function call.
@@ -59,8 +59,7 @@ impl Binder<'_> {
             return self.bind_aggregate(name, call, position);
         }
         if is_window_function(name) {
-            let message = format!("window function {name} requires an OVER clause");
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+            bail!(WRONG_OBJECT_TYPE: "window function {name} requires an OVER clause"; at position);
         }
         if name == "grouping" && call.name.schema.is_none() && !call.arguments.is_empty() {
             return self.bind_grouping(&call.arguments, position);
@@ -171,10 +170,8 @@ impl Binder<'_> {
         let end = |rank: Option<Datum>| {
             rank.map(|rank| Typed::constant(rank, data_type, position)).ok_or_else(|| {
                 let shown = data_type.sql_name();
-                let message = format!("enum {shown} contains no values");
-                Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-                    .with_type_mention(data_type)
-                    .at(position)
+                err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "enum {shown} contains no values"; with_type_mention data_type;
+                    at position)
             })
         };
         match name {
@@ -215,14 +212,8 @@ impl Binder<'_> {
                 self.call(signature, arguments, position)
             }
             Match::Ambiguous => {
-                let message =
-                    format!("function {} is not unique", self.shown_call(name, &arguments));
-                Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
-                    .with_hint(
-                        "Could not choose a best candidate function. \
-                         You might need to add explicit type casts.",
-                    )
-                    .at(position))
+                bail!(AMBIGUOUS_FUNCTION: "function {} is not unique", self.shown_call(name, &arguments);
+                    hint "Could not choose a best candidate function. You might need to add explicit type casts."; at position)
             }
             Match::None => self.cast_call(name, arguments, position),
         }
@@ -264,8 +255,7 @@ impl Binder<'_> {
             };
             places.resize(places.len().max(place + 1), None);
             if places[place].replace(value).is_some() {
-                let message = format!("argument name \"{}\" used more than once", names[place]);
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "argument name \"{}\" used more than once", names[place]; at position);
             }
         }
         let defaulted = |(index, place): (usize, Option<Typed>)| {
@@ -523,8 +513,7 @@ pub(super) fn check_plain(call: &FunctionCall, name: &str) -> Result<()> {
         _ if call.filter.is_some() => "FILTER specified".to_owned(),
         _ => return Ok(()),
     };
-    let message = format!("{what}, but {name} is not an aggregate function");
-    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(call.name.position()))
+    bail!(WRONG_OBJECT_TYPE: "{what}, but {name} is not an aggregate function"; at call.name.position())
 }
 
 fn sql_value_name(function: SqlValueFunction) -> &'static str {
@@ -568,12 +557,8 @@ fn boolean_text(value: Expr) -> Expr {
 
 /// Returns the error for a function that does not exist.
 pub(super) fn undefined_function(call: &str, position: usize) -> Error {
-    Error::new(sqlstate::UNDEFINED_FUNCTION, format!("function {call} does not exist"))
-        .with_hint(
-            "No function matches the given name and argument types. \
-             You might need to add explicit type casts.",
-        )
-        .at(position)
+    err!(UNDEFINED_FUNCTION: "function {call} does not exist";
+        hint "No function matches the given name and argument types. You might need to add explicit type casts."; at position)
 }
 
 /// Returns whether the text of a value depends on its type, so that it is made before the value is

@@ -19,7 +19,7 @@ use types::{DataType, Datum, SqlType};
 use crate::binder::level::Binder;
 use crate::binder::parameters::{Parameters, undetermined};
 use crate::binder::typed::{Typed, can_coerce, category, is_preferred, null};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Converts a value if a cast exists in the context; `None` if not.
@@ -104,9 +104,7 @@ impl Binder<'_> {
     }
 
     fn cannot_cast(&self, from: SqlType, to: SqlType) -> Error {
-        let message =
-            format!("cannot cast type {} to {}", self.type_name(from), self.type_name(to));
-        Error::new(types::error::sqlstate::CANNOT_COERCE, message)
+        err!(CANNOT_COERCE: "cannot cast type {} to {}", self.type_name(from), self.type_name(to))
     }
 
     /// Converts a value of unknown type to text; other values are unchanged.
@@ -182,11 +180,7 @@ impl Binder<'_> {
         let (from, position) = (value.sql_type, value.position);
         let to = DataType::Bool.into();
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-            let message = format!(
-                "argument of {place} must be type boolean, not type {}",
-                self.type_name(from)
-            );
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+            err!(DATATYPE_MISMATCH: "argument of {place} must be type boolean, not type {}", self.type_name(from); at position)
         })
     }
 
@@ -217,13 +211,8 @@ pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
         if common == DataType::Unknown || common == next {
             common = next;
         } else if category(common) != category(next) {
-            let message = format!(
-                "{place} types {} and {} cannot be matched",
-                common.sql_name(),
-                next.sql_name()
-            );
-            let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-            return Err(error.with_type_mention(common).with_type_mention(next).at(value.position));
+            bail!(DATATYPE_MISMATCH: "{place} types {} and {} cannot be matched", common.sql_name(), next.sql_name();
+                with_type_mention common; with_type_mention next; at value.position);
         } else if !is_preferred(common) && can_coerce(common, next) && !can_coerce(next, common) {
             common = next;
         }

@@ -99,8 +99,7 @@ impl Binder<'_> {
         };
         let found = scope.relations.iter().find(of_column).map(|relation| relation.alias.as_str());
         let name = qualifier.last().map(|name| name.value.as_str()).or(found).unwrap_or_default();
-        let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
-        let error = Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message);
+        let error = err!(INVALID_COLUMN_REFERENCE: "invalid reference to FROM-clause entry for table \"{name}\"");
         match barred {
             LateralBar::Optional => error.with_detail(
                 "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
@@ -201,8 +200,7 @@ impl Binder<'_> {
             relation.alias == name || table.is_some_and(|table| table.name == name)
         };
         let Some(found) = relations.find(is_meant) else {
-            let message = format!("missing FROM-clause entry for table \"{name}\"");
-            return Error::new(sqlstate::UNDEFINED_TABLE, message);
+            return err!(UNDEFINED_TABLE: "missing FROM-clause entry for table \"{name}\"");
         };
         let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
         let mut visible =
@@ -216,7 +214,7 @@ impl Binder<'_> {
                  part of the query."
             ),
         };
-        Error::new(sqlstate::UNDEFINED_TABLE, message).with_hint(hint)
+        err!(UNDEFINED_TABLE: message; hint hint)
     }
 }
 
@@ -226,5 +224,5 @@ fn unknown_column(parts: &[Ident]) -> Error {
         [name] => format!("column \"{name}\" does not exist"),
         _ => format!("column {} does not exist", names.join(".")),
     };
-    Error::new(sqlstate::UNDEFINED_COLUMN, message)
+    err!(UNDEFINED_COLUMN: message)
 }

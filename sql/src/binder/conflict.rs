@@ -14,7 +14,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::update_target::UpdateTarget;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Arbiters, ConflictTarget, Logical, OnConflict, RowAtHand};
 
 impl Binder<'_> {
@@ -34,20 +34,16 @@ impl Binder<'_> {
             Some(ast::ConflictTargetClause::Keys { keys, predicate }) => {
                 let parts = (keys.as_slice(), predicate.as_ref());
                 self.inferred(written, alias, parts)?.ok_or_else(|| {
-                    let message = "there is no unique or exclusion constraint matching \
-                                   the ON CONFLICT specification";
-                    Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+                    err!(INVALID_COLUMN_REFERENCE: "there is no unique or exclusion constraint matching the ON CONFLICT \
+                        specification")
                 })?
             }
         };
         match &clause.action {
             ConflictAction::Nothing => Ok((OnConflict::Ignore { target }, None)),
             ConflictAction::Update { .. } if target == ConflictTarget::Any => {
-                let message = "ON CONFLICT DO UPDATE requires inference specification \
-                               or constraint name";
-                Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                    .with_hint("For example, ON CONFLICT (column_name).")
-                    .at(clause.position))
+                bail!(SYNTAX_ERROR: "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+                    hint "For example, ON CONFLICT (column_name)."; at clause.position)
             }
             ConflictAction::Update { assignments, selection } => {
                 let width = written.table.columns.len();
@@ -165,9 +161,7 @@ fn named(table: &Table, name: &ast::Ident) -> Result<ConflictTarget> {
     let is_it = |index: &&Arc<Index>| index.constraint && index.name == name.value;
     let index = table.indexes.iter().find(is_it);
     if !primary_key && index.is_none() {
-        let message =
-            format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
-        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position));
+        bail!(UNDEFINED_OBJECT: "constraint \"{}\" for table \"{}\" does not exist", name.value, table.name; at name.position);
     }
     index.iter().try_for_each(|index| refuse_deferrable(table, index))?;
     let indexes = index.map(|index| index.name.clone()).into_iter().collect();
@@ -179,14 +173,9 @@ pub(super) fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
     if index.deferral == Deferral::Never {
         return Ok(());
     }
-    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion \
-                   constraints as arbiters";
-    Err(Error {
-        schema: Some(table.schema.clone()),
-        table: Some(table.name.clone()),
-        constraint: Some(index.name.clone()),
-        ..Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-    })
+    bail!(OBJECT_NOT_IN_PREREQUISITE_STATE:
+        "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+        of_table &table.schema, &table.name; of_constraint &index.name)
 }
 
 /// Returns the types of a table's columns.

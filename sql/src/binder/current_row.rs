@@ -35,8 +35,7 @@ impl Binder<'_> {
     /// session sets.
     fn is_current(&mut self, written: &UpdateTarget, cursor: &Ident) -> Result<Expr> {
         if written.is_view() {
-            let message = "WHERE CURRENT OF on a view is not implemented";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "WHERE CURRENT OF on a view is not implemented");
         }
         if self.frame.is_some() {
             let hint = "Pass the key of the row to the function.";
@@ -102,8 +101,7 @@ impl Binder<'_> {
 pub fn check_cursor(cursor: &DeclareCursor) -> Result<()> {
     let mut parts = cursor.query.with.iter().flat_map(|with| &with.queries);
     if parts.any(|part| matches!(part.body, NamedQueryBody::Change(_))) {
-        let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "DECLARE CURSOR must not contain data-modifying statements in WITH");
     }
     let Some(locking) = cursor.query.locking.first() else { return Ok(()) };
     let clause = locking.strength.clause();

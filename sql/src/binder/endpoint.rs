@@ -17,7 +17,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::catalog::CatalogRelation;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{EndpointTarget, Logical, SystemRows};
 
 /// The syntax of a call, for hints.
@@ -41,10 +41,8 @@ impl Binder<'_> {
     ) -> Result<(Rows, Scope)> {
         let position = call.name.position();
         let [table, name, named @ ..] = call.arguments.as_slice() else {
-            let message = "endpoint() requires a table and the name of an endpoint";
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-                .with_hint(format!("Write {FORM}."))
-                .at(position));
+            bail!(UNDEFINED_FUNCTION: "endpoint() requires a table and the name of an endpoint"; hint "Write {FORM}.";
+                at position);
         };
         let ((table, table_at), (name, name_at)) = (literal(table)?, literal(name)?);
         let found = self.catalog.find_text(table, self.constants.search_path())?;
@@ -89,14 +87,10 @@ impl Binder<'_> {
         let mut seen: Vec<&str> = Vec::new();
         for FunctionArgument { name, value } in written {
             let Some(Ident { value: name, position }) = name else {
-                let message = "arguments of an endpoint must be named";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                    .with_hint(format!("Write {FORM}."))
-                    .at(value.position()));
+                bail!(SYNTAX_ERROR: "arguments of an endpoint must be named"; hint "Write {FORM}."; at value.position());
             };
             if seen.contains(&name.as_str()) {
-                let message = format!("parameter \"{name}\" specified more than once");
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).at(*position));
+                bail!(INVALID_PARAMETER_VALUE: "parameter \"{name}\" specified more than once"; at *position);
             }
             seen.push(name);
             match name.as_str() {
@@ -110,10 +104,8 @@ impl Binder<'_> {
                 }
                 name => {
                     let known = [parameters, &["start", "stop"]].concat().join(", ");
-                    let message = format!("endpoint \"{endpoint}\" has no parameter \"{name}\"");
-                    return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                        .with_detail(format!("Its parameters are {known}."))
-                        .at(*position));
+                    bail!(INVALID_PARAMETER_VALUE: "endpoint \"{endpoint}\" has no parameter \"{name}\"";
+                        detail "Its parameters are {known}."; at *position);
                 }
             }
         }
@@ -131,12 +123,8 @@ impl Binder<'_> {
             None => table.key_columns().collect(),
         };
         if fields.len() > columns.len() || fields.is_empty() {
-            let message = format!(
-                "key has {} values, but the primary key of the table has {} columns",
-                fields.len(),
-                columns.len()
-            );
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(written.position()));
+            bail!(SYNTAX_ERROR: "key has {} values, but the primary key of the table has {} columns",
+                fields.len(), columns.len(); at written.position());
         }
         let mut key = Vec::with_capacity(fields.len());
         for (field, column) in fields.iter().zip(columns) {
@@ -144,13 +132,8 @@ impl Binder<'_> {
             let (from, column) = (value.base(), &table.columns[column]);
             let bound = self.coerce(value, column.sql_type, CastContext::Assignment)?;
             key.push(bound.ok_or_else(|| {
-                let message = format!(
-                    "column \"{}\" is of type {} but expression is of type {}",
-                    column.name,
-                    column.sql_type.base.sql_name(),
-                    from.sql_name()
-                );
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(field.position())
+                err!(DATATYPE_MISMATCH: "column \"{}\" is of type {} but expression is of type {}",
+                    column.name, column.sql_type.base.sql_name(), from.sql_name(); at field.position())
             })?);
         }
         Ok(key)
@@ -164,11 +147,8 @@ fn literal(argument: &FunctionArgument) -> Result<(&str, usize)> {
             Ok((value, *position))
         }
         FunctionArgument { value, .. } => {
-            let message = "the table and the endpoint must be literals";
-            Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                .with_detail("They determine the columns of the result.")
-                .with_hint(format!("Write {FORM}."))
-                .at(value.position()))
+            bail!(SYNTAX_ERROR: "the table and the endpoint must be literals";
+                detail "They determine the columns of the result."; hint "Write {FORM}."; at value.position())
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::binder::operators::{all_of, any_of, number};
 use crate::binder::records::fields_of;
 use crate::binder::typed::{Typed, boolean, null};
 use crate::catalog::collation;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Binds an expression over the base row of the current query level.
@@ -31,10 +31,9 @@ impl Binder<'_> {
                 Ok(Typed::boolean(boolean(*value), *position))
             }
             ast::Expr::Number { text, position } => number(text, *position),
-            ast::Expr::Constants(run) => {
-                let message = "a list of constants stands where one value is expected";
-                Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(run.position))
-            }
+            ast::Expr::Constants(run) => Err(
+                err!(SYNTAX_ERROR: "a list of constants stands where one value is expected"; at run.position),
+            ),
             ast::Expr::String { value, position } => {
                 let value = Datum::Text(value.as_str().into());
                 Ok(Typed::constant(value, DataType::Unknown, *position))
@@ -201,10 +200,7 @@ impl Binder<'_> {
         };
         if !is_kind {
             self.explicit(value, to, position)?;
-            return Err(Error::new(
-                types::error::sqlstate::CANNOT_COERCE,
-                "no value has a pseudo-type",
-            ));
+            bail!(CANNOT_COERCE: "no value has a pseudo-type");
         }
         Ok(value)
     }
@@ -262,8 +258,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         if let (ast::Expr::Row { fields: left, .. }, ast::Expr::Row { fields: right, .. }) = sides {
             if left.len() != right.len() {
-                let message = "unequal number of entries in row expressions";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "unequal number of entries in row expressions"; at position);
             }
             let pairs = left.iter().zip(right);
             let distinct = pairs.map(|pair| Ok(self.bind_distinct(pair, false, position)?.expr));
@@ -351,8 +346,7 @@ impl Binder<'_> {
             let mut rows = Vec::new();
             for row in list {
                 let ast::Expr::Row { fields, .. } = row else {
-                    let message = "a row can only be compared with rows";
-                    return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(row.position()));
+                    bail!(DATATYPE_MISMATCH: "a row can only be compared with rows"; at row.position());
                 };
                 let right = self.bind_list(fields)?;
                 let equal = ast::BinaryOperator::Equal;

@@ -21,7 +21,7 @@ use crate::binder::typed::{Typed, boolean};
 use crate::catalog::CatalogRelation;
 use crate::catalog::record::TableKind;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
 
 /// The name of the pseudo-column with the commit timestamp of a row version.
@@ -132,10 +132,8 @@ impl Binder<'_> {
                             .at(name.position()));
                     }
                     _ => {
-                        let message = "TABLESAMPLE clause can only be applied to tables and \
-                                       materialized views";
-                        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                            .at(name.position()));
+                        bail!(FEATURE_NOT_SUPPORTED: "TABLESAMPLE clause can only be applied to tables and materialized views";
+                            at name.position());
                     }
                 }
                 Ok((rows, scope))
@@ -183,15 +181,13 @@ impl Binder<'_> {
         if let Some(CatalogRelation::Index(..) | CatalogRelation::PrimaryKey(_)) =
             self.find_relation(name)
         {
-            let message = format!("\"{relation}\" is an index");
-            return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(name.position());
+            return err!(WRONG_OBJECT_TYPE: "\"{relation}\" is an index"; at name.position());
         }
         let full = match schema {
             Some(schema) => format!("{schema}.{relation}"),
             None => relation.to_owned(),
         };
-        let message = format!("relation \"{full}\" does not exist");
-        Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position())
+        err!(UNDEFINED_TABLE: "relation \"{full}\" does not exist"; at name.position())
     }
 
     fn bind_table(
@@ -306,12 +302,8 @@ impl Binder<'_> {
             let (from, position) = (value.base(), value.position);
             let to = SqlType::from(DataType::Timestamptz);
             binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-                let message = format!(
-                    "argument of FOR SYSTEM_TIME must be type timestamp with time zone, not type {}",
-                    from.sql_name()
-                );
-                let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-                error.with_type_mention(from).at(position)
+                err!(DATATYPE_MISMATCH: "argument of FOR SYSTEM_TIME must be type timestamp with time zone, not type {}",
+                    from.sql_name(); with_type_mention from; at position)
             })
         };
         let (expr, level) = self.in_new_level(Scope::default(), Clause::SystemTime, bind)?;
@@ -544,19 +536,11 @@ fn using_column(scope: &Scope, name: &Ident, side: &str) -> Result<ScopeColumn> 
     let mut found = columns.iter().filter(|column| column.name == name.value);
     match (found.next(), found.next()) {
         (Some(_), Some(_)) => {
-            let message = format!(
-                "common column name \"{}\" appears more than once in {side} table",
-                name.value
-            );
-            Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message))
+            bail!(AMBIGUOUS_COLUMN: "common column name \"{}\" appears more than once in {side} table", name.value)
         }
         (Some(column), None) => Ok((*column).clone()),
         (None, _) => {
-            let message = format!(
-                "column \"{}\" specified in USING clause does not exist in {side} table",
-                name.value
-            );
-            Err(Error::new(sqlstate::UNDEFINED_COLUMN, message))
+            bail!(UNDEFINED_COLUMN: "column \"{}\" specified in USING clause does not exist in {side} table", name.value)
         }
     }
 }

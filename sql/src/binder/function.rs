@@ -26,7 +26,7 @@ use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce, null};
 use crate::catalog::function::{Function, ReturnRecord};
 use crate::catalog::standard_function;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 use crate::parser;
 
@@ -191,10 +191,8 @@ impl Binder<'_> {
         }
         let types: Vec<String> =
             resolved.values.iter().map(|value| self.type_name(value.sql_type)).collect();
-        let message = format!("{}({}) is a procedure", call.name.name.value, types.join(", "));
-        Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-            .with_hint("To call a procedure, use CALL.")
-            .at(call.name.position()))
+        bail!(WRONG_OBJECT_TYPE: "{}({}) is a procedure", call.name.name.value, types.join(", ");
+            hint "To call a procedure, use CALL."; at call.name.position())
     }
 
     // ---- overload resolution ----
@@ -211,9 +209,7 @@ impl Binder<'_> {
             && schema != standard_function::SCHEMA
             && self.catalog.schema(schema).is_none()
         {
-            let message = format!("schema \"{}\" does not exist", named.value);
-            let error = Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
-            return Err(error.at(call.name.position()));
+            bail!(INVALID_SCHEMA_NAME: "schema \"{}\" does not exist", named.value; at call.name.position());
         }
         Ok(self.catalog.functions_named(schema, name, self.search_path()))
     }
@@ -238,21 +234,14 @@ impl Binder<'_> {
             Match::None => return Err(self.no_function(call, &named, &shown)),
             Match::One(_) | Match::Ambiguous => {
                 let noun = noun_of(&named);
-                let message = format!("{noun} {} is not unique", self.shown_user(call, &shown));
-                return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
-                    .with_hint(format!(
-                        "Could not choose a best candidate {noun}. \
-                         You might need to add explicit type casts."
-                    ))
-                    .at(position));
+                bail!(AMBIGUOUS_FUNCTION: "{noun} {} is not unique", self.shown_user(call, &shown);
+                    hint "Could not choose a best candidate {noun}. You might need to add explicit type casts."; at position);
             }
         };
         if let Some(reason) = &taker.function.unreadable {
             let name = &taker.function.record.name;
-            let message = format!("the body of function \"{name}\" cannot be read: {reason}");
-            return Err(Error::new(sqlstate::DATA_CORRUPTED, message)
-                .with_hint("Re-create it with CREATE OR REPLACE FUNCTION.")
-                .at(position));
+            bail!(DATA_CORRUPTED: "the body of function \"{name}\" cannot be read: {reason}";
+                hint "Re-create it with CREATE OR REPLACE FUNCTION."; at position);
         }
         self.given(taker, values, position)
     }
@@ -367,8 +356,7 @@ impl Binder<'_> {
         let expr = self.coerce(value, to, context)?;
         expr.ok_or_else(|| {
             let (from, to) = (self.type_name(from), self.type_name(to));
-            let message = format!("cannot cast type {from} to {to}");
-            Error::new(types::error::sqlstate::CANNOT_COERCE, message).at(position)
+            err!(CANNOT_COERCE: "cannot cast type {from} to {to}"; at position)
         })
     }
 
@@ -396,12 +384,10 @@ pub(super) fn check_argument_names(call: &FunctionCall, values: &[Typed]) -> Res
         match &argument.name {
             None if names.is_empty() => {}
             None => {
-                let message = "positional argument cannot follow named argument";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(value.position));
+                bail!(SYNTAX_ERROR: "positional argument cannot follow named argument"; at value.position);
             }
             Some(name) if names.contains(&name.value.as_str()) => {
-                let message = format!("argument name \"{}\" used more than once", name.value);
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(name.position));
+                bail!(SYNTAX_ERROR: "argument name \"{}\" used more than once", name.value; at name.position);
             }
             Some(name) => names.push(&name.value),
         }

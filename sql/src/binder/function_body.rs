@@ -32,14 +32,11 @@ use crate::binder::{BoundStatement, prune};
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{ApplyKind, BoundPlan, Logical, OutputColumn};
 
 /// The maximum depth of nested inlined functions, which bounds the stack.
 const DEPTH_MAX: usize = 32;
-
-/// `invalid_function_definition`
-const INVALID_DEFINITION: &str = "42P13";
 
 /// The values of the parameters in the body that is being bound.
 #[derive(Debug)]
@@ -249,8 +246,7 @@ fn refuse_in_body(statement: &Statement) -> Result<()> {
         | Statement::RollbackTo(_)
         | Statement::Savepoint(_)
         | Statement::Release(_) => {
-            let message = format!("{} is not allowed in an SQL function", statement.tag());
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+            bail!(FEATURE_NOT_SUPPORTED: "{} is not allowed in an SQL function", statement.tag())
         }
         other => {
             let what = format!("{} in a function", other.tag());
@@ -261,10 +257,8 @@ fn refuse_in_body(statement: &Statement) -> Result<()> {
 
 /// Returns the error for a body whose last statement returns no rows.
 pub fn no_rows_of(declared: &str) -> Error {
-    let message = format!("return type mismatch in function declared to return {declared}");
-    let detail =
-        "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.".to_owned();
-    Error::new(INVALID_DEFINITION, message).with_detail(detail)
+    err!(INVALID_FUNCTION_DEFINITION: "return type mismatch in function declared to return {declared}";
+        detail "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.")
 }
 
 /// Returns the declared result type of a function as it is in messages.
@@ -305,10 +299,9 @@ impl Binder<'_> {
     pub(super) fn parameter_at(&self, number: usize, position: usize) -> Option<Result<Typed>> {
         let frame = self.frame.as_ref()?;
         let value = number.checked_sub(1).and_then(|at| frame.values.get(at));
-        Some(value.map(|value| Typed { position, ..value.clone() }).ok_or_else(|| {
-            let message = format!("there is no parameter ${number}");
-            Error::new(sqlstate::UNDEFINED_PARAMETER, message).at(position)
-        }))
+        Some(value.map(|value| Typed { position, ..value.clone() }).ok_or_else(
+            || err!(UNDEFINED_PARAMETER: "there is no parameter ${number}"; at position),
+        ))
     }
 
     /// Binds in the body of a called function.
@@ -333,8 +326,7 @@ impl Binder<'_> {
     ) -> Result<T> {
         let mut chain = self.frame.as_ref().map_or(Vec::new(), |frame| frame.chain.clone());
         if chain.len() >= DEPTH_MAX {
-            let message = format!("functions are nested more than {DEPTH_MAX} deep");
-            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
+            bail!(STATEMENT_TOO_COMPLEX: "functions are nested more than {DEPTH_MAX} deep");
         }
         chain.push(function.record.number);
         let frame = ParameterFrame { function: Arc::clone(function), values, chain };
@@ -357,9 +349,7 @@ impl Binder<'_> {
         if matches!(statement, Statement::Call(_))
             && columns.as_ref().is_some_and(|c| !c.is_empty())
         {
-            let message =
-                "calling procedures with output arguments is not supported in SQL functions";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "calling procedures with output arguments is not supported in SQL functions");
         }
         Ok((bound, columns))
     }
@@ -590,8 +580,7 @@ fn row_of_fields(row: &Expr, fields: Fields) -> Expr {
 }
 
 fn mismatch(shown: &str, detail: String) -> Error {
-    let message = format!("return type mismatch in function declared to return {shown}");
-    Error::new(INVALID_DEFINITION, message).with_detail(detail)
+    err!(INVALID_FUNCTION_DEFINITION: "return type mismatch in function declared to return {shown}"; detail detail)
 }
 
 /// Returns whether the only column is itself a row of the type.

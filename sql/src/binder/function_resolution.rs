@@ -25,7 +25,7 @@ use crate::binder::set_functions::is_set_function;
 use crate::binder::typed::Typed;
 use crate::binder::window::window_function_takes;
 use crate::catalog::function::Function;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The schema of built-in functions.
 const SYSTEM: &str = "pg_catalog";
@@ -98,11 +98,8 @@ impl Binder<'_> {
         let name = format!("{}{}", schema.unwrap_or_default(), call.name.name.value);
         check_plain(call, &name)?;
         if call.over.is_some() {
-            let message = format!(
-                "OVER specified, but {name} is not a window function nor an aggregate function"
-            );
-            let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, message);
-            return Err(error.at(call.name.position()));
+            bail!(WRONG_OBJECT_TYPE: "OVER specified, but {name} is not a window function nor an aggregate function";
+                at call.name.position());
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::binder::level::{AGGREGATE, GROUPING, QueryLevel, SUBQUERY, SUBQUERY_C
 use crate::binder::rows::Rows;
 use crate::binder::scope::ScopeColumn;
 use crate::binder::set_functions::{SetColumns, calls_in};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{GroupingSets, Logical};
 
 /// The output columns of the Aggregate node, by the expressions over the base row that they hold.
@@ -205,9 +205,8 @@ impl Groups {
 fn grouping_keys(keys: &[Expr], level: &QueryLevel) -> Result<Vec<Vec<usize>>> {
     let of_argument = |(argument, position): &(Expr, usize)| {
         keys.iter().position(|key| key == argument).ok_or_else(|| {
-            let message = "arguments to GROUPING must be grouping expressions \
-                           of the associated query level";
-            Error::new(sqlstate::GROUPING_ERROR, message).at(*position)
+            err!(GROUPING_ERROR: "arguments to GROUPING must be grouping expressions of the associated query level";
+                at *position)
         })
     };
     level.groupings.iter().map(|call| call.arguments.iter().map(of_argument).collect()).collect()
@@ -264,7 +263,7 @@ fn ungrouped_column(index: usize, level: &QueryLevel, from_subquery: bool) -> Er
             "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
         )
     };
-    let error = Error::new(sqlstate::GROUPING_ERROR, message);
+    let error = err!(GROUPING_ERROR: message);
     let mut references = level.references.iter();
     match references.find(|one| one.index == index && one.from_subquery == from_subquery) {
         Some(reference) => error.at(reference.position),

@@ -15,7 +15,7 @@ use crate::binder::select::{Target, named_target};
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::{Typed, check_equality};
 use crate::binder::window::window_not_allowed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The maximum number of grouping sets of a query.
 const SETS_MAX: usize = 4096;
@@ -102,8 +102,7 @@ impl Binder<'_> {
             }
             GroupItem::Cube { units, position } => {
                 if units.len() > CUBE_MAX {
-                    let message = format!("CUBE is limited to {CUBE_MAX} elements");
-                    return Err(Error::new(sqlstate::TOO_MANY_COLUMNS, message).at(*position));
+                    bail!(TOO_MANY_COLUMNS: "CUBE is limited to {CUBE_MAX} elements"; at *position);
                 }
                 let units = self.bind_group_units(units, keys)?;
                 let chosen = |choice: usize| {
@@ -191,8 +190,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         if arguments.len() > GROUPING_MAX {
-            let message = "GROUPING must have fewer than 32 arguments";
-            return Err(Error::new(sqlstate::TOO_MANY_ARGUMENTS, message).at(position));
+            bail!(TOO_MANY_ARGUMENTS: "GROUPING must have fewer than 32 arguments"; at position);
         }
         let before = self.marks();
         let mut bound = Vec::new();
@@ -206,13 +204,11 @@ impl Binder<'_> {
         }
         let level = self.level();
         if level.in_aggregate {
-            let message = "aggregate function calls cannot be nested";
-            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+            bail!(GROUPING_ERROR: "aggregate function calls cannot be nested"; at position);
         }
         if !level.clause.allows_aggregates() {
             let clause = level.clause.name();
-            let message = format!("grouping operations are not allowed in {clause}");
-            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+            bail!(GROUPING_ERROR: "grouping operations are not allowed in {clause}"; at position);
         }
         let call = GroupingCall { arguments: bound };
         Ok(Typed::new(level.add_grouping(call), types::DataType::Int4, position))
@@ -220,6 +216,5 @@ impl Binder<'_> {
 }
 
 fn too_many_sets() -> Error {
-    let message = format!("too many grouping sets present (maximum {SETS_MAX})");
-    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
+    err!(STATEMENT_TOO_COMPLEX: "too many grouping sets present (maximum {SETS_MAX})")
 }

@@ -23,7 +23,7 @@ use crate::binder::typed::Typed;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Arbiters, BoundPlan, ConflictTarget, Insert, Logical, OnConflict};
 
 impl Binder<'_> {
@@ -279,12 +279,9 @@ impl IdentityRule {
             (Some(_), Some(Overriding::User)) => Ok(false),
             (Some(IdentityRecord::Always), None) => {
                 let name = &column.name;
-                let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
-                Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
-                    .with_detail(format!(
-                        "Column \"{name}\" is an identity column defined as GENERATED ALWAYS."
-                    ))
-                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
+                bail!(GENERATED_ALWAYS: "cannot insert a non-DEFAULT value into column \"{name}\"";
+                    detail "Column \"{name}\" is an identity column defined as GENERATED ALWAYS.";
+                    hint "Use OVERRIDING SYSTEM VALUE to override.")
             }
             _ => Ok(true),
         }
@@ -293,9 +290,8 @@ impl IdentityRule {
 
 /// Returns the error for an explicit value of a generated column.
 pub(super) fn not_default(name: &str) -> Error {
-    let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
-    Error::new(sqlstate::GENERATED_ALWAYS, message)
-        .with_detail(format!("Column \"{name}\" is a generated column."))
+    err!(GENERATED_ALWAYS: "cannot insert a non-DEFAULT value into column \"{name}\"";
+        detail "Column \"{name}\" is a generated column.")
 }
 
 /// The target of a value of INSERT.
@@ -340,10 +336,7 @@ impl Binder<'_> {
                     return Err(assigned_twice(&written.table.columns[column]));
                 }
                 let column = &written.table.columns[column].name;
-                let message = format!("column \"{column}\" specified more than once");
-                return Err(
-                    Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.column.name.position)
-                );
+                bail!(DUPLICATE_COLUMN: "column \"{column}\" specified more than once"; at name.column.name.position);
             }
             targets.push(InsertTarget { column, part });
         }
@@ -352,8 +345,7 @@ impl Binder<'_> {
 }
 
 fn assigned_twice(column: &Column) -> Error {
-    let message = format!("multiple assignments to same column \"{}\"", column.name);
-    Error::new(sqlstate::SYNTAX_ERROR, message)
+    err!(SYNTAX_ERROR: "multiple assignments to same column \"{}\"", column.name)
 }
 
 /// Returns the columns of targets without duplicates, in the order of their first occurrence.
@@ -374,14 +366,12 @@ fn check_width(
     position_of: impl Fn(usize) -> usize,
 ) -> Result<()> {
     if width > targets.len() {
-        let message = "INSERT has more expressions than target columns";
         let position = position_of(targets.len());
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+        bail!(SYNTAX_ERROR: "INSERT has more expressions than target columns"; at position);
     }
     if width < names.len() {
-        let message = "INSERT has more target columns than expressions";
         let position = names[width].column.name.position;
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+        bail!(SYNTAX_ERROR: "INSERT has more target columns than expressions"; at position);
     }
     Ok(())
 }
@@ -395,15 +385,7 @@ fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result
     if from == DataType::Unknown || from == to || stored {
         return Ok(());
     }
-    let message = format!(
-        "column \"{}\" is of type {} but expression is of type {}",
-        column.name,
-        to.sql_name(),
-        from.sql_name()
-    );
-    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message)
-        .with_type_mention(to)
-        .with_type_mention(from)
-        .with_hint("You will need to rewrite or cast the expression.")
-        .at(bound.positions[index]))
+    bail!(DATATYPE_MISMATCH: "column \"{}\" is of type {} but expression is of type {}",
+        column.name, to.sql_name(), from.sql_name(); with_type_mention to; with_type_mention from;
+        hint "You will need to rewrite or cast the expression."; at bound.positions[index])
 }

@@ -18,7 +18,7 @@ use crate::binder::level::Binder;
 use crate::binder::polymorphic::undetermined;
 use crate::binder::records::{field_of, fields_of};
 use crate::binder::typed::{Typed, null};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 
 /// The variant of a function that converts JSON to rows.
@@ -64,11 +64,9 @@ impl Binder<'_> {
             {
                 return Ok(Typed::new(null(DataType::Record), DataType::Record, position));
             }
-            let message = format!("could not determine row type for result of {name}");
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(
-                "Provide a non-null record argument, or call the function in the FROM clause \
-                 using a column definition list.",
-            ));
+            bail!(FEATURE_NOT_SUPPORTED: "could not determine row type for result of {name}";
+                hint "Provide a non-null record argument, or call the function in the FROM clause using a column definition \
+                list.");
         }
         let value = self.json_rows(call, rows, None)?;
         match rows.is_set {
@@ -191,8 +189,8 @@ impl Binder<'_> {
         }
         let Some((fields, _)) = fields_of(&base.expr) else { return Ok(true) };
         let mismatch = |detail: String| {
-            let message = "function return row and query-specified return row do not match";
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail)
+            err!(DATATYPE_MISMATCH:
+                "function return row and query-specified return row do not match"; detail detail)
         };
         if fields.len() != defined.len() {
             let attributes = if fields.len() == 1 { "attribute" } else { "attributes" };
@@ -223,9 +221,7 @@ impl Binder<'_> {
         let mut columns: Vec<OutputColumn> = Vec::with_capacity(definitions.len());
         for (name, type_name) in definitions {
             if columns.iter().any(|column| column.name == name.value) {
-                let message = format!("column name \"{}\" specified more than once", name.value);
-                let error = Error::new(sqlstate::DUPLICATE_COLUMN, message);
-                return Err(error.at(name.position));
+                bail!(DUPLICATE_COLUMN: "column name \"{}\" specified more than once", name.value; at name.position);
             }
             let sql_type = self.catalog.type_named(type_name, self.search_path())?;
             columns.push(OutputColumn { name: name.value.clone(), sql_type, origin: None });
@@ -280,15 +276,11 @@ fn row_type_of(name: &str, base: &Typed) -> Result<Record> {
         DataType::Record => match fields_of(&base.expr) {
             Some((fields, _)) => Ok(Record { of: None, fields, values: Vec::new() }),
             None => {
-                let message = format!("could not determine row type for result of {name}");
-                Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                    .with_hint("Cast the first argument to a composite type."))
+                bail!(FEATURE_NOT_SUPPORTED: "could not determine row type for result of {name}";
+                    hint "Cast the first argument to a composite type.")
             }
         },
-        _ => {
-            let message = format!("first argument of {name} must be a row type");
-            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
-        }
+        _ => bail!(DATATYPE_MISMATCH: "first argument of {name} must be a row type"),
     }
 }
 
@@ -314,12 +306,10 @@ fn unnested(name: &str, array: Typed) -> SetFunction {
 /// Returns the error for a function that returns records, in FROM without a column definition
 /// list.
 pub(super) fn definitions_missing(position: usize) -> Error {
-    let message = "a column definition list is required for functions returning \"record\"";
-    Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
+    err!(SYNTAX_ERROR: "a column definition list is required for functions returning \"record\""; at position)
 }
 
 /// Returns the error for a column definition list after another function.
 pub(super) fn definitions_needless(position: usize) -> Error {
-    let message = "a column definition list is only allowed for functions returning \"record\"";
-    Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
+    err!(SYNTAX_ERROR: "a column definition list is only allowed for functions returning \"record\""; at position)
 }

@@ -160,7 +160,7 @@ impl TableClause {
         if self == TableClause::Default && is_name.contains(&error.sqlstate.as_ref()) {
             let message = "cannot use column reference in DEFAULT expression";
             let position = error.position;
-            return Error { position, ..Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message) };
+            return Error { position, ..err!(FEATURE_NOT_SUPPORTED: message) };
         }
         error
     }
@@ -398,8 +398,7 @@ impl QueryLevel {
     /// Returns an error if the expression of a definition contains a subquery.
     pub(super) fn refuse_subqueries_of(&self, clause: TableClause) -> Result<()> {
         let Some(subquery) = self.subqueries.first() else { return Ok(()) };
-        let message = format!("cannot use subquery in {}", clause.singular());
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(subquery.position))
+        bail!(FEATURE_NOT_SUPPORTED: "cannot use subquery in {}", clause.singular(); at subquery.position)
     }
 
     /// Returns an error if there is a subquery where none is supported.
@@ -555,6 +554,5 @@ impl<'a> Binder<'a> {
 
 /// Returns the error for an aggregate in a clause that allows none.
 pub(super) fn aggregate_not_allowed(clause: Clause) -> Error {
-    let message = format!("aggregate functions are not allowed in {}", clause.name());
-    Error::new(sqlstate::GROUPING_ERROR, message)
+    err!(GROUPING_ERROR: "aggregate functions are not allowed in {}", clause.name())
 }

@@ -10,7 +10,7 @@ use types::expr::Expr;
 use crate::ast::{self, Hint, Locking, QueryBody, TableRef};
 use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::binder::tree::{conjuncts, for_each_column, map_columns, width};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical, RowLock, TableScan};
 
 /// Calls `visit` on each scan of the FROM clause itself, not on those in its subqueries.
@@ -36,9 +36,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
         let relations: Vec<&ScopeRelation> = scope.all_relations().filter(named).collect();
         let text = clause.strength.clause();
         if let (Some(name), true) = (&clause.of, relations.is_empty()) {
-            let message =
-                format!("relation \"{}\" in {text} clause not found in FROM clause", name.value);
-            return Err(Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position));
+            bail!(UNDEFINED_TABLE: "relation \"{}\" in {text} clause not found in FROM clause", name.value; at name.position);
         }
         for relation in relations {
             let what = match relation.kind {
@@ -55,9 +53,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
             };
             // Without OF, the clause applies only to relations whose rows can be locked.
             if let Some(name) = &clause.of {
-                let message = format!("{text} cannot be applied to {what}");
-                let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
-                return Err(error.at(name.position));
+                bail!(FEATURE_NOT_SUPPORTED: "{text} cannot be applied to {what}"; at name.position);
             }
         }
         let lock = row_lock(clause);
@@ -74,8 +70,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
         }
     });
     if let Some(name) = materialized {
-        let message = format!("cannot lock rows in materialized view \"{name}\"");
-        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        bail!(WRONG_OBJECT_TYPE: "cannot lock rows in materialized view \"{name}\"");
     }
     let mut past = false;
     for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
@@ -111,8 +106,7 @@ pub(super) fn refuse_padded(plan: &Logical, selection: Option<&Expr>) -> Result<
     let conditions = selection.cloned().map(conjuncts).unwrap_or_default();
     let Some(lock) = padded(plan, conditions, false) else { return Ok(()) };
     let text = lock.strength.clause();
-    let message = format!("{text} cannot be applied to the nullable side of an outer join");
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    bail!(FEATURE_NOT_SUPPORTED: "{text} cannot be applied to the nullable side of an outer join")
 }
 
 /// Returns the lock of a marked scan that may be null-extended in rows for which `conditions`
@@ -277,10 +271,8 @@ pub(super) fn apply_hints(
             ("no_index", []) => (None, &[] as &[String]),
             ("no_index", [table]) => (Some(table), &[] as &[String]),
             ("index" | "no_index", _) => {
-                let message = format!("hint {} is malformed", hint.name);
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                    .with_hint("Write INDEX(table index) or NO_INDEX(table).")
-                    .at(position));
+                bail!(SYNTAX_ERROR: "hint {} is malformed", hint.name; hint "Write INDEX(table index) or NO_INDEX(table).";
+                    at position);
             }
             _ => {
                 let what = format!("hint {}", hint.name);
@@ -306,13 +298,11 @@ fn check_hint(scope: &Scope, name: &str, indexes: &[String]) -> Result<()> {
     };
     let relation = scope.relations.iter().find(named);
     let Some(table) = relation.and_then(|relation| relation.table.as_ref()) else {
-        let message = format!("relation \"{name}\" in hint not found in FROM clause");
-        return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+        bail!(UNDEFINED_TABLE: "relation \"{name}\" in hint not found in FROM clause");
     };
     for index in indexes {
         if !table.indexes.iter().any(|one| one.name == *index) {
-            let message = format!("index \"{index}\" does not exist");
-            return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+            bail!(UNDEFINED_OBJECT: "index \"{index}\" does not exist");
         }
     }
     Ok(())

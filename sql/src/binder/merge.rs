@@ -15,7 +15,7 @@ use crate::binder::scope::Scope;
 use crate::binder::typed::boolean;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{BoundPlan, JoinKind, Merge, MergeAction, MergeClause};
 
 /// The visible names in the parts of a MERGE.
@@ -41,9 +41,8 @@ impl Binder<'_> {
         mark_changed(&mut rows.plan, LockStrength::NoKeyUpdate);
         let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
         if source.relations.iter().any(|relation| relation.alias == *alias) {
-            let message = format!("name \"{alias}\" specified more than once");
-            return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message)
-                .with_detail("The name is used both as MERGE target table and data source."));
+            bail!(DUPLICATE_ALIAS: "name \"{alias}\" specified more than once";
+                detail "The name is used both as MERGE target table and data source.");
         }
         let both = target.clone().join(source, width)?;
         let names = MergeScopes { source: both.without_first(), target, both };

@@ -131,7 +131,7 @@ use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{
     BoundPlan, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query,
 };
@@ -372,10 +372,7 @@ pub fn bind_as_domain(value: Expr, domain: SqlType, names: NameContext<'_>) -> R
     let sql_type = value.data_type().into();
     let value = Typed { expr: value, sql_type, position: 1 };
     let checked = binder.coerce(value, domain, CastContext::Assignment)?;
-    checked.ok_or_else(|| {
-        let message = "the type of a parameter no longer exists";
-        Error::new(sqlstate::UNDEFINED_OBJECT, message)
-    })
+    checked.ok_or_else(|| err!(UNDEFINED_OBJECT: "the type of a parameter no longer exists"))
 }
 
 /// Binds an expression that belongs to a table, over its columns in table order: a CHECK (`target`
@@ -493,7 +490,7 @@ fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, Sq
     } else {
         format!("column is of type {to_name} but default expression is of type {from}")
     };
-    let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+    let error = err!(DATATYPE_MISMATCH: message);
     if (is_condition && clause != TableClause::ExecuteParameter) || clause == TableClause::Parameter
     {
         return error;

@@ -11,7 +11,7 @@ use crate::binder::overload_resolution::{Match, resolve_operator};
 use crate::binder::polymorphic::{are_alike, instantiate_domains};
 use crate::binder::typed::{Typed, check_elements, is_string, null};
 use crate::catalog::collation;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Binds an infix operator.
@@ -31,8 +31,7 @@ impl Binder<'_> {
             let right = self.bind_columns_subquery(query)?;
             if left.len() != right.len() {
                 let many = if right.len() > left.len() { "many" } else { "few" };
-                let message = format!("subquery has too {many} columns");
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "subquery has too {many} columns"; at position);
             }
             return self.compare_rows(operator, left, right, position);
         }
@@ -99,8 +98,9 @@ impl Binder<'_> {
         {
             let (left, right) = (self.bind_list(left)?, self.bind_list(right)?);
             if left.len() != right.len() {
-                let message = "unequal number of entries in row expressions";
-                return Ok(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                return Ok(
+                    err!(SYNTAX_ERROR: "unequal number of entries in row expressions"; at position),
+                );
             }
             let types: Vec<SqlType> =
                 left.first().into_iter().chain(right.first()).map(|one| one.sql_type).collect();
@@ -246,14 +246,12 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         if left.len() != right.len() {
-            let message = "unequal number of entries in row expressions";
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "unequal number of entries in row expressions"; at position);
         }
         let start = left.first().map_or(position, |value| value.position);
         let fields: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
         if fields.is_empty() {
-            let message = "cannot compare rows of zero length";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot compare rows of zero length"; at position);
         }
         let expr = match operator {
             BinaryOperator::Equal => {
@@ -265,11 +263,8 @@ impl Binder<'_> {
             _ if operator.is_comparison() => self.order_rows(operator, fields, position)?,
             _ => {
                 self.each_field(operator.symbol(), fields, position)?;
-                let message = format!(
-                    "could not determine interpretation of row comparison operator {}",
-                    operator.symbol()
-                );
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+                bail!(FEATURE_NOT_SUPPORTED: "could not determine interpretation of row comparison operator {}",
+                    operator.symbol(); at position);
             }
         };
         Ok(Typed::boolean(expr, start))
@@ -382,18 +377,13 @@ const ONE_OPERAND: &str = "No operator matches the given name and argument type.
                            You might need to add an explicit type cast.";
 
 fn no_operator(shown: &str) -> Error {
-    let message = format!("operator does not exist: {shown}");
-    Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
-        "No operator matches the given name and argument types. \
-         You might need to add explicit type casts.",
-    )
+    err!(UNDEFINED_FUNCTION: "operator does not exist: {shown}";
+        hint "No operator matches the given name and argument types. You might need to add explicit type casts.")
 }
 
 fn ambiguous_operator(shown: &str) -> Error {
-    let message = format!("operator is not unique: {shown}");
-    Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
-        "Could not choose a best candidate operator. You might need to add explicit type casts.",
-    )
+    err!(AMBIGUOUS_FUNCTION: "operator is not unique: {shown}";
+        hint "Could not choose a best candidate operator. You might need to add explicit type casts.")
 }
 
 /// Checks that the operands of an operator have no conflicting explicit collations.
@@ -405,9 +395,7 @@ fn check_explicit_collations((left, right): (&ast::Expr, &ast::Expr)) -> Result<
         return Ok(());
     }
     let (one, other) = (one.name(), other.name());
-    let message =
-        format!("collation mismatch between explicit collations \"{one}\" and \"{other}\"");
-    Err(Error::new(sqlstate::COLLATION_MISMATCH, message).at(position))
+    bail!(COLLATION_MISMATCH: "collation mismatch between explicit collations \"{one}\" and \"{other}\""; at position)
 }
 
 /// Returns the explicit collation of an expression or of its operands, with its position.

@@ -9,7 +9,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::MAX_PARAMETER;
 use crate::binder::typed::Typed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::ParameterTypes;
 
 /// The first provisional number of outer references; the number of the client's parameters is
@@ -40,8 +40,7 @@ impl Parameters {
     /// Returns `$number` with its type, if it is known.
     pub(super) fn client(&mut self, number: usize, position: usize) -> Result<Typed> {
         if !self.allowed || number == 0 || number > MAX_PARAMETER as usize {
-            let message = format!("there is no parameter ${number}");
-            return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, message).at(position));
+            bail!(UNDEFINED_PARAMETER: "there is no parameter ${number}"; at position);
         }
         if self.types.len() < number {
             self.types.resize(number, None);
@@ -57,9 +56,8 @@ impl Parameters {
         let slot = &mut self.types[index];
         match *slot {
             Some(SqlType { base: found, .. }) if found != to.base => {
-                let message = format!("inconsistent types deduced for parameter ${}", index + 1);
-                let detail = format!("{} versus {}", found.sql_name(), to.base.sql_name());
-                Err(Error::new("42P08", message).with_detail(detail).at(position))
+                bail!(AMBIGUOUS_PARAMETER: "inconsistent types deduced for parameter ${}", index + 1;
+                    detail "{} versus {}", found.sql_name(), to.base.sql_name(); at position)
             }
             _ => {
                 slot.get_or_insert(to);
@@ -118,6 +116,5 @@ impl Parameters {
 
 /// Returns the error for a parameter whose type is undetermined.
 pub(super) fn undetermined(index: usize) -> Error {
-    let message = format!("could not determine data type of parameter ${}", index + 1);
-    Error::new(sqlstate::INDETERMINATE_DATATYPE, message)
+    err!(INDETERMINATE_DATATYPE: "could not determine data type of parameter ${}", index + 1)
 }

@@ -17,7 +17,7 @@ use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, boolean, null};
 use crate::binder::update_target::UpdateTarget;
 use crate::catalog::table::Column;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::Assignment;
 
 /// A field of a composite type, by its position.
@@ -63,8 +63,7 @@ impl Binder<'_> {
                 ast::AssignmentClause::Subquery { columns, query } => {
                     let values = self.bind_columns_subquery(query)?;
                     if values.len() != columns.len() {
-                        let message = "number of columns does not match number of values";
-                        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(query.position));
+                        bail!(SYNTAX_ERROR: "number of columns does not match number of values"; at query.position);
                     }
                     for (target, value) in columns.iter().zip(values) {
                         self.bind_assignment(
@@ -111,10 +110,7 @@ impl Binder<'_> {
             (true, None) => None,
             (false, None) => Some(Expr::column(index, column.sql_type.base)),
             (false, Some(at)) if bound[at].1 => Some(bound[at].0.value.clone()),
-            _ => {
-                let message = format!("multiple assignments to same column \"{}\"", column.name);
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
-            }
+            _ => bail!(SYNTAX_ERROR: "multiple assignments to same column \"{}\"", column.name),
         };
         let in_parts = old.is_some();
         let value = bind(self, (column, &part), old)?;
@@ -140,8 +136,7 @@ impl Binder<'_> {
                     Some(TargetStep::Subscripts(_)) => "cannot set an array element to DEFAULT",
                     _ => "cannot set a subfield to DEFAULT",
                 };
-                let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
-                return Err(error.at(part.position));
+                bail!(FEATURE_NOT_SUPPORTED: message; at part.position);
             }
         };
         self.assign_part((column, part), value, old)
@@ -235,14 +230,9 @@ impl Binder<'_> {
     fn as_element(&mut self, value: Typed, wanted: SqlType, owner: &str) -> Result<Expr> {
         let (from, position) = (value.sql_type, value.position);
         self.coerce(value, wanted, CastContext::Assignment)?.ok_or_else(|| {
-            let message = format!(
-                "subscripted assignment to \"{owner}\" requires type {} but expression is of type {}",
-                self.type_name(wanted),
-                self.type_name(from)
-            );
-            Error::new(sqlstate::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-                .at(position)
+            err!(DATATYPE_MISMATCH: "subscripted assignment to \"{owner}\" requires type {} but expression is of type {}",
+                self.type_name(wanted), self.type_name(from); hint "You will need to rewrite or cast the expression.";
+                at position)
         })
     }
 
@@ -304,13 +294,11 @@ impl Binder<'_> {
         let (field, shown) = (&name.value, self.type_name(sql_type));
         let cannot = format!("cannot assign to field \"{field}\" of column \"{owner}\"");
         let DataType::Composite(of) = sql_type.base else {
-            let message = format!("{cannot} because its type {shown} is not a composite type");
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+            bail!(DATATYPE_MISMATCH: "{cannot} because its type {shown} is not a composite type"; at position);
         };
         let at = of.attributes().iter().position(|one| *one.name == **field);
         let at = at.ok_or_else(|| {
-            let message = format!("{cannot} because there is no such column in data type {shown}");
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
+            err!(UNDEFINED_COLUMN: "{cannot} because there is no such column in data type {shown}"; at position)
         })?;
         Ok((of, at))
     }
@@ -326,8 +314,7 @@ impl Binder<'_> {
             let index = match subscript {
                 Subscript::Index(index) => index,
                 Subscript::Slice { lower, upper } => {
-                    let message = "jsonb subscript does not support slices";
-                    let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+                    let error = err!(DATATYPE_MISMATCH: "jsonb subscript does not support slices");
                     let bound = lower.as_ref().or(upper.as_ref());
                     return Err(match bound {
                         Some(bound) => error.at(bound.position()),
@@ -345,10 +332,8 @@ impl Binder<'_> {
             };
             path.push(step.ok_or_else(|| {
                 let name = base.sql_name();
-                let message = format!("subscript type {name} is not supported");
                 let hint = "jsonb subscript must be coercible to either integer or text.";
-                let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-                error.with_type_mention(base).with_hint(hint).at(position)
+                err!(DATATYPE_MISMATCH: "subscript type {name} is not supported"; with_type_mention base; hint hint; at position)
             })?);
         }
         Ok((is_index, path))

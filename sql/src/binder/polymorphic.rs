@@ -10,12 +10,11 @@ use types::{DataType, SqlType};
 
 use crate::binder::typed::{can_coerce, category, is_preferred};
 use crate::catalog::Catalog;
-use crate::error::{Error, sqlstate};
+use crate::error::Error;
 
 /// Returns the error for a call whose arguments do not determine its polymorphic type.
 pub(super) fn undetermined() -> Error {
-    let message = "could not determine polymorphic type because input has type unknown";
-    Error::new(sqlstate::DATATYPE_MISMATCH, message)
+    err!(DATATYPE_MISMATCH: "could not determine polymorphic type because input has type unknown")
 }
 
 /// Returns the declared type of an argument in a signature.

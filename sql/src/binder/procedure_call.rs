@@ -14,7 +14,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce};
 use crate::catalog::function::{DeclaredMode, Function};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{BoundPlan, OutputColumn, Query};
 
 impl Binder<'_> {
@@ -33,8 +33,7 @@ impl Binder<'_> {
         };
         let (resolved, level) = self.in_new_level(Scope::default(), Clause::Call, bind)?;
         if !level.subqueries.is_empty() {
-            let message = "cannot use subquery in CALL argument";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot use subquery in CALL argument"; at position);
         }
         let columns: Vec<OutputColumn> = match resolved.function.is_row() {
             true => resolved.columns.iter().map(output).collect(),
@@ -51,18 +50,11 @@ impl Binder<'_> {
         let shown = self.shown_user(call, &types);
         let position = call.name.position();
         if self.is_function(call, values) {
-            let message = format!("{shown} is not a procedure");
-            return Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                .with_hint("To call a function, use SELECT.")
-                .at(position);
+            return err!(WRONG_OBJECT_TYPE: "{shown} is not a procedure"; hint "To call a function, use SELECT."; at position);
         }
-        let message = format!("procedure {shown} does not exist");
-        Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-            .with_hint(
-                "No procedure matches the given name and argument types. \
-                 You might need to add explicit type casts.",
-            )
-            .at(position)
+        err!(UNDEFINED_FUNCTION: "procedure {shown} does not exist";
+            hint "No procedure matches the given name and argument types. You might need to add explicit type casts.";
+            at position)
     }
 }
 
@@ -144,13 +136,9 @@ impl Binder<'_> {
                 self.resolve_user_call(&call, vec![function], values)
             }
             _ => {
-                let message = format!("procedure {} is not unique", self.shown_user(call, &types));
-                Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
-                    .with_hint(
-                        "Could not choose a best candidate procedure. \
-                         You might need to add explicit type casts.",
-                    )
-                    .at(call.name.position()))
+                bail!(AMBIGUOUS_FUNCTION: "procedure {} is not unique", self.shown_user(call, &types);
+                    hint "Could not choose a best candidate procedure. You might need to add explicit type casts.";
+                    at call.name.position())
             }
         }
     }

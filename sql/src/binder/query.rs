@@ -14,7 +14,7 @@ use crate::binder::scope::Scope;
 use crate::binder::select::{Limits, Target, direction, limit_rows, named_target};
 use crate::binder::set_functions::{SetColumns, calls_in};
 use crate::binder::typed::{Typed, check_equality};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
 use crate::parser::limits::CHAINED_QUERIES;
 
@@ -99,9 +99,8 @@ impl Binder<'_> {
         if query.with_ties
             && let Some(ast::Expr::Null { position }) = &query.limit
         {
-            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
-            let code = sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
-            return Err(Error::new(code, message).at(*position));
+            bail!(INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+                at *position);
         }
         let mut computed = None;
         let mut bind = |expr: &Option<ast::Expr>, clause| {
@@ -124,19 +123,15 @@ impl Binder<'_> {
             let to = SqlType::from(DataType::Int8);
             binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
                 let (clause, name) = (clause.name(), from.sql_name());
-                let message = format!("argument of {clause} must be type bigint, not type {name}");
-                Error::new(sqlstate::DATATYPE_MISMATCH, message)
-                    .with_type_mention(from)
-                    .at(position)
+                err!(DATATYPE_MISMATCH: "argument of {clause} must be type bigint, not type {name}"; with_type_mention from;
+                    at position)
             })
         };
         let is_plain = matches!(expr, ast::Expr::Number { .. } | ast::Expr::Parameter { .. });
         let scope = if is_plain { Scope::default() } else { scope.clone() };
         let (bound, level) = self.in_new_level(scope, clause, bind)?;
         if let Some(reference) = level.references.first() {
-            let message = format!("argument of {} must not contain variables", clause.name());
-            let code = sqlstate::INVALID_COLUMN_REFERENCE;
-            return Err(Error::new(code, message).at(reference.position));
+            bail!(INVALID_COLUMN_REFERENCE: "argument of {} must not contain variables", clause.name(); at reference.position);
         }
         if level.subqueries.is_empty() {
             return Ok(bound);
@@ -224,9 +219,8 @@ impl Binder<'_> {
             SetOperator::Except => "EXCEPT",
         };
         if left.columns.len() != right.columns.len() {
-            let message = format!("each {name} query must have the same number of columns");
             let position = right.positions.first().copied().unwrap_or(1);
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "each {name} query must have the same number of columns"; at position);
         }
         let mut columns = Vec::new();
         for index in 0..left.columns.len() {
@@ -275,10 +269,8 @@ impl Binder<'_> {
             let (from, position) = (value.base(), value.position);
             let expr = self.coerce(value, *to, context)?;
             let expr = expr.ok_or_else(|| {
-                let message =
-                    format!("cannot cast type {} to {}", from.sql_name(), to.base.sql_name());
-                let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
-                error.with_type_mention(from).with_type_mention(*to).at(position)
+                err!(CANNOT_COERCE: "cannot cast type {} to {}", from.sql_name(), to.base.sql_name(); with_type_mention from;
+                    with_type_mention *to; at position)
             })?;
             changed |= !matches!(expr, Expr::Column { .. });
             expressions.push(expr);
@@ -324,8 +316,7 @@ impl Binder<'_> {
             if !matches!(query.body, QueryBody::Values(_)) {
                 return refuse_locks_of_part(query).map(|()| bound);
             }
-            let message = format!("{} cannot be applied to VALUES", locking.strength.clause());
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "{} cannot be applied to VALUES", locking.strength.clause());
         }
         let targets: Vec<Target> = (0..bound.columns.len())
             .map(|index| Target {
@@ -377,8 +368,7 @@ fn column_of_values(expr: &ast::Expr) -> Option<ast::Expr> {
 
 /// Returns the error for VALUES rows of different lengths.
 pub(super) fn uneven_values(position: usize) -> Error {
-    let message = "VALUES lists must all be the same length";
-    Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
+    err!(SYNTAX_ERROR: "VALUES lists must all be the same length"; at position)
 }
 
 /// Returns a plan of constant rows; rows with subqueries or set-returning functions become plans
@@ -460,13 +450,9 @@ fn not_an_output(expr: &ast::Expr) -> Error {
     if let ast::Expr::Column(parts) = expr
         && let [name] = parts.as_slice()
     {
-        let message = format!("column \"{}\" does not exist", name.value);
-        return Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position);
+        return err!(UNDEFINED_COLUMN: "column \"{}\" does not exist", name.value; at name.position);
     }
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
-        .with_detail("Only result column names can be used, not expressions or functions.")
-        .with_hint(
-            "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
-        )
-        .at(expr.position())
+    err!(FEATURE_NOT_SUPPORTED: "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+        detail "Only result column names can be used, not expressions or functions.";
+        hint "Add the expression/function to every SELECT, or move the UNION into a FROM clause."; at expr.position())
 }

@@ -7,7 +7,7 @@
 //! what exceeds its own stack.
 
 use crate::binder::tree::{for_each_input, for_each_source};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{BoundPlan, Logical};
 
 /// The maximum depth of a plan, and the maximum number of elements of one kind in a query.
@@ -26,8 +26,7 @@ pub(super) fn check_entries(entries: usize) -> Result<()> {
     if entries <= ENTRIES_MAX {
         return Ok(());
     }
-    let message = format!("target lists can have at most {ENTRIES_MAX} entries");
-    Err(Error::new(sqlstate::TOO_MANY_COLUMNS, message))
+    bail!(TOO_MANY_COLUMNS: "target lists can have at most {ENTRIES_MAX} entries")
 }
 
 /// Checks the number of elements of one kind in a query.
@@ -70,6 +69,6 @@ pub(super) fn check_statement(bound: &mut BoundPlan) -> Result<()> {
 
 /// Returns the error for a query that exceeds the limit.
 pub(super) fn too_deep() -> Error {
-    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .with_hint("Split the statement, or put parts of it into temporary tables.")
+    err!(STATEMENT_TOO_COMPLEX: "stack depth limit exceeded";
+        hint "Split the statement, or put parts of it into temporary tables.")
 }

@@ -160,16 +160,11 @@ impl Binder<'_> {
         let record = self.bind_expr(operand)?;
         let position = record.position;
         if name.value == ast::ALL_FIELDS && record.base().is_row() {
-            let message = "row expansion via \"*\" is not supported here";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            bail!(FEATURE_NOT_SUPPORTED: "row expansion via \"*\" is not supported here"; at position);
         }
         if !record.base().is_row() {
-            let message = format!(
-                "column notation .{} applied to type {}, which is not a composite type",
-                name.value,
-                self.type_name(record.sql_type)
-            );
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+            bail!(WRONG_OBJECT_TYPE: "column notation .{} applied to type {}, which is not a composite type",
+                name.value, self.type_name(record.sql_type); at position);
         }
         let shown = self.type_name(record.sql_type);
         let is_made_here = fields_of(&record.expr).is_some();
@@ -195,7 +190,7 @@ impl Binder<'_> {
                 }
                 _ => format!("could not identify column \"{}\" in record data type", name.value),
             };
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
+            err!(UNDEFINED_COLUMN: message; at position)
         })
     }
 
@@ -214,13 +209,11 @@ impl Binder<'_> {
     ) -> Result<Vec<(Arc<str>, Typed)>> {
         let row = self.bind_expr(operand)?;
         if !row.base().is_row() {
-            let message = format!("type {} is not composite", self.type_name(row.sql_type));
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+            bail!(WRONG_OBJECT_TYPE: "type {} is not composite", self.type_name(row.sql_type); at position);
         }
-        self.fields_of_row(operand, &row)?.ok_or_else(|| {
-            let message = "record type has not been registered";
-            Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position)
-        })
+        self.fields_of_row(operand, &row)?.ok_or_else(
+            || err!(WRONG_OBJECT_TYPE: "record type has not been registered"; at position),
+        )
     }
 
     /// Converts an anonymous row to a composite type, field by field; `None` for other rows.
@@ -233,9 +226,8 @@ impl Binder<'_> {
         let Some((fields, values)) = fields_of(&row.expr) else { return Ok(None) };
         let shown = DataType::Composite(of).sql_name();
         let cannot = |detail: String| {
-            let message = format!("cannot cast type record to {shown}");
-            let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
-            error.with_type_mention(DataType::Composite(of)).with_detail(detail).at(row.position)
+            err!(CANNOT_COERCE: "cannot cast type record to {shown}"; with_type_mention DataType::Composite(of); detail detail;
+                at row.position)
         };
         match fields.len().cmp(&of.attributes().len()) {
             Ordering::Less => return Err(cannot("Input has too few columns.".to_owned())),
@@ -285,15 +277,9 @@ impl Binder<'_> {
         let attribute = &of.attributes()[at];
         let value = self.coerce(value, attribute.sql_type, CastContext::Assignment)?;
         let value = value.ok_or_else(|| {
-            let message = format!(
-                "subfield \"{}\" is of type {} but expression is of type {}",
-                attribute.name,
-                self.type_name(attribute.sql_type),
-                self.type_name(from)
-            );
-            Error::new(sqlstate::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-                .at(position)
+            err!(DATATYPE_MISMATCH: "subfield \"{}\" is of type {} but expression is of type {}",
+                attribute.name, self.type_name(attribute.sql_type), self.type_name(from);
+                hint "You will need to rewrite or cast the expression."; at position)
         })?;
         let data_type = DataType::Composite(of);
         let arguments = vec![

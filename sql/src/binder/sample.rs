@@ -15,7 +15,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::typed::Typed;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The number of consecutive integer values of the last key column whose rows SYSTEM selects
 /// together.
@@ -40,14 +40,9 @@ impl Binder<'_> {
     ) -> Result<()> {
         let method = method(sample)?;
         let [percentage] = sample.method.arguments.as_slice() else {
-            let message = format!(
-                "tablesample method {} requires 1 argument, not {}",
-                sample.method.name.name.value,
-                sample.method.arguments.len()
-            );
             let position = sample.method.name.name.position;
-            let code = sqlstate::INVALID_TABLESAMPLE_ARGUMENT;
-            return Err(Error::new(code, message).at(position));
+            bail!(INVALID_TABLESAMPLE_ARGUMENT: "tablesample method {} requires 1 argument, not {}",
+                sample.method.name.name.value, sample.method.arguments.len(); at position);
         };
         let of = ("TABLESAMPLE", DataType::Float4);
         let percentage = self.bind_sample_value(&percentage.value, scope, of)?;
@@ -81,10 +76,8 @@ impl Binder<'_> {
             let (from, position) = (value.base(), value.position);
             binder.coerce(value, to.into(), CastContext::Assignment)?.ok_or_else(|| {
                 let (to, name) = (to.sql_name(), from.sql_name());
-                let message = format!("argument of {clause} must be type {to}, not type {name}");
-                Error::new(sqlstate::DATATYPE_MISMATCH, message)
-                    .with_type_mention(from)
-                    .at(position)
+                err!(DATATYPE_MISMATCH: "argument of {clause} must be type {to}, not type {name}"; with_type_mention from;
+                    at position)
             })
         };
         // The table is in a hidden level, so that the error for a reference to its columns is
@@ -110,8 +103,7 @@ fn method(sample: &TableSample) -> Result<Method> {
         (None | Some("pg_catalog"), "system") => Ok(Method::System),
         (schema, method) => {
             let schema = schema.map(|schema| format!("{schema}.")).unwrap_or_default();
-            let message = format!("tablesample method {schema}{method} does not exist");
-            Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.name.position))
+            bail!(UNDEFINED_OBJECT: "tablesample method {schema}{method} does not exist"; at name.name.position)
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::ast::{Ident, TableName};
 use crate::binder::tree::map_columns;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Origin, OutputColumn};
 use crate::parser;
 
@@ -168,13 +168,8 @@ impl ScopeRelation {
     pub(super) fn rename(&mut self, names: &[Ident]) -> Result<()> {
         if names.len() > self.columns.len() {
             let what = if self.kind == RelationKind::Join { "join expression" } else { "table" };
-            let message = format!(
-                "{what} \"{}\" has {} columns available but {} columns specified",
-                self.alias,
-                self.columns.len(),
-                names.len()
-            );
-            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+            bail!(INVALID_COLUMN_REFERENCE: "{what} \"{}\" has {} columns available but {} columns specified",
+                self.alias, self.columns.len(), names.len());
         }
         for (column, name) in self.columns.iter_mut().zip(names) {
             column.name.clone_from(&name.value);
@@ -451,13 +446,11 @@ fn missing_in(relation: &ScopeRelation, name: &str) -> Error {
     if let Some(error) = system_column(name) {
         return error;
     }
-    let message = format!("column {}.{name} does not exist", relation.alias);
-    Error::new(sqlstate::UNDEFINED_COLUMN, message)
+    err!(UNDEFINED_COLUMN: "column {}.{name} does not exist", relation.alias)
 }
 
 fn specified_twice(name: &str) -> Error {
-    let message = format!("table name \"{name}\" specified more than once");
-    Error::new(sqlstate::DUPLICATE_ALIAS, message)
+    err!(DUPLICATE_ALIAS: "table name \"{name}\" specified more than once")
 }
 
 /// System columns of PostgreSQL's tables with the physical location of a row and its transactions.
@@ -489,5 +482,5 @@ pub(super) fn tableoid(oid: u32) -> ScopeColumn {
 }
 
 fn ambiguous(name: &str) -> Error {
-    Error::new(sqlstate::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
+    err!(AMBIGUOUS_COLUMN: "column reference \"{name}\" is ambiguous")
 }

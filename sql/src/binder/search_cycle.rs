@@ -27,7 +27,7 @@ use crate::binder::records::row_of;
 use crate::binder::scope::Scope;
 use crate::binder::tree::identity;
 use crate::binder::typed::Typed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Logical, OutputColumn};
 
 /// The generated columns of a recursive query.
@@ -81,9 +81,8 @@ impl Binder<'_> {
                 pairs.push((sequence, (&cycle.path, "cycle path")));
             }
             if let Some((a, b)) = pairs.iter().find(|(a, b)| a.0.value == b.0.value) {
-                let message = format!("{} column name and {} column name are the same", a.1, b.1);
                 let position = query.search.as_ref().map_or(cycle.position, |one| one.position);
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "{} column name and {} column name are the same", a.1, b.1; at position);
             }
             let array = DataType::Record.array().unwrap_or(DataType::Record);
             carried.columns.push(column(&cycle.mark, otherwise.base()));
@@ -111,8 +110,7 @@ impl Binder<'_> {
         level.refuse_subqueries("CYCLE")?;
         if !sql_type.base.is_ordered() {
             let name = sql_type.base.sql_name();
-            let message = format!("could not identify an equality operator for type {name}");
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message));
+            bail!(UNDEFINED_FUNCTION: "could not identify an equality operator for type {name}");
         }
         let mut values = values.into_iter().map(|value| Typed::new(value, sql_type.base, 1));
         match (values.next(), values.next()) {
@@ -131,17 +129,12 @@ impl Binder<'_> {
         let name = &query.name.value;
         let mut step = step.clone();
         let QueryBody::Select(select) = &mut step.body else {
-            let message = "with a SEARCH or CYCLE clause, the right side of the UNION must be a \
-                           SELECT";
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+            bail!(SYNTAX_ERROR: "with a SEARCH or CYCLE clause, the right side of the UNION must be a SELECT");
         };
         let alias = select.from.iter().find_map(|entry| alias_of(entry, name));
         let Some(alias) = alias.cloned() else {
-            let message = format!(
-                "with a SEARCH or CYCLE clause, the recursive reference to WITH query \"{name}\" \
-                 must be at the top level of its right-hand SELECT"
-            );
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "with a SEARCH or CYCLE clause, the recursive reference to WITH query \"{name}\" must \
+                be at the top level of its right-hand SELECT");
         };
         for column in &carried.columns {
             let name = Ident { value: column.name.clone(), position: alias.position };
@@ -247,13 +240,10 @@ fn positions(
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         let Some(index) = own.iter().position(|column| column.name == name.value) else {
-            let message =
-                format!("{clause} column \"{}\" not in WITH query column list", name.value);
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "{clause} column \"{}\" not in WITH query column list", name.value; at position);
         };
         if found.contains(&index) {
-            let message = format!("{clause} column \"{}\" specified more than once", name.value);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(position));
+            bail!(DUPLICATE_COLUMN: "{clause} column \"{}\" specified more than once", name.value; at position);
         }
         found.push(index);
     }
@@ -265,8 +255,7 @@ fn check_new(name: &Ident, own: &[OutputColumn], (what, position): (&str, usize)
         return Ok(());
     }
     let name = &name.value;
-    let message = format!("{what} column name \"{name}\" already used in WITH query column list");
-    Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position))
+    bail!(SYNTAX_ERROR: "{what} column name \"{name}\" already used in WITH query column list"; at position)
 }
 
 /// Returns the name of a table in an entry of FROM, unless the table is inside of a subquery.

@@ -169,9 +169,8 @@ impl Binder<'_> {
         };
         let mut order = self.bind_order(&query.order_by, &mut targets, visible)?;
         if select.distinct == Some(ast::Distinct::All) && targets.len() > visible {
-            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
             let position = targets[visible].value.position;
-            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position));
+            bail!(INVALID_COLUMN_REFERENCE: "for SELECT DISTINCT, ORDER BY expressions must appear in select list"; at position);
         }
         let group_by = self.bind_group_by(select, &mut targets[..visible])?;
         let distinct = match &select.distinct {
@@ -257,8 +256,7 @@ impl Binder<'_> {
         let scope = &self.level().scope;
         let columns: Vec<_> = if qualifier.is_empty() {
             if scope.relations.is_empty() {
-                let message = "SELECT * with no tables specified is not valid";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "SELECT * with no tables specified is not valid"; at position);
             }
             scope.columns().into_iter().cloned().collect()
         } else {
@@ -361,9 +359,8 @@ impl Binder<'_> {
         let ordered = |target: usize| order[..leading].iter().any(|key| key.target == target);
         let late = on.iter().position(|&target| !ordered(target));
         if let (Some(late), true) = (late, leading < order.len()) {
-            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
-            let code = sqlstate::INVALID_COLUMN_REFERENCE;
-            return Err(Error::new(code, message).at(positions[late]));
+            bail!(INVALID_COLUMN_REFERENCE: "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+                at positions[late]);
         }
         let rest: Vec<usize> = on.iter().copied().filter(|&target| !ordered(target)).collect();
         let key = |target| OrderByTarget { target, descending: false, nulls_first: false };
@@ -422,21 +419,17 @@ pub(super) fn named_target(
         }
         ast::Expr::Number { text, position } => {
             let Ok(ordinal) = text.parse::<usize>() else {
-                let message = format!("non-integer constant in {clause}");
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(*position));
+                bail!(SYNTAX_ERROR: "non-integer constant in {clause}"; at *position);
             };
             if ordinal == 0 || ordinal > targets.len() {
-                let message = format!("{clause} position {ordinal} is not in select list");
-                let code = sqlstate::INVALID_COLUMN_REFERENCE;
-                return Err(Error::new(code, message).at(*position));
+                bail!(INVALID_COLUMN_REFERENCE: "{clause} position {ordinal} is not in select list"; at *position);
             }
             Ok(Some(ordinal - 1))
         }
         ast::Expr::String { position, .. }
         | ast::Expr::Boolean { position, .. }
         | ast::Expr::Null { position } => {
-            let message = format!("non-integer constant in {clause}");
-            Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(*position))
+            bail!(SYNTAX_ERROR: "non-integer constant in {clause}"; at *position)
         }
         ast::Expr::Column(parts) => {
             let [name] = parts.as_slice() else { return Ok(None) };
@@ -447,10 +440,7 @@ pub(super) fn named_target(
                 }
                 match found {
                     Some(first) if targets[first].value.expr != target.value.expr => {
-                        let message = format!("{clause} \"{}\" is ambiguous", name.value);
-                        return Err(
-                            Error::new(sqlstate::AMBIGUOUS_COLUMN, message).at(name.position)
-                        );
+                        bail!(AMBIGUOUS_COLUMN: "{clause} \"{}\" is ambiguous", name.value; at name.position);
                     }
                     Some(_) => {}
                     None => found = Some(index),
@@ -467,8 +457,7 @@ fn refuse_recursion(level: &QueryLevel, targets: &[Target]) -> Result<()> {
     if !level.scope.relations.iter().any(|relation| relation.is_work_table) {
         return Ok(());
     }
-    let message = "aggregate functions are not allowed in a recursive query's recursive term";
-    let error = Error::new(sqlstate::INVALID_RECURSION, message);
+    let error = err!(INVALID_RECURSION: "aggregate functions are not allowed in a recursive query's recursive term");
     let aggregated = |target: &&Target| {
         let mut found = false;
         for_each_column(&target.value.expr, &mut |index| found |= is_aggregate(index));
@@ -499,8 +488,7 @@ fn refuse_locking(query: &QueryExpr, select: &Select, level: &QueryLevel) -> Res
         return Ok(());
     };
     let strength = locking.strength.clause();
-    let message = format!("{strength} is not allowed with {what}");
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    bail!(FEATURE_NOT_SUPPORTED: "{strength} is not allowed with {what}")
 }
 
 /// The LIMIT and OFFSET of a query.

@@ -24,7 +24,7 @@ use crate::binder::records::row_of;
 use crate::binder::rows::Rows;
 use crate::binder::tree::{for_each_column, map_columns};
 use crate::binder::typed::{Typed, null};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 
 /// Returns whether a function of this name is set-returning.
@@ -175,10 +175,8 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(message) = movable {
-            let hint =
-                "You might be able to move the set-returning function into a LATERAL FROM item.";
-            let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(hint);
-            return Err(error.at(position));
+            bail!(FEATURE_NOT_SUPPORTED: message; at position;
+                hint "You might be able to move the set-returning function into a LATERAL FROM item.");
         }
         let message = match level.clause {
             clause if clause.allows_sets() => return Ok(()),
@@ -190,7 +188,7 @@ impl Binder<'_> {
             }
             clause => format!("set-returning functions are not allowed in {}", clause.name()),
         };
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position))
+        bail!(FEATURE_NOT_SUPPORTED: message; at position)
     }
 
     /// Binds an expression in which set-returning functions are not allowed.
@@ -221,24 +219,15 @@ impl Binder<'_> {
                 settled.map(|settled| (signature, settled))
             }
             Match::Ambiguous => {
-                let message = format!("{} is not unique", shown());
-                return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
-                    .with_hint(
-                        "Could not choose a best candidate function. \
-                         You might need to add explicit type casts.",
-                    )
-                    .at(position));
+                bail!(AMBIGUOUS_FUNCTION: "{} is not unique", shown();
+                    hint "Could not choose a best candidate function. You might need to add explicit type casts."; at position);
             }
             Match::None => None,
         };
         let Some((signature, (wanted, result))) = found else {
-            let message = format!("{} does not exist", shown());
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-                .with_hint(
-                    "No function matches the given name and argument types. \
-                     You might need to add explicit type casts.",
-                )
-                .at(position));
+            bail!(UNDEFINED_FUNCTION: "{} does not exist", shown();
+                hint "No function matches the given name and argument types. You might need to add explicit type casts.";
+                at position);
         };
         self.note_operands(position, name, wanted.clone());
         let convert = |(value, to): (Typed, SqlType)| self.implicit(value, to);

@@ -20,7 +20,7 @@ use crate::binder::operators::{all_of, any_of};
 use crate::binder::query_limits;
 use crate::binder::tree::{for_each_column, for_each_expression, walk_plan, width};
 use crate::binder::typed::{Typed, boolean, null};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{ApplyKind, Logical};
 
 /// The first number of parameters when two subqueries are compared.
@@ -131,8 +131,7 @@ impl Binder<'_> {
         let (bound, bindings) = self.bind_below(query)?;
         let position = query.position;
         let [column] = bound.columns.as_slice() else {
-            let message = "subquery must return only one column";
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "subquery must return only one column"; at position);
         };
         let sql_type = column.sql_type;
         let plan = bound.plan;
@@ -168,8 +167,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let (bound, bindings) = self.bind_below(query)?;
         let [column] = bound.columns.as_slice() else {
-            let message = "subquery must return only one column";
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "subquery must return only one column"; at position);
         };
         let (plan, element) = (bound.plan, column.sql_type);
         let is_vector = matches!(element.base, DataType::Int2Vector | DataType::OidVector);
@@ -220,8 +218,7 @@ impl Binder<'_> {
         let (bound, bindings) = self.bind_below(query)?;
         if bound.columns.len() != left.len() {
             let many = if bound.columns.len() > left.len() { "many" } else { "few" };
-            let message = format!("subquery has too {many} columns");
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "subquery has too {many} columns"; at position);
         }
         let right = bound.columns.iter().enumerate().map(|(index, column)| Typed {
             expr: Expr::Column { index: SUBQUERY_COLUMN + index, data_type: column.sql_type.base },
@@ -234,15 +231,12 @@ impl Binder<'_> {
             self.compare_rows(operator, left, right, position)?
         } else {
             let (Some(left), Some(right)) = (left.into_iter().next(), right.pop()) else {
-                let message = "subquery has too few columns";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "subquery has too few columns"; at position);
             };
             let value = self.operator(operator.symbol(), left, right, position)?;
             if value.base() != DataType::Bool {
                 let found = self.type_name(value.sql_type);
-                let message =
-                    format!("row comparison operator must yield type boolean, not type {found}");
-                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+                bail!(DATATYPE_MISMATCH: "row comparison operator must yield type boolean, not type {found}"; at position);
             }
             value
         };
@@ -314,8 +308,7 @@ pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
     if compared.base() == DataType::Bool {
         return Ok(());
     }
-    let message = "op ANY/ALL (array) requires operator to yield boolean";
-    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position))
+    bail!(WRONG_OBJECT_TYPE: "op ANY/ALL (array) requires operator to yield boolean"; at position)
 }
 
 /// Returns the query of an EXISTS without what cannot change whether it has rows: sorting and

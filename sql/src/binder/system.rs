@@ -9,7 +9,7 @@ use types::{DataType, Datum};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::OutputColumn;
 
 /// System relations: tables and functions whose rows the server computes.
@@ -57,8 +57,7 @@ pub trait SystemCatalog {
 
 /// Returns the error for an endpoint that is not attached.
 pub fn no_endpoint(table: &Table, name: &str) -> Error {
-    let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
-    Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    err!(UNDEFINED_OBJECT: "table \"{}\" has no endpoint \"{name}\" attached", table.name)
 }
 
 /// The signature of an endpoint.

@@ -18,7 +18,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::binder::set_functions::is_set_function;
 use crate::binder::typed::Typed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Logical, OutputColumn, SetCall, SetFunction, SystemRows};
 
 /// The bound form of a call in FROM.
@@ -186,9 +186,7 @@ impl Binder<'_> {
             (true, None) => return Err(definitions_missing(call.name.position())),
             (true, Some(_)) => Some(defined),
             (false, Some(position)) if of.is_row() => {
-                let message = "a column definition list is redundant for a function with OUT \
-                               parameters";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+                bail!(SYNTAX_ERROR: "a column definition list is redundant for a function with OUT parameters"; at position);
             }
             (false, Some(position)) => return Err(definitions_needless(position)),
             (false, None) => None,
@@ -234,13 +232,9 @@ impl Binder<'_> {
         let found = placed.is_some().then(|| self.system.function(name, &types)).flatten();
         let Some((columns, arguments)) = found.zip(placed) else {
             let call = shown;
-            let message = format!("function {call} does not exist");
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-                .with_hint(
-                    "No function matches the given name and argument types. \
-                     You might need to add explicit type casts.",
-                )
-                .at(position));
+            bail!(UNDEFINED_FUNCTION: "function {call} does not exist";
+                hint "No function matches the given name and argument types. You might need to add explicit type casts.";
+                at position);
         };
         let relation = named(function, &columns, columns.len() == 1)?;
         let types = columns.iter().map(|column| column.sql_type.base).collect();
@@ -261,8 +255,7 @@ impl Binder<'_> {
             let at = match &argument.name {
                 Some(name) => parameters.iter().position(|(own, _)| *own == name.value),
                 None if is_named => {
-                    let message = "positional argument cannot follow named argument";
-                    return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(value.position));
+                    bail!(SYNTAX_ERROR: "positional argument cannot follow named argument"; at value.position);
                 }
                 None => Some(position),
             };
@@ -272,8 +265,7 @@ impl Binder<'_> {
                 return Ok(None);
             };
             if placed[at].is_some() {
-                let message = format!("argument name \"{name}\" used more than once");
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(value.position));
+                bail!(SYNTAX_ERROR: "argument name \"{name}\" used more than once"; at value.position);
             }
             let to = (*data_type).into();
             let Some(value) = self.coerce(value, to, CastContext::Implicit)? else {

@@ -7,7 +7,7 @@ use types::expr::Expr;
 use types::function::Signature;
 use types::{DataType, Datum, SqlType};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// A bound expression with its type and position.
 ///
@@ -60,11 +60,8 @@ pub(super) fn check_ordered(value: &Typed) -> Result<()> {
         return Ok(());
     }
     let name = value.base().sql_name();
-    let message = format!("could not identify an ordering operator for type {name}");
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-        .with_type_mention(value.base())
-        .with_hint("Use an explicit ordering operator or modify the query.")
-        .at(value.position))
+    bail!(UNDEFINED_FUNCTION: "could not identify an ordering operator for type {name}"; with_type_mention value.base();
+        hint "Use an explicit ordering operator or modify the query."; at value.position)
 }
 
 /// Checks that values can be compared for equality, for grouping and DISTINCT.
@@ -77,10 +74,8 @@ pub(super) fn check_equality(value: &Typed) -> Result<()> {
         return Ok(());
     }
     let name = value.base().sql_name();
-    let message = format!("could not identify an equality operator for type {name}");
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-        .with_type_mention(value.base())
-        .at(value.position))
+    bail!(UNDEFINED_FUNCTION: "could not identify an equality operator for type {name}"; with_type_mention value.base();
+        at value.position)
 }
 
 /// Functions that search arrays by equality of elements.
@@ -110,8 +105,7 @@ pub(super) fn check_elements<'t>(
     let lacking = operands.find_map(|operand| operand.base.element().filter(lacks));
     let Some(lacking) = lacking else { return Ok(()) };
     let what = if by_equality { "an equality operator" } else { "a comparison function" };
-    let message = format!("could not identify {what} for type {}", lacking.sql_name());
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_type_mention(lacking))
+    bail!(UNDEFINED_FUNCTION: "could not identify {what} for type {}", lacking.sql_name(); with_type_mention lacking)
 }
 
 /// Returns a NULL constant.

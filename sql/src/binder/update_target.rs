@@ -177,11 +177,8 @@ impl UpdateTarget {
             Some(_) => None,
         };
         let column = column.ok_or_else(|| {
-            let message = format!(
-                "column \"{}\" of relation \"{}\" does not exist",
-                wanted.value, through.view.name
-            );
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(wanted.position)
+            err!(UNDEFINED_COLUMN: "column \"{}\" of relation \"{}\" does not exist", wanted.value, through.view.name;
+                at wanted.position)
         })?;
         self.position_of(through, column)
     }
@@ -231,8 +228,7 @@ impl Binder<'_> {
     ) -> Result<UpdateTarget> {
         match self.find_relation(name) {
             Some(catalog::CatalogRelation::Table(table)) if table.is_materialized() => {
-                let message = format!("cannot change materialized view \"{}\"", table.name);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                bail!(WRONG_OBJECT_TYPE: "cannot change materialized view \"{}\"", table.name);
             }
             Some(catalog::CatalogRelation::Table(table)) => {
                 let table = Arc::clone(table);
@@ -245,24 +241,21 @@ impl Binder<'_> {
                 return self.written_view(view, change);
             }
             Some(catalog::CatalogRelation::Sequence(sequence)) => {
-                let message = format!("cannot change sequence \"{}\"", sequence.name);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(name.position()));
+                bail!(WRONG_OBJECT_TYPE: "cannot change sequence \"{}\"", sequence.name; at name.position());
             }
             _ => {}
         }
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         if self.system.view(schema, &name.name.value).is_some() {
-            let message = format!("cannot change system view \"{}\"", name.name.value);
-            return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).at(name.position()));
+            bail!(INSUFFICIENT_PRIVILEGE: "cannot change system view \"{}\"", name.name.value; at name.position());
         }
         Err(self.no_table(name))
     }
 
     fn written_view(&mut self, view: Arc<View>, change: StatementKind) -> Result<UpdateTarget> {
         if change == StatementKind::Merge {
-            let message = format!("cannot execute MERGE on relation \"{}\"", view.name);
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_detail("This operation is not supported for views."));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot execute MERGE on relation \"{}\"", view.name;
+                detail "This operation is not supported for views.");
         }
         let (rows, scope) = self.bind_view_rows(&view, &view.name, &[])?;
         let refused = |detail: &str| Err(refusal(&view.name, change, detail));
@@ -406,8 +399,7 @@ pub fn check_writable(
     match binder.written_view(Arc::clone(view), StatementKind::Update) {
         Ok(_) => Ok(()),
         Err(error) if error.sqlstate == sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE => {
-            let message = "WITH CHECK OPTION is supported only on automatically updatable views";
-            let refused = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+            let refused = err!(FEATURE_NOT_SUPPORTED: "WITH CHECK OPTION is supported only on automatically updatable views");
             Err(Error { hint: error.detail, ..refused })
         }
         Err(error) => Err(error),
@@ -435,9 +427,8 @@ fn is_within(expr: &Expr, columns: usize) -> bool {
 }
 
 fn not_a_column(verb: &str, column: &str, view: &str) -> Error {
-    let message = format!("cannot {verb} column \"{column}\" of view \"{view}\"");
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-        .with_detail("View columns that are not columns of their base relation are not updatable.")
+    err!(FEATURE_NOT_SUPPORTED: "cannot {verb} column \"{column}\" of view \"{view}\"";
+        detail "View columns that are not columns of their base relation are not updatable.")
 }
 
 const SINGLE: &str =
@@ -449,14 +440,8 @@ fn refusal(view: &str, change: StatementKind, detail: &str) -> Error {
         StatementKind::Delete => ("delete from", "deleting from", "DELETE"),
         StatementKind::Update | StatementKind::Merge => ("update", "updating", "UPDATE"),
     };
-    let hint = format!(
-        "To enable {doing} the view, provide an INSTEAD OF {event} trigger or an unconditional ON \
-         {event} DO INSTEAD rule."
-    );
-    let message = format!("cannot {verb} view \"{view}\"");
-    Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        .with_detail(detail)
-        .with_hint(hint)
+    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cannot {verb} view \"{view}\""; detail detail;
+        hint "To enable {doing} the view, provide an INSTEAD OF {event} trigger or an unconditional ON {event} DO INSTEAD rule.")
 }
 
 /// Returns the reason why a view's query is not updatable, in the order of PostgreSQL's tests.

@@ -152,8 +152,7 @@ pub fn bind_body_value(
     let [column] = columns.as_slice() else {
         let count = columns.len();
         let noun = if count == 1 { "column" } else { "columns" };
-        let message = format!("query \"{shown}\" returned {count} {noun}");
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+        bail!(SYNTAX_ERROR: "query \"{shown}\" returned {count} {noun}");
     };
     let (plan, sql_type) = binder.for_target(plan, (column, position), target)?;
     let columns = vec![OutputColumn { sql_type, ..column.clone() }];
@@ -209,9 +208,8 @@ impl<'a> Binder<'a> {
                 if scope.conflict == VariableConflict::Error && self.is_variable(scope, parts) =>
             {
                 let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
-                let message = format!("column reference \"{}\" is ambiguous", names.join("."));
-                let detail = "It could refer to either a PL/pgSQL variable or a table column.";
-                Err(Error::new("42702", message).with_detail(detail).at(position))
+                bail!(AMBIGUOUS_COLUMN: "column reference \"{}\" is ambiguous", names.join(".");
+                    detail "It could refer to either a PL/pgSQL variable or a table column."; at position)
             }
             Err(error)
                 if [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_TABLE]
@@ -391,9 +389,7 @@ impl<'a> Binder<'a> {
     fn assigned_value(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
         let from = value.sql_type;
         self.converted(value, to)?.ok_or_else(|| {
-            let message =
-                format!("cannot cast type {} to {}", self.type_name(from), self.type_name(to));
-            Error::new(types::error::sqlstate::CANNOT_COERCE, message)
+            err!(CANNOT_COERCE: "cannot cast type {} to {}", self.type_name(from), self.type_name(to))
         })
     }
 
@@ -418,7 +414,7 @@ impl<'a> Binder<'a> {
         path: &[TargetStep],
     ) -> Result<(Expr, SqlType)> {
         let Some(scope) = self.variables else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "there are no variables"));
+            bail!(INTERNAL_ERROR: "there are no variables");
         };
         let shape = &scope.shapes[variable];
         let (old, rest) = match path {
@@ -438,15 +434,13 @@ impl<'a> Binder<'a> {
 }
 
 fn no_field(variable: &str, field: &str) -> Error {
-    let message = format!("record \"{variable}\" has no field \"{field}\"");
-    Error::new(sqlstate::UNDEFINED_COLUMN, message)
+    err!(UNDEFINED_COLUMN: "record \"{variable}\" has no field \"{field}\"")
 }
 
 /// Returns the error for the fields of an unassigned record.
 fn unassigned(name: &str) -> Error {
-    let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-    Error::new(code, format!("record \"{name}\" is not assigned yet"))
-        .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.")
+    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "record \"{name}\" is not assigned yet";
+        detail "The tuple structure of a not-yet-assigned record is indeterminate.")
 }
 
 /// Returns the value of a field of a row.

@@ -6,7 +6,7 @@ use crate::ast::FunctionCall;
 use crate::binder::calls::undefined_function;
 use crate::binder::level::Binder;
 use crate::binder::typed::Typed;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Binder<'_> {
     /// Binds a call whose last argument is an array of arguments; `None` if the function is not
@@ -36,8 +36,7 @@ impl Binder<'_> {
             return self.function(function, vec![of, path], position).map(Some);
         }
         if !matches!(array.base(), DataType::Array(_)) {
-            let message = "VARIADIC argument must be an array";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(array.position));
+            bail!(DATATYPE_MISMATCH: "VARIADIC argument must be an array"; at array.position);
         }
         arguments.push(array);
         match name {

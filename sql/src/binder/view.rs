@@ -20,7 +20,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
 use crate::catalog::table::Table;
 use crate::catalog::view::{View, ViewColumn};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{Origin, OutputColumn};
 use crate::parser;
 
@@ -62,8 +62,7 @@ pub fn bind_view_definition(
     let binder = || Binder::new(catalog, system, constants, Parameters::none());
     let queries = source.query.with.iter().flat_map(|with| &with.queries);
     if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {
-        let message = "views must not contain data-modifying statements in WITH";
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "views must not contain data-modifying statements in WITH");
     }
     let mut first = binder();
     first.trace = Some(DependencyTrace::default());
@@ -256,8 +255,7 @@ impl Binder<'_> {
         locking: &[Locking],
     ) -> Result<(Rows, Scope)> {
         if self.view_depth >= DEPTH_MAX {
-            let message = format!("views are nested more than {DEPTH_MAX} deep");
-            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
+            bail!(STATEMENT_TOO_COMPLEX: "views are nested more than {DEPTH_MAX} deep");
         }
         let query = view.query()?;
         let levels = std::mem::take(&mut self.levels);
@@ -281,8 +279,7 @@ impl Binder<'_> {
         // A position in the view's text must not be reported as one in the statement.
         let bound = bound.map_err(|error| Error { position: None, ..error })?;
         if bound.columns.len() != view.columns.len() {
-            let message = format!("view \"{}\" no longer matches its definition", view.name);
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, message));
+            bail!(INTERNAL_ERROR: "view \"{}\" no longer matches its definition", view.name);
         }
         let named = bound.columns.iter().zip(&view.columns).enumerate();
         let columns: Vec<OutputColumn> = named

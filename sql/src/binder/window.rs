@@ -22,7 +22,7 @@ use crate::binder::rows::Rows;
 use crate::binder::select::direction;
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, can_coerce, check_equality, check_ordered};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{
     Frame, FrameBound, FrameUnits, Logical, RangeFrameBound, SortKey, Window, WindowFunction,
     WindowKind,
@@ -85,7 +85,7 @@ pub(super) fn window_function_takes(name: &str, types: &[DataType]) -> Option<Ve
 }
 
 fn windowing_error(message: impl Into<String>) -> Error {
-    Error::new(sqlstate::WINDOWING_ERROR, message.into())
+    err!(WINDOWING_ERROR: message.into())
 }
 
 /// Returns the error for a window function in a clause that does not allow it.
@@ -106,14 +106,11 @@ impl Binder<'_> {
         let is_aggregate = AggregateKind::from_name(name).is_some();
         let kind = kind_of(name);
         if !is_aggregate && kind.is_none() {
-            let message = format!(
-                "OVER specified, but {name} is not a window function nor an aggregate function"
-            );
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+            bail!(WRONG_OBJECT_TYPE: "OVER specified, but {name} is not a window function nor an aggregate function";
+                at position);
         }
         if call.within_group {
-            let message = format!("OVER is not supported for ordered-set aggregate {name}");
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            bail!(FEATURE_NOT_SUPPORTED: "OVER is not supported for ordered-set aggregate {name}"; at position);
         }
         let refused = [
             (call.distinct, "DISTINCT is not implemented for window functions"),
@@ -127,7 +124,7 @@ impl Binder<'_> {
             ),
         ];
         if let Some((_, message)) = refused.into_iter().find(|(present, _)| *present) {
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            bail!(FEATURE_NOT_SUPPORTED: message; at position);
         }
         self.level().in_window = Some("window function calls cannot be nested");
         let bound = match kind {
@@ -149,8 +146,7 @@ impl Binder<'_> {
     fn check_window_place(&mut self, position: usize) -> Result<()> {
         let level = self.level();
         if level.in_aggregate {
-            let message = "aggregate function calls cannot contain window function calls";
-            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+            bail!(GROUPING_ERROR: "aggregate function calls cannot contain window function calls"; at position);
         }
         if let Some(message) = level.in_window {
             return Err(windowing_error(message).at(position));
@@ -192,13 +188,9 @@ impl Binder<'_> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let no_function = || {
             let types: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-                .with_hint(
-                    "No function matches the given name and argument types. \
-                     You might need to add explicit type casts.",
-                )
-                .at(position)
+            err!(UNDEFINED_FUNCTION: "function {name}({}) does not exist", types.join(", ");
+                hint "No function matches the given name and argument types. You might need to add explicit type casts.";
+                at position)
         };
         let (least, most) = match kind {
             WindowKind::Ntile | WindowKind::FirstValue | WindowKind::LastValue => (1, 1),
@@ -289,10 +281,9 @@ impl Binder<'_> {
     fn named_window(&self, name: &Ident, position: usize) -> Result<Definition> {
         let windows = self.levels.last().map_or(&[] as &[_], |level| &level.named_windows);
         let place = windows.iter().position(|window| window.name.value == name.value);
-        let place = place.ok_or_else(|| {
-            let message = format!("window \"{}\" does not exist", name.value);
-            Error::new(sqlstate::UNDEFINED_OBJECT, message).at(position)
-        })?;
+        let place = place.ok_or_else(
+            || err!(UNDEFINED_OBJECT: "window \"{}\" does not exist", name.value; at position),
+        )?;
         self.definition_of(&windows[place].window, None, windows.len() - place)
     }
 
@@ -314,8 +305,7 @@ impl Binder<'_> {
         let windows = self.levels.last().map_or(&[] as &[_], |level| &level.named_windows);
         let visible = &windows[..windows.len() - hidden];
         let Some(place) = visible.iter().position(|other| other.name.value == base.value) else {
-            let message = format!("window \"{}\" does not exist", base.value);
-            return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(base.position));
+            bail!(UNDEFINED_OBJECT: "window \"{}\" does not exist", base.value; at base.position);
         };
         let hidden = windows.len() - place;
         let inherited = self.definition_of(&windows[place].window, None, hidden)?;
@@ -404,9 +394,7 @@ impl Binder<'_> {
         match named {
             None => Ok(value),
             Some(position) => {
-                let message =
-                    format!("argument of {} must not contain variables", units_name(units));
-                Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position))
+                bail!(INVALID_COLUMN_REFERENCE: "argument of {} must not contain variables", units_name(units); at position)
             }
         }
     }
@@ -415,8 +403,8 @@ impl Binder<'_> {
         let (from, position) = (offset.base(), offset.position);
         self.coerce(offset, DataType::Int8.into(), CastContext::Assignment)?.ok_or_else(|| {
             let name = from.sql_name();
-            let message = format!("argument of {clause} must be type bigint, not type {name}");
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(from).at(position)
+            err!(DATATYPE_MISMATCH: "argument of {clause} must be type bigint, not type {name}"; with_type_mention from;
+                at position)
         })
     }
 
@@ -426,12 +414,8 @@ impl Binder<'_> {
         let position = offset.position;
         let (column, given) = (key.base(), offset.base());
         let Some((taken, compared)) = range_types(column) else {
-            let message = format!(
-                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                column.sql_name()
-            );
-            let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
-            return Err(error.with_type_mention(column).at(position));
+            bail!(FEATURE_NOT_SUPPORTED: "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
+                column.sql_name(); with_type_mention column; at position);
         };
         let wanted = match taken.iter().find(|one| **one == given) {
             Some(exact) => *exact,
@@ -439,17 +423,9 @@ impl Binder<'_> {
             None => taken[0],
         };
         if !can_coerce(given, wanted) {
-            let message = format!(
-                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} \
-                 and offset type {}",
-                column.sql_name(),
-                given.sql_name()
-            );
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_type_mention(column)
-                .with_type_mention(given)
-                .with_hint("Cast the offset value to an appropriate type.")
-                .at(position));
+            bail!(FEATURE_NOT_SUPPORTED: "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset \
+                type {}", column.sql_name(), given.sql_name(); with_type_mention column; with_type_mention given;
+                hint "Cast the offset value to an appropriate type."; at position);
         }
         let mut offset = self.implicit(offset, wanted)?;
         if matches!(column, DataType::Time | DataType::Timetz) {

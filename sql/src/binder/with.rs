@@ -26,7 +26,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::binder::tree::{for_each_source, walk_plan};
 use crate::binder::typed::check_equality;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::{
     BoundPlan, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
 };
@@ -69,8 +69,7 @@ impl Binder<'_> {
         for (index, query) in with.queries.iter().enumerate() {
             let name = query.name.value.clone();
             if with.queries[..index].iter().any(|other| other.name.value == name) {
-                let message = format!("WITH query name \"{name}\" specified more than once");
-                return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message).at(query.name.position));
+                bail!(DUPLICATE_ALIAS: "WITH query name \"{name}\" specified more than once"; at query.name.position);
             }
             let id = self.new_name();
             self.named.push(CteEntry { name, id, state: CteState::Later });
@@ -79,8 +78,7 @@ impl Binder<'_> {
         for (index, query) in with.queries.iter().enumerate() {
             let id = self.named[outer + index].id;
             if (query.search.is_some() || query.cycle.is_some()) && !query.is_recursive {
-                let error = Error::new(sqlstate::SYNTAX_ERROR, "WITH query is not recursive");
-                return Err(error.at(query.name.position));
+                bail!(SYNTAX_ERROR: "WITH query is not recursive"; at query.name.position);
             }
             let (rows, state) = match &query.body {
                 NamedQueryBody::Query(body) => {
@@ -132,10 +130,8 @@ impl Binder<'_> {
     ) -> Result<BoundPlan> {
         if query.is_recursive {
             let name = &query.name.value;
-            let message =
-                format!("recursive query \"{name}\" must not contain data-modifying statements");
-            let error = Error::new(sqlstate::INVALID_RECURSION, message);
-            return Err(error.at(query.name.position));
+            bail!(INVALID_RECURSION: "recursive query \"{name}\" must not contain data-modifying statements";
+                at query.name.position);
         }
         let with = match change {
             ast::Statement::Insert(insert) => &insert.with,
@@ -240,22 +236,15 @@ impl Binder<'_> {
             CteState::Bound(columns) => (columns.clone(), false),
             CteState::Later => return Ok(None),
             CteState::Silent => {
-                let message =
-                    format!("WITH query \"{}\" does not have a RETURNING clause", query.name);
-                let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
-                return Err(error.at(name.position()));
+                bail!(FEATURE_NOT_SUPPORTED: "WITH query \"{}\" does not have a RETURNING clause", query.name;
+                    at name.position());
             }
             CteState::Recursive { columns, carried, read, refused } => {
                 hidden = *carried;
                 let again = read.then_some("more than once");
                 if let Some(place) = refused.or(again) {
-                    let message = format!(
-                        "recursive reference to query \"{}\" must not appear {place}",
-                        query.name
-                    );
-                    return Err(
-                        Error::new(sqlstate::INVALID_RECURSION, message).at(name.position())
-                    );
+                    bail!(INVALID_RECURSION: "recursive reference to query \"{}\" must not appear {place}", query.name;
+                        at name.position());
                 }
                 *read = true;
                 (columns.clone(), true)
@@ -321,12 +310,8 @@ impl Binder<'_> {
         let QueryBody::SetOperation { operator: SetOperator::Union, all, left, right } =
             &query.body
         else {
-            let message = format!(
-                "recursive query \"{}\" does not have the form \
-                 non-recursive-term UNION [ALL] recursive-term",
-                named.name.value
-            );
-            return Err(Error::new(sqlstate::INVALID_RECURSION, message).at(position));
+            bail!(INVALID_RECURSION: "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] \
+                recursive-term", named.name.value; at position);
         };
         refuse_tail(query, position)?;
         [left, right].into_iter().try_for_each(|part| refuse_locks_of_part(part))?;
@@ -383,9 +368,8 @@ impl Binder<'_> {
         step: &BoundQuery,
     ) -> Result<Vec<SqlType>> {
         if start.columns.len() != step.columns.len() {
-            let message = "each UNION query must have the same number of columns";
             let position = step.positions.first().copied().unwrap_or(1);
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            bail!(SYNTAX_ERROR: "each UNION query must have the same number of columns"; at position);
         }
         let mut types = Vec::new();
         for (index, column) in start.columns.iter().enumerate() {
@@ -405,15 +389,9 @@ impl Binder<'_> {
 }
 
 fn wrong_type(named: &NamedQuery, index: usize, found: SqlType, overall: SqlType) -> Error {
-    let message = format!(
-        "recursive query \"{}\" column {} has type {} in non-recursive term but type {} overall",
-        named.name.value,
-        index + 1,
-        type_text(found),
-        type_text(overall)
-    );
-    Error::new(sqlstate::DATATYPE_MISMATCH, message)
-        .with_hint("Cast the output of the non-recursive term to the correct type.")
+    err!(DATATYPE_MISMATCH: "recursive query \"{}\" column {} has type {} in non-recursive term but type {} overall",
+        named.name.value, index + 1, type_text(found), type_text(overall);
+        hint "Cast the output of the non-recursive term to the correct type.")
 }
 
 /// Returns the text of a type as `format_type` does: `numeric(10,2)`.
@@ -437,29 +415,20 @@ fn refuse_tail(query: &ast::QueryExpr, position: usize) -> Result<()> {
     ];
     match refused.into_iter().find(|(present, _)| *present) {
         None if !query.locking.is_empty() => {
-            let message = "FOR UPDATE/SHARE in a recursive query is not implemented";
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+            bail!(FEATURE_NOT_SUPPORTED: "FOR UPDATE/SHARE in a recursive query is not implemented")
         }
         None => Ok(()),
         Some((_, clause)) => {
-            let message = format!("{clause} in a recursive query is not implemented");
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("Use it in the query that references the recursive query.")
-                .at(position))
+            bail!(FEATURE_NOT_SUPPORTED: "{clause} in a recursive query is not implemented";
+                hint "Use it in the query that references the recursive query."; at position)
         }
     }
 }
 
 fn rename(columns: &mut [OutputColumn], query: &NamedQuery) -> Result<()> {
     if query.columns.len() > columns.len() {
-        let message = format!(
-            "WITH query \"{}\" has {} columns available but {} columns specified",
-            query.name.value,
-            columns.len(),
-            query.columns.len()
-        );
-        let code = sqlstate::INVALID_COLUMN_REFERENCE;
-        return Err(Error::new(code, message).at(query.name.position));
+        bail!(INVALID_COLUMN_REFERENCE: "WITH query \"{}\" has {} columns available but {} columns specified",
+            query.name.value, columns.len(), query.columns.len(); at query.name.position);
     }
     for (column, name) in columns.iter_mut().zip(&query.columns) {
         column.name.clone_from(&name.value);
@@ -474,8 +443,7 @@ fn is_put_in(count: usize, materialized: Option<bool>, is_recursive: bool, rows:
 }
 
 fn not_at_the_top() -> Error {
-    let message = "WITH clause containing a data-modifying statement must be at the top level";
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+    err!(FEATURE_NOT_SUPPORTED: "WITH clause containing a data-modifying statement must be at the top level")
 }
 
 /// Returns the output columns of a statement; `None` if it returns no rows.

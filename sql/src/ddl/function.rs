@@ -31,16 +31,11 @@ use crate::parser;
 use crate::plpgsql::body_tree::Body;
 use crate::plpgsql::{self, BodyError, BodyParameter, ReturnKind};
 
-/// `invalid_function_definition`
-const INVALID_DEFINITION: &str = "42P13";
-/// `duplicate_function`
-const DUPLICATE_FUNCTION: &str = "42723";
-
 /// Applies the attributes of a statement to a record.
 fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) -> Result<()> {
     if let Some(position) = attributes.of_functions.filter(|_| record.is_procedure()) {
         let message = "invalid attribute in procedure definition";
-        return Err(Error::new(INVALID_DEFINITION, message).at(position));
+        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message).at(position));
     }
     if attributes.rows.is_some() && matches!(record.returns, ReturnRecord::Value(_)) {
         let message = "ROWS is not applicable when function does not return a set";
@@ -120,7 +115,7 @@ impl Ddl<'_> {
             Some(_) if !statement.or_replace => {
                 let message =
                     format!("function \"{}\" already exists with same argument types", record.name);
-                return Err(Error::new(DUPLICATE_FUNCTION, message));
+                return Err(Error::new(sqlstate::DUPLICATE_FUNCTION, message));
             }
             Some(old) => {
                 check_replacement(&catalog, &self.path, old, &record)?;
@@ -218,7 +213,7 @@ impl Ddl<'_> {
                 if kind == RoutineKind::Procedure && defaulted {
                     let message =
                         "procedure OUT parameters cannot appear after one with a default value";
-                    return Err(Error::new(INVALID_DEFINITION, message));
+                    return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
                 }
                 more.push(ParameterExtension::Out(at as u32, name, type_oid));
                 continue;
@@ -233,7 +228,7 @@ impl Ddl<'_> {
                     let array = [DataType::AnyArray, DataType::CompatibleArray].contains(&base);
                     if base.element().is_none() && !array {
                         let message = "VARIADIC parameter must be an array";
-                        return Err(Error::new(INVALID_DEFINITION, message));
+                        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
                     }
                     more.push(ParameterExtension::Variadic);
                 }
@@ -254,7 +249,7 @@ impl Ddl<'_> {
                 None if parameters.iter().any(|one| one.default.is_some()) => {
                     let message =
                         "input parameters after one with a default value must also have defaults";
-                    return Err(Error::new(INVALID_DEFINITION, message));
+                    return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
                 }
                 None => None,
             };
@@ -306,7 +301,7 @@ impl Ddl<'_> {
                 let shown = catalog.shown_type_with(required, -1, &self.path).unwrap_or_default();
                 let message =
                     format!("function result type must be {shown} because of OUT parameters");
-                Err(Error::new(INVALID_DEFINITION, message))
+                Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message))
             }
             _ => Ok(oid),
         };
@@ -324,7 +319,7 @@ impl Ddl<'_> {
                 (None, RoutineKind::Procedure) => Ok(ReturnRecord::Value(DataType::Void.oid())),
                 (None, RoutineKind::Function) => {
                     let message = "function result type must be specified";
-                    Err(Error::new(INVALID_DEFINITION, message))
+                    Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message))
                 }
             },
         }
@@ -382,7 +377,7 @@ impl Ddl<'_> {
                 "function {} already exists in schema \"{schema}\"",
                 signature(&catalog, &self.path, name, &known.parameters),
             );
-            return Err(Error::new(DUPLICATE_FUNCTION, message));
+            return Err(Error::new(sqlstate::DUPLICATE_FUNCTION, message));
         }
         let object = Object::Function(known.record.number);
         if super::dependency::dropped_objects(&catalog, self.system.as_ref(), &[object]).len() > 1 {
@@ -601,7 +596,7 @@ pub(super) fn texts_of(record: &TableRecord) -> impl Iterator<Item = &String> {
 
 /// Checks names, modes and defaults of parameters.
 fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
-    let invalid = |message: String| Err(Error::new(INVALID_DEFINITION, message));
+    let invalid = |message: String| Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
     let table = match &statement.returns {
         Some(Returns::Table(columns)) => columns.as_slice(),
         _ => &[],
@@ -670,7 +665,7 @@ fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
         DataType::Record | DataType::CString | DataType::Void | DataType::Unknown => {
             let name = sql_type.base.sql_name();
             let message = format!("SQL functions cannot have arguments of type {name}");
-            Err(Error::new(INVALID_DEFINITION, message))
+            Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message))
         }
         _ => Ok(()),
     }
@@ -682,11 +677,11 @@ fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Res
     if base == DataType::CString {
         let whose = if language == Language::Sql { "SQL" } else { "PL/pgSQL" };
         let message = format!("{whose} functions cannot return type {}", base.sql_name());
-        return Err(Error::new(INVALID_DEFINITION, message));
+        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
     }
     if base == DataType::Unknown {
         let message = format!("SQL functions cannot return type {}", base.sql_name());
-        return Err(Error::new(INVALID_DEFINITION, message));
+        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
     }
     if !base.is_polymorphic() {
         return Ok(());
@@ -710,7 +705,8 @@ fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Res
         "A result of type {} requires at least one input of type {kinds}.",
         base.sql_name()
     );
-    Err(Error::new(INVALID_DEFINITION, "cannot determine result data type").with_detail(detail))
+    Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, "cannot determine result data type")
+        .with_detail(detail))
 }
 
 /// Returns `f(integer,text)`.
@@ -749,7 +745,7 @@ fn check_replacement(
     let invalid = |message: String| {
         let shown = shown_function(catalog, path, old);
         let hint = format!("Use DROP FUNCTION {shown} first.");
-        Err(Error::new(INVALID_DEFINITION, message).with_hint(hint))
+        Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message).with_hint(hint))
     };
     if old.record.kind != new.kind {
         let detail = format!("\"{}\" is a {}.", new.name, old.record.noun());

@@ -21,7 +21,7 @@ use types::vector::BATCH_BYTES;
 use types::{Batch, DataType, Datum, Vector};
 use types::{batchcode, keycode};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::apply_groups::DecorrelatedGroups;
 use crate::exec::stage::{PipelineStage, StageInput, StageOutput};
 use crate::exec::{Context, Operator, build, memory};
@@ -391,10 +391,7 @@ impl SubqueryEvaluator {
                     return Ok(SubqueryResult::Value(Datum::Null));
                 };
                 if batch.row_count > 1 || subquery.next()?.is_some() {
-                    return Err(Error::new(
-                        sqlstate::CARDINALITY_VIOLATION,
-                        "more than one row returned by a subquery used as an expression",
-                    ));
+                    bail!(CARDINALITY_VIOLATION: "more than one row returned by a subquery used as an expression");
                 }
                 Ok(SubqueryResult::Value(batch.columns[0].datum(0)))
             }

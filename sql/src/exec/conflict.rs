@@ -13,7 +13,7 @@ use store::{CellBatch, Get, TableId};
 use types::Datum;
 
 use crate::catalog::table::{Index, Table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::row_changes::RowChanges;
 use crate::exec::row_writer::WrittenFamilies;
 use crate::exec::target_rows::{lock_and_read, with_subqueries};
@@ -125,14 +125,8 @@ impl<'a> ConflictWriter<'a> {
     ) -> Result<Option<Vec<Datum>>> {
         if self.touched.contains(&existing.key) || context.has_claimed(self.table.id, &existing.key)
         {
-            return Err(Error::new(
-                sqlstate::CARDINALITY_VIOLATION,
-                "ON CONFLICT DO UPDATE command cannot affect row a second time",
-            )
-            .with_hint(
-                "Ensure that no rows proposed for insertion within the same command have \
-                 duplicate constrained values.",
-            ));
+            bail!(CARDINALITY_VIOLATION: "ON CONFLICT DO UPDATE command cannot affect row a second time";
+                hint "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.");
         }
         let mut both = existing.row;
         both.append(&mut excluded);

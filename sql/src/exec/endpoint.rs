@@ -10,7 +10,7 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum};
 
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::{Context, EndpointRequest, Operator};
 use crate::logical::EndpointTarget;
 use crate::plan::SystemRowsNode;
@@ -107,8 +107,7 @@ fn prefix(table: &Table, values: &[Datum]) -> Result<Option<Vec<u8>>> {
     for (value, column) in values.iter().zip(&table.layout.key) {
         if value.is_null() {
             let name = &table.columns[column.column].name;
-            let message = format!("key range of an endpoint has NULL for column \"{name}\"");
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "key range of an endpoint has NULL for column \"{name}\"");
         }
         let data_type = table.layout.columns[column.column].data_type;
         let order = (column.descending, column.nulls_first);

@@ -12,7 +12,7 @@ use types::expr::Expr;
 use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::stage::{PipelineStage, StageOutput};
 use crate::exec::{Context, Operator, memory};
 use crate::logical::JoinKind;
@@ -413,7 +413,7 @@ impl<C: JoinCandidates> RunningJoin<C> {
         }
         drop(stage);
         let Some(side) = Arc::into_inner(side) else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a step keeps a stage it declined"));
+            bail!(INTERNAL_ERROR: "a step keeps a stage it declined");
         };
         let context = Arc::clone(context);
         let (right_matched, right_done, probe) = (Vec::new(), 0, None);

@@ -23,7 +23,7 @@ use types::aggregate::GroupTable;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, DataType, Vector};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::feed::{read_points, with_salt, with_salts};
 use crate::exec::hash_join::JoinHashTable;
 use crate::exec::instrumentation::instrument;
@@ -98,7 +98,7 @@ impl LookupJoin {
     /// Opens the operator and its left input.
     pub(super) fn open(node: &Arc<LookupJoinNode>, context: &Arc<Context>) -> Result<LookupJoin> {
         let Node::Scan(scan) = &node.right else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a look-up reads no table"));
+            bail!(INTERNAL_ERROR: "a look-up reads no table");
         };
         let stage = Arc::new(RowStage::open(scan, context)?);
         let options = RowOptions {

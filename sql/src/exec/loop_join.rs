@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::Batch;
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::block_join::BlockJoin;
 use crate::exec::join_core::{JoinCandidates, JoinParts, RunningJoin};
 use crate::exec::{Context, Operator, build};
@@ -82,10 +82,9 @@ impl JoinCandidates for AllRows {
     }
 
     fn add(&mut self, batch: &Batch, _context: &Context) -> Result<()> {
-        let count = self.row_count.checked_add(batch.row_count as u32).ok_or_else(|| {
-            let message = "too many rows on one side of a nested loop join";
-            Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-        })?;
+        let count = self.row_count.checked_add(batch.row_count as u32).ok_or_else(
+            || err!(PROGRAM_LIMIT_EXCEEDED: "too many rows on one side of a nested loop join"),
+        )?;
         self.row_count = count;
         Ok(())
     }

@@ -9,7 +9,7 @@
 //! [`FLOOR_BYTES`]. Above it the statement fails with 53200; earlier, if all statements together
 //! exceed the account ([`memory_governor`](crate::memory_governor)).
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Multiple of `work_mem` that one operator may use without an account.
 const FACTOR: usize = 64;
@@ -41,14 +41,9 @@ pub(crate) fn check(bytes: usize, work_mem: usize) -> Result<()> {
     if bytes <= limit {
         return Ok(());
     }
-    Err(Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
-        .with_detail(format!(
-            "An operation of the statement requires more than {} MiB and cannot spill to disk.",
-            limit >> 20
-        ))
-        .with_hint(
-            "Restrict the query, add a LIMIT or an index, or start the server with more --memory.",
-        ))
+    bail!(OUT_OF_MEMORY: "out of memory";
+        detail "An operation of the statement requires more than {} MiB and cannot spill to disk.", limit >> 20;
+        hint "Restrict the query, add a LIMIT or an index, or start the server with more --memory.")
 }
 
 #[cfg(test)]

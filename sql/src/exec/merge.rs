@@ -12,7 +12,7 @@ use store::transaction::LockMode;
 use types::expr::Expr;
 use types::{Batch, Datum};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::lock_rows::re_evaluate;
 use crate::exec::row_changes::RowChanges;
 use crate::exec::target_rows::lock_seen;
@@ -144,9 +144,8 @@ impl<'a> Merge<'a> {
         if self.touched.insert(key.to_vec()) && is_first {
             return Ok(());
         }
-        let message = "MERGE command cannot affect row a second time";
-        Err(Error::new(sqlstate::CARDINALITY_VIOLATION, message)
-            .with_hint("Ensure that not more than one source row matches any one target row."))
+        bail!(CARDINALITY_VIOLATION: "MERGE command cannot affect row a second time";
+            hint "Ensure that not more than one source row matches any one target row.")
     }
 
     /// Re-evaluates a row with the newest target row; `None` if no action applies.

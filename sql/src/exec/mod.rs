@@ -83,7 +83,7 @@ use types::{Batch, Datum};
 
 use crate::batch_buffer::{BatchBuffer, BufferLimit};
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::checked::checked;
 use crate::exec::constraint_queue::ConstraintQueue;
 use crate::exec::instrumentation::instrument;
@@ -218,11 +218,7 @@ pub trait SystemSource: Send + Sync {
     ///
     /// Errors of the endpoint; 42704 if there is none.
     fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Vec<Datum>>> {
-        let message = format!(
-            "table \"{}\" has no endpoint \"{}\" attached",
-            request.table.name, request.name
-        );
-        Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+        bail!(UNDEFINED_OBJECT: "table \"{}\" has no endpoint \"{}\" attached", request.table.name, request.name)
     }
 }
 
@@ -395,10 +391,7 @@ pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
     let context = Arc::new(context.prepared_for(plan)?);
     match &plan.root {
         PlanRoot::Query(node) if plan.is_query() => build(node, &context),
-        _ => Err(Error::new(
-            sqlstate::INTERNAL_ERROR,
-            "a statement that changes data was opened as a query",
-        )),
+        _ => bail!(INTERNAL_ERROR: "a statement that changes data was opened as a query"),
     }
 }
 

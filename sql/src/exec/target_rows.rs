@@ -15,7 +15,7 @@ use types::{Batch, Datum};
 
 use crate::batch_buffer::BatchBuffer;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::point_get::key_from;
 use crate::exec::row_writer::RowWriter;
 use crate::exec::row_writer::unpack;
@@ -223,7 +223,7 @@ pub(super) fn check_views(
             writer.flush(context)?;
             let message = format!("new row violates check option for view \"{}\"", check.view);
             let row = writer.table().constraints.failing_row(row.to_vec(), &context.eval.style);
-            return Err(Error::new(sqlstate::WITH_CHECK_OPTION_VIOLATION, message).with_detail(row));
+            bail!(WITH_CHECK_OPTION_VIOLATION: message; detail row);
         }
     }
     Ok(())
@@ -384,12 +384,8 @@ pub(super) fn refuse_changed(
 }
 
 fn already_modified(done: &str) -> Error {
-    let message = format!(
-        "tuple to be {done} was already modified by an operation triggered by the current command"
-    );
-    let hint = "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes \
-                to other rows.";
-    Error::new(sqlstate::TRIGGERED_DATA_CHANGE_VIOLATION, message).with_hint(hint)
+    err!(TRIGGERED_DATA_CHANGE_VIOLATION: "tuple to be {done} was already modified by an operation triggered by the current \
+        command"; hint "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.")
 }
 
 /// Collector of the rows of RETURNING.

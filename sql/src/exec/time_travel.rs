@@ -11,7 +11,7 @@ use types::text;
 use types::{DataType, Datum};
 
 use crate::catalog::table::Table;
-use crate::error::{BEFORE_HISTORY, Error, Result, sqlstate};
+use crate::error::{BEFORE_HISTORY, Error, Result};
 use crate::exec::Context;
 use crate::plan::scan::ScanNode;
 
@@ -38,8 +38,7 @@ impl HistoryBegin {
 pub(super) fn time_range(node: &ScanNode, context: &Context) -> Result<TimeRange> {
     let Some(as_of) = &node.as_of else { return Ok(TimeRange::ALL) };
     let Datum::Timestamptz(time) = context.value(as_of)? else {
-        let message = "argument of FOR SYSTEM_TIME AS OF must not be null";
-        return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+        bail!(NULL_VALUE_NOT_ALLOWED: "argument of FOR SYSTEM_TIME AS OF must not be null");
     };
     let at = Timestamp(time.saturating_add(EPOCH_MICROSECONDS));
     let begin = context.system.history_begin(&node.table, &columns_of(node))?;
@@ -87,11 +86,7 @@ fn before(table: &Table, (at, begin): (Timestamp, HistoryBegin), context: &Conte
             format!("history of table \"{name}\" begins at {begin}, after {}", shown(at))
         }
     };
-    let hint = "History begins when the table is created, truncated or rewritten. VERSIONS, \
-                MIN_VERSIONS, TTL and KEEP_DELETED_CELLS determine which versions are retained.";
-    Error {
-        schema: Some(table.schema.clone()),
-        table: Some(name.clone()),
-        ..Error::new(sqlstate::SNAPSHOT_TOO_OLD, message).with_hint(hint)
-    }
+    err!(SNAPSHOT_TOO_OLD: message; of_table &table.schema, name;
+        hint "History begins when the table is created, truncated or rewritten. VERSIONS, \
+        MIN_VERSIONS, TTL and KEEP_DELETED_CELLS determine which versions are retained.")
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub use types::sqlstate;
+
 /// An error in the text of a statement: invalid syntax, or a feature that is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
@@ -19,36 +21,6 @@ pub struct ParseError {
 
 /// The result of parsing.
 pub type Result<T> = std::result::Result<T, ParseError>;
-
-/// SQLSTATEs that the parser raises, by PostgreSQL's names.
-pub mod sqlstate {
-    /// `syntax_error`
-    pub const SYNTAX_ERROR: &str = "42601";
-    /// `feature_not_supported`
-    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
-    /// `statement_too_complex`
-    pub const STATEMENT_TOO_COMPLEX: &str = "54001";
-    /// `undefined_object`: a type that does not exist
-    pub const UNDEFINED_OBJECT: &str = "42704";
-    /// `invalid_table_definition`
-    pub const INVALID_TABLE_DEFINITION: &str = "42P16";
-    /// `invalid_cursor_definition`
-    pub const INVALID_CURSOR_DEFINITION: &str = "42P11";
-    /// `invalid_name`
-    pub const INVALID_NAME: &str = "42602";
-    /// `undefined_parameter`
-    pub const UNDEFINED_PARAMETER: &str = "42P02";
-    /// `invalid_parameter_value`
-    pub const INVALID_PARAMETER_VALUE: &str = "22023";
-    /// `numeric_value_out_of_range`
-    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
-    /// `invalid_escape_sequence`
-    pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
-    /// `invalid_character_value` for a NUL byte
-    pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
-    /// `query_canceled`
-    pub const QUERY_CANCELED: &str = "57014";
-}
 
 impl ParseError {
     /// Returns an error at a position.

@@ -13,9 +13,6 @@ use crate::ast::{
     Statement, TableName, TypeName, Volatility,
 };
 
-/// `invalid_function_definition`
-const INVALID_DEFINITION: &str = "42P13";
-
 /// The clauses of CREATE FUNCTION after RETURNS.
 #[derive(Default)]
 struct Clauses {
@@ -53,7 +50,8 @@ impl TokenCursor<'_> {
         };
         let mut clauses = Clauses::default();
         while self.function_clause(&mut clauses)? {}
-        let invalid = |message: &str| ParseError::new(INVALID_DEFINITION, message, start);
+        let invalid =
+            |message: &str| ParseError::new(sqlstate::INVALID_FUNCTION_DEFINITION, message, start);
         let mut language = Language::Sql;
         match &clauses.language {
             Some((name, _)) if name == "sql" => {}

@@ -1,7 +1,6 @@
 //! Parsing of RAISE, ASSERT and GET DIAGNOSTICS.
 
 use super::body_tree::{Diagnostic, Raise, RaiseLevel, RaiseOption, StatementAction};
-use super::condition::codes_of;
 use super::parser::{BodyParser, Result};
 use super::token::TokenKind;
 use crate::parser::ParseError;
@@ -45,7 +44,7 @@ impl BodyParser<'_> {
                 raise.condition = Some((code.clone(), code));
             }
             TokenKind::Word(word) if word != "using" => {
-                let Some(code) = codes_of(word).first().copied() else {
+                let Some(code) = types::sqlstate::codes_of_condition(word).first().copied() else {
                     let message = format!("unrecognized exception condition \"{word}\"");
                     return Err(ParseError::new("42704", message, None));
                 };

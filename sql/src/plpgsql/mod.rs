@@ -9,7 +9,6 @@
 //! Source: PostgreSQL's `pl_gram.y`, `pl_scanner.c` and `plpgsql_ns_lookup` (pl_funcs.c).
 
 mod token;
-pub mod condition;
 pub mod body_tree;
 pub mod scopes;
 mod parser;

@@ -17,13 +17,6 @@ use crate::plpgsql::token::{Token, TokenKind, position, tokens};
 /// The result of parsing.
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
 
-/// `undefined_object`
-const UNDEFINED_OBJECT: &str = "42704";
-/// `datatype_mismatch`
-const DATATYPE_MISMATCH: &str = "42804";
-/// `error_in_assignment`
-const ERROR_IN_ASSIGNMENT: &str = "22005";
-
 /// The maximum nesting of blocks, which bounds the stack.
 const DEPTH_MAX: usize = 200;
 
@@ -325,7 +318,7 @@ impl BodyParser<'_> {
             return Ok(());
         }
         let message = format!("variable \"{}\" is declared CONSTANT", variable.name);
-        Err(ParseError::new(ERROR_IN_ASSIGNMENT, message, self.position()))
+        Err(ParseError::new(types::sqlstate::ERROR_IN_ASSIGNMENT, message, self.position()))
     }
 
     // ---- SQL fragments ----
@@ -593,10 +586,10 @@ impl BodyParser<'_> {
         if name == "sqlstate" {
             return Ok(vec![Condition::Code(self.sqlstate_literal()?)]);
         }
-        let codes = super::condition::codes_of(&name);
+        let codes = types::sqlstate::codes_of_condition(&name);
         if codes.is_empty() {
             let message = format!("unrecognized exception condition \"{name}\"");
-            return Err(ParseError::new(UNDEFINED_OBJECT, message, None));
+            return Err(ParseError::new(types::sqlstate::UNDEFINED_OBJECT, message, None));
         }
         Ok(codes.into_iter().map(|code| Condition::Code(code.to_owned())).collect())
     }
@@ -946,7 +939,7 @@ impl BodyParser<'_> {
 
     /// Returns the error for RETURN with a result that the function does not return.
     pub(super) fn mismatch(&self, message: &str) -> ParseError {
-        ParseError::new(DATATYPE_MISMATCH, message, self.position())
+        ParseError::new(types::sqlstate::DATATYPE_MISMATCH, message, self.position())
     }
 
     /// Reads a query that returns rows: SQL, or EXECUTE.

@@ -10,7 +10,7 @@ use types::Datum;
 
 use crate::ast::{CreateIndex, Drop, IsolationLevel, Reindex, ReindexTarget};
 use crate::ddl::{IndexOf, index_of};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::transaction::OpenTransaction;
 use crate::settings::TransactionModeSet;
@@ -37,8 +37,7 @@ impl Session {
         }
         self.reject_in_block("DROP INDEX CONCURRENTLY")?;
         let refused = |what: &str| {
-            let message = format!("DROP INDEX CONCURRENTLY does not support {what}");
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+            Err(err!(FEATURE_NOT_SUPPORTED: "DROP INDEX CONCURRENTLY does not support {what}"))
         };
         match (drop.names.len(), drop.cascade) {
             (1, false) => Ok(()),
@@ -63,20 +62,20 @@ impl Session {
         if let ReindexTarget::Database(name) | ReindexTarget::System(name) = &statement.target
             && !self.is_database(&name.value)
         {
-            let message = "can only reindex the currently open database";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "can only reindex the currently open database");
         }
         if statement.concurrently && matches!(statement.target, ReindexTarget::System(_)) {
-            let message = "cannot reindex system catalogs concurrently";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot reindex system catalogs concurrently");
         }
         let indexes = self.in_any_ddl(|ddl| ddl.to_reindex(statement))?;
         for index in indexes {
             if statement.verbose
                 && let Some((_, index)) = index_of(&self.catalog(), index)
             {
-                let message = format!("index \"{}\" was reindexed", index.name);
-                self.notice("INFO", Error::new(sqlstate::SUCCESSFUL_COMPLETION, message));
+                self.notice(
+                    "INFO",
+                    err!(SUCCESSFUL_COMPLETION: "index \"{}\" was reindexed", index.name),
+                );
             }
             if statement.concurrently {
                 self.rebuild_online(index)?;
@@ -140,8 +139,7 @@ impl Session {
     /// Rejects a statement that cannot run in a transaction block.
     pub(super) fn reject_in_block(&self, what: &str) -> Result<()> {
         if self.is_in_block() {
-            let message = format!("{what} cannot run inside a transaction block");
-            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+            bail!(ACTIVE_SQL_TRANSACTION: "{what} cannot run inside a transaction block");
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::ast::{
 };
 use crate::batch_buffer::BatchBuffer;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::exec::Operator;
 use crate::exec::insert::RowSink;
@@ -56,7 +56,7 @@ impl Session {
         let PlannedStatement { planned, parameter_types, columns, .. } = self
             .planned_and_locked(|planning| planning.plan(&query, &types), |made| &made.planned)?;
         if parameter_types.len() > values.len() {
-            return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            bail!(UNDEFINED_PARAMETER: "there is no parameter $1");
         }
         let columns = columns.unwrap_or_else(|| Arc::from([]));
         let query = CreateAsQuery { planned: &planned, columns: &columns, values };
@@ -143,7 +143,7 @@ impl Session {
         let planned = self.query_of(query)?;
         match planned.statement {
             Statement::Query(_) => Ok(planned),
-            _ => Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")),
+            _ => bail!(WRONG_OBJECT_TYPE: "prepared statement is not a SELECT"),
         }
     }
 
@@ -192,22 +192,19 @@ impl Session {
 /// Returns the table definition that a query implies.
 fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<CreateTable> {
     if statement.columns.len() > columns.len() {
-        let message = "too many column names were specified";
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+        bail!(SYNTAX_ERROR: "too many column names were specified");
     }
     let named = statement.columns.iter().map(|name| &name.value);
     let rest = columns.iter().skip(statement.columns.len()).map(|column| &column.name);
     let names: Vec<&String> = named.chain(rest).collect();
     for (at, (name, column)) in names.iter().zip(columns).enumerate() {
         if names[..at].contains(name) {
-            let message = format!("column \"{name}\" specified more than once");
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+            bail!(DUPLICATE_COLUMN: "column \"{name}\" specified more than once");
         }
         let base = column.sql_type.base;
         let pseudo = base.element().unwrap_or(base);
         if matches!(pseudo, DataType::Record | DataType::CString | DataType::Void) {
-            let message = format!("column \"{name}\" has pseudo-type {}", base.sql_name());
-            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+            bail!(INVALID_TABLE_DEFINITION: "column \"{name}\" has pseudo-type {}", base.sql_name());
         }
     }
     let position = statement.name.position();

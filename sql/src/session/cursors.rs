@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::ast::{self, FetchDirection, Statement};
 use crate::batch_buffer::{BatchBuffer, BufferLimit};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::exec::memory;
 use crate::logical::{CurrentRow, CursorTable, OutputColumn};
@@ -219,7 +219,7 @@ impl Session {
         tag: CommandTag,
     ) -> Result<(Arc<[OutputColumn]>, ResultRows)> {
         if statement.parameter_types.len() > parameters.len() {
-            return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            bail!(UNDEFINED_PARAMETER: "there is no parameter $1");
         }
         parameters.resize(statement.planned.parameter_count, Datum::Null);
         let planned = &statement.planned;
@@ -316,12 +316,8 @@ impl Session {
                     Statement::Truncate(_) => "TRUNCATE",
                     other => other.tag(),
                 };
-                let message = format!(
-                    "cannot {verb} \"{}\" because it is being used by active queries in this \
-                     session",
-                    table.name
-                );
-                return Err(Error::new(sqlstate::OBJECT_IN_USE, message));
+                bail!(OBJECT_IN_USE: "cannot {verb} \"{}\" because it is being used by active queries in this session",
+                    table.name);
             }
         }
         Ok(())
@@ -366,8 +362,7 @@ impl Session {
         };
         let in_block = self.is_in_block();
         if !in_block && !declared.hold {
-            let message = "DECLARE CURSOR can only be used in transaction blocks";
-            return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
+            bail!(NO_ACTIVE_SQL_TRANSACTION: "DECLARE CURSOR can only be used in transaction blocks");
         }
         self.add_cursor(parsed, declared, planned, parameters)
     }
@@ -383,8 +378,7 @@ impl Session {
         let locks = !declared.query.locking.is_empty();
         let name = &declared.name.value;
         if self.cursors.has(name) {
-            let message = format!("cursor \"{name}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+            bail!(DUPLICATE_CURSOR: "cursor \"{name}\" already exists");
         }
         let tag = CommandTag::Returned("FETCH");
         let (columns, mut rows) = self.open_query(&planned, parameters, tag.clone())?;
@@ -495,10 +489,7 @@ impl Session {
             };
         };
         let fetched = match cursor.is_broken {
-            true => {
-                let message = format!("portal \"{name}\" cannot be run");
-                Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
-            }
+            true => Err(err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "portal \"{name}\" cannot be run")),
             false => cursor.fetch(direction, &room),
         };
         self.cursors.open.lock().insert(name.to_owned(), cursor);
@@ -549,7 +540,7 @@ impl OpenCursor {
     /// Returns the key of the current row.
     fn current_key(&self, of: &CurrentRow) -> Result<Vec<Datum>> {
         let (name, table) = (&of.cursor, &of.table_name);
-        let refused = |message| Err(Error::new(sqlstate::INVALID_CURSOR_STATE, message));
+        let refused = |message| Err(err!(INVALID_CURSOR_STATE: message));
         if matches!(self.life, CursorLifetime::Held { committed: true, .. }) {
             return refused(format!("cursor \"{name}\" is held from a previous transaction"));
         }
@@ -589,9 +580,8 @@ impl OpenCursor {
 /// 55000 if it would have to move backward.
 pub(super) fn forward_range(direction: FetchDirection, passed: u64) -> Result<(u64, u64)> {
     rows_ahead(direction, passed).ok_or_else(|| {
-        let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-        Error::new(code, "cursor can only scan forward")
-            .with_hint("Declare it with SCROLL option to enable backward scan.")
+        err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cursor can only scan forward";
+            hint "Declare it with SCROLL option to enable backward scan.")
     })
 }
 
@@ -609,5 +599,5 @@ fn rows_ahead(direction: FetchDirection, passed: u64) -> Option<(u64, u64)> {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::new(sqlstate::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+    err!(INVALID_CURSOR_NAME: "cursor \"{name}\" does not exist")
 }

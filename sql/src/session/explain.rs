@@ -13,7 +13,7 @@ use types::{Batch, DataType, Datum, SqlType};
 use crate::ast;
 use crate::ast::Statement;
 use crate::binder;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::logical::OutputColumn;
 use crate::plan::ExplainContent;
@@ -124,7 +124,7 @@ impl Session {
         profile: &Arc<ExecutionProfile>,
     ) -> Result<(u64, u64)> {
         if of.parameter_types.len() > values.len() {
-            return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            bail!(UNDEFINED_PARAMETER: "there is no parameter $1");
         }
         let mut values = values;
         values.resize(of.planned.parameter_count, Datum::Null);

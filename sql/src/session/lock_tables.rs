@@ -24,8 +24,7 @@ impl Session {
     /// 25P01 outside of a transaction block, 42P01, 42809; 55P03 for NOWAIT.
     pub(super) fn run_lock(&mut self, statement: &LockTables) -> Result<()> {
         if !self.is_in_block() {
-            let message = "LOCK TABLE can only be used in transaction blocks";
-            return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
+            bail!(NO_ACTIVE_SQL_TRANSACTION: "LOCK TABLE can only be used in transaction blocks");
         }
         for name in &statement.names {
             loop {
@@ -68,9 +67,8 @@ impl Session {
                     CatalogRelation::Sequence(_) => "sequences",
                     _ => "indexes",
                 };
-                let message = format!("cannot lock relation \"{}\"", name.name.value);
-                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                    .with_detail(format!("This operation is not supported for {kinds}.")))
+                bail!(WRONG_OBJECT_TYPE: "cannot lock relation \"{}\"", name.name.value;
+                    detail "This operation is not supported for {kinds}.")
             }
             None => Err(Error { position: None, ..undefined_table(name) }),
         }

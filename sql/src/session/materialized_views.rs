@@ -4,7 +4,7 @@ use types::Datum;
 
 use crate::ast::Refresh;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::parser;
 use crate::session::Session;
@@ -44,9 +44,9 @@ impl Session {
             "SELECT ROW({list})::text FROM {} WHERE {given} GROUP BY {list} HAVING count(*) > 1 LIMIT 1",
             table.full_name()
         );
-        let statement = parser::parse_statements(&text)?.pop().ok_or_else(|| {
-            Error::new(sqlstate::INTERNAL_ERROR, "the query of equal rows is empty")
-        })?;
+        let statement = parser::parse_statements(&text)?
+            .pop()
+            .ok_or_else(|| err!(INTERNAL_ERROR: "the query of equal rows is empty"))?;
         let planned = self.with_planning(|planning| planning.plan(&statement.statement, &[]))?;
         let planned = planned.planned;
         self.begin_statement();
@@ -63,11 +63,8 @@ impl Session {
                 _ => String::new(),
             };
             let name = &table.name;
-            let message = format!(
-                "new data for materialized view \"{name}\" contains duplicate rows without any null columns"
-            );
-            return Err(Error::new(sqlstate::CARDINALITY_VIOLATION, message)
-                .with_detail(format!("Row: {row}")));
+            bail!(CARDINALITY_VIOLATION: "new data for materialized view \"{name}\" contains duplicate rows without any null \
+                columns"; detail "Row: {row}");
         }
         Ok(())
     }

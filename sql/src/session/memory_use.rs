@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use store::memory;
 use store::memory::AccountId;
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::memory_governor;
 use crate::parser::constant_runs;
 use crate::rows::{out_of_memory, with_cancel_reason};
@@ -46,8 +46,10 @@ impl Session {
         if !self.stop.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let message = "canceling statement due to user request";
-        Err(with_cancel_reason(Error::new(sqlstate::QUERY_CANCELED, message), &self.stop))
+        Err(with_cancel_reason(
+            err!(QUERY_CANCELED: "canceling statement due to user request"),
+            &self.stop,
+        ))
     }
 }
 

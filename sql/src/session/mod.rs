@@ -57,7 +57,7 @@ use crate::ast::{SetScope, Statement};
 use crate::batch_buffer::BatchBuffer;
 use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::logical::OutputColumn;
 use crate::parser;
@@ -611,10 +611,7 @@ impl Session {
         if !self.statements.contains_key(name) && !self.is_empty_statement(name) {
             return Ok(());
         }
-        Err(Error::new(
-            sqlstate::DUPLICATE_PREPARED_STATEMENT,
-            format!("prepared statement \"{name}\" already exists"),
-        ))
+        bail!(DUPLICATE_PREPARED_STATEMENT: "prepared statement \"{name}\" already exists")
     }
 
     fn keep_named(
@@ -644,12 +641,9 @@ impl Session {
     ///
     /// 26000 if there is none.
     pub fn statement(&self, name: &str) -> Result<&Arc<PreparedStatement>> {
-        self.statements.get(name).ok_or_else(|| {
-            Error::new(
-                sqlstate::INVALID_SQL_STATEMENT_NAME,
-                format!("prepared statement \"{name}\" does not exist"),
-            )
-        })
+        self.statements.get(name).ok_or_else(
+            || err!(INVALID_SQL_STATEMENT_NAME: "prepared statement \"{name}\" does not exist"),
+        )
     }
 
     /// Removes a prepared statement; returns whether there was one.
@@ -693,7 +687,7 @@ impl Session {
     /// Returns the statement's plan, even if it is stale; a new one if it was dropped.
     fn plan_of(&self, prepared: &PreparedStatement) -> Result<Arc<CachedStatementPlan>> {
         let PreparedKind::Planned(slot) = &prepared.kind else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "the statement has no plan"));
+            bail!(INTERNAL_ERROR: "the statement has no plan");
         };
         match slot.plan() {
             Some(planned) => Ok(planned),
@@ -721,14 +715,8 @@ impl Session {
         };
         let planned = self.with_planning(|planning| prepared.planned(slot, planning))?;
         if parameters.len() != prepared.parameter_types.len() {
-            return Err(Error::new(
-                "08P01",
-                format!(
-                    "bind message supplies {} parameters, but prepared statement requires {}",
-                    parameters.len(),
-                    prepared.parameter_types.len()
-                ),
-            ));
+            bail!(PROTOCOL_VIOLATION: "bind message supplies {} parameters, but prepared statement requires {}",
+                parameters.len(), prepared.parameter_types.len());
         }
         // Those with parameters were checked when the parameters were bound.
         planned.constants.check_fixed()?;
@@ -812,7 +800,7 @@ impl Session {
             batches.push_small(Batch::from_rows(&types, &rows));
         } else {
             let Execution::Rows(mut rows) = self.run_query(prepared, planned, parameters)? else {
-                return Err(Error::new(sqlstate::INTERNAL_ERROR, "CALL has no rows"));
+                bail!(INTERNAL_ERROR: "CALL has no rows");
             };
             while let Some(batch) = rows.next_batch(usize::MAX)? {
                 batches.push(batch, &self.buffer_limit())?;
@@ -953,18 +941,12 @@ impl Drop for Session {
 
 /// Returns the error 25P02.
 fn aborted() -> Error {
-    Error::new(
-        sqlstate::IN_FAILED_SQL_TRANSACTION,
-        "current transaction is aborted, commands ignored until end of transaction block",
-    )
+    err!(IN_FAILED_SQL_TRANSACTION: "current transaction is aborted, commands ignored until end of transaction block")
 }
 
 /// Returns the error 25006 of a write in a read-only transaction.
 fn read_only(what: &str) -> Error {
-    Error::new(
-        sqlstate::READ_ONLY_SQL_TRANSACTION,
-        format!("cannot execute {what} in a read-only transaction"),
-    )
+    err!(READ_ONLY_SQL_TRANSACTION: "cannot execute {what} in a read-only transaction")
 }
 
 #[cfg(test)]
@@ -993,7 +975,7 @@ mod tests {
             std::thread::yield_now();
         }
         let error = session.end_implicit().err().unwrap();
-        assert_eq!(error.sqlstate, sqlstate::QUERY_CANCELED);
+        assert_eq!(error.sqlstate, types::sqlstate::QUERY_CANCELED);
         assert_eq!(error.message, "canceling statement due to statement timeout");
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::Session;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser::plain_strings::{self, EscapeInString};
 
 impl Session {
@@ -41,6 +41,5 @@ fn warning(escape: EscapeInString) -> Error {
             ("escape", r"Use the escape string syntax for escapes, e.g., E'\r\n'.")
         }
     };
-    let message = format!("nonstandard use of {what} in a string literal");
-    Error::new(sqlstate::NONSTANDARD_USE_OF_ESCAPE_CHARACTER, message).with_hint(hint)
+    err!(NONSTANDARD_USE_OF_ESCAPE_CHARACTER: "nonstandard use of {what} in a string literal"; hint hint)
 }

@@ -21,7 +21,7 @@ use types::Datum;
 
 use crate::ast::FetchDirection;
 use crate::batch_buffer::{BatchBuffer, BufferLimit};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::OutputColumn;
 use crate::rows::ResultRows;
 use crate::session::cursors::forward_range;
@@ -157,8 +157,7 @@ impl Session {
         formats: FormatCodes,
     ) -> Result<()> {
         if !name.is_empty() && self.cursors.has(name) {
-            let message = format!("cursor \"{name}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+            bail!(DUPLICATE_CURSOR: "cursor \"{name}\" already exists");
         }
         if let Some(prepared) = &prepared {
             self.check_constants(prepared, &parameters)?;
@@ -217,10 +216,8 @@ impl Session {
         direction: FetchDirection,
         name: &str,
     ) -> Result<BatchBuffer> {
-        let cannot_run = || {
-            let message = format!("portal \"{name}\" cannot be run");
-            Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        };
+        let cannot_run =
+            || err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "portal \"{name}\" cannot be run");
         let mut portal = self.cursors.portals.remove(name).ok_or_else(cannot_run)?;
         let fetched = match portal.columns() {
             Some(_) => self.fetch_from(&mut portal, direction, cannot_run),

@@ -28,7 +28,7 @@ use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::ddl::relation_lock_name;
-use crate::error::{Error, Result, SourceLocation, sqlstate};
+use crate::error::{Error, Result, SourceLocation};
 use crate::logical::{BoundPlan, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
 use crate::parser::{self, ParsedStatement, StatementText};
 use crate::plan::{Estimates, Plan};
@@ -96,7 +96,7 @@ impl PlanSlot {
         let mut statements = parser::parse_statements(&text.input)?.into_iter();
         let mut found = statements
             .find(|one| one.text == *text)
-            .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "a text has lost its statement"))?;
+            .ok_or_else(|| err!(INTERNAL_ERROR: "a text has lost its statement"))?;
         if let Statement::Prepare(prepare) = found.statement {
             found.statement = prepare.statement;
         }
@@ -258,8 +258,7 @@ impl PlanningContext<'_> {
     ) -> Result<ViewDefinition> {
         let queries = source.query.with.iter().flat_map(|with| &with.queries);
         if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {
-            let message = "materialized views must not use data-modifying statements in WITH";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "materialized views must not use data-modifying statements in WITH");
         }
         let session = (self.constants, style);
         binder::bind_view_definition(source, self.catalog, &self.system, session)
@@ -280,11 +279,10 @@ impl PlanningContext<'_> {
             newer.without_newer_indexes(table)
         });
         match rewritten.get() {
-            true => Err(Error::new(
-                sqlstate::SERIALIZATION_FAILURE,
-                "could not serialize access due to concurrent update",
-            )
-            .with_detail("The rows of a table were rewritten after the snapshot was taken.")),
+            true => {
+                bail!(SERIALIZATION_FAILURE: "could not serialize access due to concurrent update";
+                    detail "The rows of a table were rewritten after the snapshot was taken.")
+            }
             false => Ok(()),
         }
     }
@@ -331,9 +329,8 @@ impl CachedStatementPlan {
     /// 55000
     pub(crate) fn check_populated(&self) -> Result<()> {
         let Some(name) = &self.unpopulated else { return Ok(()) };
-        let message = format!("materialized view \"{name}\" has not been populated");
-        Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .with_hint("Use the REFRESH MATERIALIZED VIEW command."))
+        bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "materialized view \"{name}\" has not been populated";
+            hint "Use the REFRESH MATERIALIZED VIEW command.")
     }
 
     /// Returns whether the plan is still valid.
@@ -428,7 +425,7 @@ impl PreparedStatement {
                     line: line!(),
                     routine: "RevalidateCachedQuery",
                 }),
-                ..Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                ..err!(FEATURE_NOT_SUPPORTED: message)
             });
         }
         let planned = Arc::new(again.planned);

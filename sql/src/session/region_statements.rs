@@ -73,8 +73,7 @@ impl Session {
         let index = self.with_planning(|planning| match planning.catalog.find(name, path) {
             Some(CatalogRelation::Index(_, index)) => Ok(Arc::clone(index)),
             _ => {
-                let message = format!("index \"{}\" does not exist", name.name.value);
-                Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position()))
+                Err(err!(UNDEFINED_OBJECT: "index \"{}\" does not exist", name.name.value; at name.position()))
             }
         })?;
         let layout = &index.spec.layout;
@@ -169,7 +168,7 @@ fn check_inside(
     region: RegionId,
     row: &[u8],
 ) -> Result<()> {
-    let refuse = |why: String| Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, why));
+    let refuse = |why: String| Err(err!(INVALID_PARAMETER_VALUE: why));
     let Some(status) = regions.iter().find(|status| status.region == region) else {
         return refuse(format!("the table has no region {}", region.0));
     };

@@ -19,7 +19,7 @@ use crate::ast::Language;
 use crate::ast::{Statement, Volatility};
 use crate::binder::BodyStatement;
 use crate::catalog::function::Function;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::{self, SharedView, memory};
 use crate::session::Session;
 use crate::session::prepared::{CachedStatementPlan, PlanningContext};
@@ -37,9 +37,7 @@ pub(super) const STACK_BYTES: usize = 64 << 20;
 
 /// Returns the error of too deeply nested calls.
 pub(super) fn too_deep() -> Error {
-    let message = "stack depth limit exceeded";
-    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
-        .with_hint(format!("The maximum depth of nested function calls is {DEPTH_MAX}."))
+    err!(STATEMENT_TOO_COMPLEX: "stack depth limit exceeded"; hint "The maximum depth of nested function calls is {DEPTH_MAX}.")
 }
 
 /// Nesting depth of the calls around a statement, and their plans.
@@ -366,18 +364,15 @@ impl StatementExecutor {
 impl PlanningContext<'_> {
     /// Binds and plans the statements of a function.
     fn plan_body(&self, routine: &Routine) -> Result<PlannedBody> {
-        let function = self.catalog.function(routine.number).ok_or_else(|| {
-            let message = format!("function \"{}\" no longer exists", routine.name);
-            Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-        })?;
+        let function = self.catalog.function(routine.number).ok_or_else(
+            || err!(UNDEFINED_FUNCTION: "function \"{}\" no longer exists", routine.name),
+        )?;
         let is_volatile = function.record.volatility == Volatility::Volatile;
         let statements = function.statements.iter().enumerate();
         let statements = statements.map(|(at, statement)| {
             let changes = !matches!(statement, Statement::Query(_));
             if changes && !is_volatile {
-                let message =
-                    format!("{} is not allowed in a non-volatile function", statement.tag());
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "{} is not allowed in a non-volatile function", statement.tag());
             }
             self.plan_step(function, at, routine)
         });

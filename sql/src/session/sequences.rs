@@ -16,7 +16,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::{self, SharedChanges, undefined_table};
 use crate::engine::Engine;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 /// Values that the session got, for `currval()` and `lastval()`.
@@ -85,8 +85,7 @@ impl SessionSequences {
         match catalog.find_text(text, &self.path)? {
             Some(CatalogRelation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
             Some(other) => {
-                let message = format!("\"{}\" is not a sequence", other.name().name);
-                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+                bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a sequence", other.name().name)
             }
             None => Err(Error {
                 position: None,
@@ -133,11 +132,8 @@ impl SessionSequences {
     fn current_value(&self, name: &str) -> Result<i64> {
         let sequence = self.find_locked(name)?;
         self.seen.lock().values.get(&sequence.id).copied().ok_or_else(|| {
-            let message = format!(
-                "currval of sequence \"{}\" is not yet defined in this session",
-                sequence.name
-            );
-            Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "currval of sequence \"{}\" is not yet defined in this session",
+                sequence.name)
         })
     }
 
@@ -146,10 +142,9 @@ impl SessionSequences {
         let catalog = self.catalog();
         let is_there = |last: &u32| catalog.sequences().any(|one| one.id == *last);
         let last = seen.last.filter(is_there).and_then(|last| seen.values.get(&last));
-        last.copied().ok_or_else(|| {
-            let message = "lastval is not yet defined in this session";
-            Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        })
+        last.copied().ok_or_else(
+            || err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "lastval is not yet defined in this session"),
+        )
     }
 
     fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::ast::IsolationLevel;
 use crate::binder::SessionConstants;
 use crate::ddl::{self, Ddl, SharedChanges};
 use crate::engine::Engine;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::key_updates::KeyUpdates;
 use crate::parser;
 use crate::session::deferred_constraints::DeferredConstraints;
@@ -233,30 +233,18 @@ impl OpenTransaction {
         session: SessionHandles<'_>,
     ) -> Result<()> {
         if self.used && modes.isolation != self.modes.isolation {
-            return Err(Error::new(
-                sqlstate::ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION ISOLATION LEVEL must be called before any query",
-            ));
+            bail!(ACTIVE_SQL_TRANSACTION: "SET TRANSACTION ISOLATION LEVEL must be called before any query");
         }
         if !self.savepoints.is_empty() && modes.isolation != self.modes.isolation {
-            return Err(Error::new(
-                sqlstate::ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
-            ));
+            bail!(ACTIVE_SQL_TRANSACTION: "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction");
         }
         self.check_deferrable(modes)?;
         let opens = self.modes.read_only && !modes.read_only;
         if opens && !self.savepoints.is_empty() {
-            return Err(Error::new(
-                sqlstate::ACTIVE_SQL_TRANSACTION,
-                "cannot set transaction read-write mode inside a read-only transaction",
-            ));
+            bail!(ACTIVE_SQL_TRANSACTION: "cannot set transaction read-write mode inside a read-only transaction");
         }
         if self.used && opens {
-            return Err(Error::new(
-                sqlstate::ACTIVE_SQL_TRANSACTION,
-                "transaction read-write mode must be set before any query",
-            ));
+            bail!(ACTIVE_SQL_TRANSACTION: "transaction read-write mode must be set before any query");
         }
         if !self.used && self.savepoints.is_empty() {
             self.transaction = begin_in_store(engine, settings, modes, session);
@@ -273,8 +261,7 @@ impl OpenTransaction {
     /// unless it is at REPEATABLE READ.
     pub(crate) fn import_snapshot(&mut self, name: &str) -> Result<()> {
         if self.used || !self.savepoints.is_empty() {
-            let message = "SET TRANSACTION SNAPSHOT must be called before any query";
-            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+            bail!(ACTIVE_SQL_TRANSACTION: "SET TRANSACTION SNAPSHOT must be called before any query");
         }
         match self.modes.isolation {
             IsolationLevel::RepeatableRead => {}
@@ -283,15 +270,13 @@ impl OpenTransaction {
                 return Err(Error::not_supported(what, "Use REPEATABLE READ."));
             }
             _ => {
-                let message = "a snapshot-importing transaction must have isolation level \
-                               SERIALIZABLE or REPEATABLE READ";
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "a snapshot-importing transaction must have isolation level SERIALIZABLE or \
+                    REPEATABLE READ");
             }
         }
         let found = exported_named(name).is_some_and(|one| self.transaction.import_snapshot(one));
         if !found {
-            let message = format!("invalid snapshot identifier: \"{name}\"");
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "invalid snapshot identifier: \"{name}\"");
         }
         self.used = true;
         Ok(())
@@ -303,8 +288,7 @@ impl OpenTransaction {
             true if self.used => "must be called before any query",
             _ => return Ok(()),
         };
-        let message = format!("SET TRANSACTION [NOT] DEFERRABLE {why}");
-        Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message))
+        bail!(ACTIVE_SQL_TRANSACTION: "SET TRANSACTION [NOT] DEFERRABLE {why}")
     }
 
     /// Locks a table that a statement writes to against DDL, with the tables that its
@@ -468,12 +452,9 @@ impl OpenTransaction {
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize> {
-        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| {
-            Error::new(
-                sqlstate::INVALID_SAVEPOINT_SPECIFICATION,
-                format!("savepoint \"{name}\" does not exist"),
-            )
-        })
+        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(
+            || err!(INVALID_SAVEPOINT_SPECIFICATION: "savepoint \"{name}\" does not exist"),
+        )
     }
 
     /// Ends the session's part after PREPARE TRANSACTION: restores the settings of SET LOCAL.
@@ -529,15 +510,8 @@ impl OpenTransaction {
 /// Returns the error of a write to rows that a coprocessor maintains exclusively.
 fn kept(keeper: &AttachedCoprocessor) -> Error {
     let (name, table) = (&keeper.record.name, &keeper.table);
-    Error::new(
-        sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("cannot modify rows that coprocessor \"{name}\" of table \"{table}\" maintains"),
-    )
-    .with_hint(format!(
-        "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.",
-        parser::quoted(table),
-        parser::quoted(name)
-    ))
+    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cannot modify rows that coprocessor \"{name}\" of table \"{table}\" maintains";
+        hint "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.", parser::quoted(table), parser::quoted(name))
 }
 
 /// Returns the current time in microseconds since 2000-01-01 UTC.

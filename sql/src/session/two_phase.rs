@@ -60,8 +60,7 @@ impl Session {
     /// Rejects a transaction that cannot be prepared: temporary tables or catalog changes.
     fn check_preparable(&self) -> Result<()> {
         let refuse = |what: &str| {
-            let message = format!("cannot PREPARE a transaction that has {what}");
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+            Err(err!(FEATURE_NOT_SUPPORTED: "cannot PREPARE a transaction that has {what}"))
         };
         let Some(open) = &self.open else { return Ok(()) };
         let catalog = self.catalog();

@@ -172,10 +172,9 @@ impl Session {
         }
         match self.open.as_ref().filter(|open| open.in_block) {
             Some(open) => Ok(Some(open.modes)),
-            None => Err(Error::new(
-                sqlstate::NO_ACTIVE_SQL_TRANSACTION,
-                format!("{} AND CHAIN can only be used in transaction blocks", statement.tag()),
-            )),
+            None => {
+                bail!(NO_ACTIVE_SQL_TRANSACTION: "{} AND CHAIN can only be used in transaction blocks", statement.tag())
+            }
         }
     }
 
@@ -209,10 +208,7 @@ impl Session {
             ..
         } = self;
         let Some(open) = open.as_mut().filter(|open| open.in_block) else {
-            return Err(Error::new(
-                sqlstate::NO_ACTIVE_SQL_TRANSACTION,
-                format!("{} can only be used in transaction blocks", savepoint_word(statement)),
-            ));
+            bail!(NO_ACTIVE_SQL_TRANSACTION: "{} can only be used in transaction blocks", savepoint_word(statement));
         };
         match statement {
             Statement::Savepoint(name) => open.savepoint(&name.value, settings),
@@ -387,7 +383,7 @@ impl Session {
             let message = format!("identifier \"{value}\" will be truncated to \"{cut}\"");
             self.notices
                 .lock()
-                .push(Notice { severity: "NOTICE", error: Error::new("42622", message) });
+                .push(Notice { severity: "NOTICE", error: err!(NAME_TOO_LONG: message) });
         }
     }
 
@@ -471,7 +467,7 @@ impl Session {
                 let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
                 let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
                 let Execution::Rows(rows) = self.run_planned(&prepared, Vec::new())? else {
-                    return Err(Error::new(sqlstate::INTERNAL_ERROR, "COPY has no rows"));
+                    bail!(INTERNAL_ERROR: "COPY has no rows");
                 };
                 return Ok(Execution::CopyOut(rows, format));
             }
@@ -483,8 +479,7 @@ impl Session {
         let mut table = self.table(name)?;
         self.check_writes(&[table.id], "COPY FROM")?;
         if table.is_materialized() {
-            let message = format!("cannot copy to materialized view \"{}\"", table.name);
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            bail!(WRONG_OBJECT_TYPE: "cannot copy to materialized view \"{}\"", table.name);
         }
         loop {
             self.lock_for_write(table.id)?;
@@ -496,9 +491,8 @@ impl Session {
         }
         let is_own = self.open.as_ref().is_some_and(|open| open.changes.creates(table.id));
         if statement.options.freeze && !is_own {
-            let message = "cannot perform COPY FREEZE because the table was not created or \
-                           truncated in the current subtransaction";
-            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cannot perform COPY FREEZE because the table was not created or truncated \
+                in the current subtransaction");
         }
         let columns = copy::columns(&table, columns)?;
         let names: Vec<&str> =
@@ -532,9 +526,8 @@ impl Session {
         let mut used = bound.columns().into_iter();
         if let Some(at) = used.find(|at| table.columns[*at].generated.is_some()) {
             let name = &table.columns[at].name;
-            let message = "generated columns are not supported in COPY FROM WHERE conditions";
-            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
-                .with_detail(format!("Column \"{name}\" is a generated column.")));
+            bail!(INVALID_COLUMN_REFERENCE: "generated columns are not supported in COPY FROM WHERE conditions";
+                detail "Column \"{name}\" is a generated column.");
         }
         Ok(bound)
     }
@@ -547,9 +540,8 @@ impl Session {
     ) -> Result<Execution> {
         let table = self.table(name)?;
         if table.is_materialized() {
-            let message = format!("cannot copy from materialized view \"{}\"", table.name);
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                .with_hint("Try the COPY (SELECT ...) TO variant."));
+            bail!(WRONG_OBJECT_TYPE: "cannot copy from materialized view \"{}\"", table.name;
+                hint "Try the COPY (SELECT ...) TO variant.");
         }
         let columns = copy::columns(&table, columns)?;
         let names: Vec<&str> =
@@ -560,7 +552,7 @@ impl Session {
         let query = format!("SELECT {} FROM {}", list.join(", "), table.full_name());
         let parsed = super::parse(&query)?
             .pop()
-            .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty"))?;
+            .ok_or_else(|| err!(INTERNAL_ERROR: "the query of COPY TO is empty"))?;
         let prepared = self.prepare(&parsed, &[])?;
         let mut planned = self.plan_of(&prepared)?;
         self.begin_request();
@@ -621,15 +613,8 @@ impl Session {
     ) -> Result<(Arc<PreparedStatement>, Vec<Datum>)> {
         let prepared = Arc::clone(self.statement(name)?);
         if arguments.len() != prepared.parameter_types.len() {
-            return Err(Error::new(
-                sqlstate::SYNTAX_ERROR,
-                format!("wrong number of parameters for prepared statement \"{name}\""),
-            )
-            .with_detail(format!(
-                "Expected {} parameters but got {}.",
-                prepared.parameter_types.len(),
-                arguments.len()
-            )));
+            bail!(SYNTAX_ERROR: "wrong number of parameters for prepared statement \"{name}\"";
+                detail "Expected {} parameters but got {}.", prepared.parameter_types.len(), arguments.len());
         }
         let now = self.open.as_ref().map(|open| open.started);
         let style = TextStyle { now, ..self.settings.style().clone() };

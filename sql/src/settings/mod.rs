@@ -440,8 +440,7 @@ impl Settings {
                 "Connect as that role.",
             ));
         }
-        let message = format!("role \"{role}\" does not exist");
-        Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+        bail!(INVALID_PARAMETER_VALUE: "role \"{role}\" does not exist")
     }
 
     /// Sets a custom setting and creates it if necessary; its initial value is the empty text or
@@ -456,10 +455,8 @@ impl Settings {
                 && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
         };
         if !lower.split('.').all(is_simple) {
-            let message = format!("invalid configuration parameter name \"{name}\"");
-            return Err(Error::new(sqlstate::INVALID_NAME, message).with_detail(
-                "Custom parameter names must be two or more simple identifiers separated by dots.",
-            ));
+            bail!(INVALID_NAME: "invalid configuration parameter name \"{name}\"";
+                detail "Custom parameter names must be two or more simple identifiers separated by dots.");
         }
         let value = match value {
             Some(value) => Arc::from(value),
@@ -624,24 +621,15 @@ fn name_hash(name: &str) -> u64 {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::new(
-        sqlstate::UNDEFINED_OBJECT,
-        format!("unrecognized configuration parameter \"{name}\""),
-    )
+    err!(UNDEFINED_OBJECT: "unrecognized configuration parameter \"{name}\"")
 }
 
 fn invalid(name: &str, value: &str) -> Error {
-    Error::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("invalid value for parameter \"{name}\": \"{value}\""),
-    )
+    err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{name}\": \"{value}\"")
 }
 
 fn outside(name: &str, value: &str, (low, high): (&str, &str)) -> Error {
-    Error::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("{value} is outside the valid range for parameter \"{name}\" ({low} .. {high})"),
-    )
+    err!(INVALID_PARAMETER_VALUE: "{value} is outside the valid range for parameter \"{name}\" ({low} .. {high})")
 }
 
 /// Converts a value to the form that SHOW prints.
@@ -651,10 +639,7 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
     match &spec.kind {
         SettingKind::Bool => {
             parse_bool(value).map(|on| if on { "on" } else { "off" }.to_owned()).ok_or_else(|| {
-                Error::new(
-                    sqlstate::INVALID_PARAMETER_VALUE,
-                    format!("parameter \"{}\" requires a Boolean value", spec.name),
-                )
+                err!(INVALID_PARAMETER_VALUE: "parameter \"{}\" requires a Boolean value", spec.name)
             })
         }
         SettingKind::Integer(low, high) => {
@@ -731,7 +716,7 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
         }
         SettingKind::Fixed if value == spec.default && !value.is_empty() => Ok(value.to_owned()),
         SettingKind::Fixed => {
-            Err(Error::new("55P02", format!("parameter \"{}\" cannot be changed", spec.name)))
+            bail!(CANT_CHANGE_RUNTIME_PARAM: "parameter \"{}\" cannot be changed", spec.name)
         }
     }
 }

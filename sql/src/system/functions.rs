@@ -65,7 +65,7 @@ pub struct CatalogNames {
 impl CatalogAccess for CatalogNames {
     fn call(&self, function: &str, _: &[Datum]) -> types::Result<Datum> {
         let message = format!("function {function}() cannot be called here");
-        Err(types::Error::new(types::error::sqlstate::FEATURE_NOT_SUPPORTED, message))
+        Err(types::Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
     }
 
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {

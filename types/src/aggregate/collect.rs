@@ -10,7 +10,7 @@ use super::{Accumulator, PartialState};
 use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Dimension, Json, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::function::{json_key, json_of, jsonb_of};
 use crate::interrupt::Interrupt;
 use crate::interruptible::InterruptPacer;
@@ -26,12 +26,11 @@ pub(super) struct ArrayAgg {
 }
 
 fn subscript_error(message: &str) -> Error {
-    Error::new("2202E", message)
+    err!(ARRAY_SUBSCRIPT_ERROR: message)
 }
 
 fn too_large() -> Error {
-    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
-    Error::new("54000", message)
+    err!(PROGRAM_LIMIT_EXCEEDED: "array size exceeds the maximum allowed ({MAX_ELEMENTS})")
 }
 
 impl ArrayAgg {
@@ -50,17 +49,14 @@ impl ArrayAgg {
             return self.add_elements(group, &[Dimension { lower: 1, length: 1 }], [value]);
         }
         let Datum::Nested(Nested::Array(array)) = value else {
-            return Err(Error::new("22004", "cannot accumulate null arrays"));
+            bail!(NULL_VALUE_NOT_ALLOWED: "cannot accumulate null arrays");
         };
         if array.dimensions.is_empty() && self.arrays[group].dimensions.is_empty() {
             return Err(subscript_error("cannot accumulate empty arrays"));
         }
         if array.dimensions.len() == MAX_DIMENSIONS {
-            let message = format!(
-                "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
-                MAX_DIMENSIONS + 1
-            );
-            return Err(Error::new("54000", message));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+                MAX_DIMENSIONS + 1);
         }
         let mut dimensions = vec![Dimension { lower: 1, length: 1 }];
         dimensions.extend_from_slice(&array.dimensions);
@@ -278,7 +274,7 @@ fn zone_of(context: &EvalContext) -> EvalContext {
 }
 
 fn null_field() -> Error {
-    Error::new(sqlstate::INVALID_PARAMETER_VALUE, "field name must not be null")
+    err!(INVALID_PARAMETER_VALUE: "field name must not be null")
 }
 
 impl Accumulator for JsonTexts {

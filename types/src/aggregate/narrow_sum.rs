@@ -13,7 +13,7 @@ use super::sum::{
 use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
 use crate::vector::{Vector, VectorData};
@@ -41,7 +41,7 @@ impl Total {
 }
 
 fn out_of_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "bigint out of range")
 }
 
 impl NarrowSum {

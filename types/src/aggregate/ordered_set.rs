@@ -16,7 +16,7 @@ use smallvec::smallvec;
 use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::order::{KeyOrder, compare_rows};
 use crate::text::general;
 use crate::vector::Vector;
@@ -97,8 +97,7 @@ impl SortedValues {
         let &Datum::Float8(fraction) = fraction else { return Ok(Datum::Null) };
         if !(0.0..=1.0).contains(&fraction) {
             let fraction = general(fraction);
-            let message = format!("percentile value {fraction} is not between 0 and 1");
-            return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+            bail!(NUMERIC_VALUE_OUT_OF_RANGE: "percentile value {fraction} is not between 0 and 1");
         }
         let Some(last) = values.len().checked_sub(1) else { return Ok(Datum::Null) };
         if self.question == OrderedSetFunction::At {
@@ -173,8 +172,7 @@ impl Accumulator for SortedValues {
     fn merge(&mut self, _: usize, _: &[Datum]) -> Result<()> {
         // Partial results contain rows, which are fed in order at the end, so there are no states
         // to merge.
-        let message = "partial ordered-set aggregates cannot be merged";
-        Err(Error::new("XX000", message))
+        bail!(INTERNAL_ERROR: "partial ordered-set aggregates cannot be merged")
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {

@@ -15,7 +15,7 @@ use smallvec::smallvec;
 
 use super::{Accumulator, PartialState};
 use crate::datum::{Datum, compare_floats};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::vector::{Vector, VectorData};
 
 /// Capacity of the highest level.
@@ -152,14 +152,12 @@ impl Percentiles {
         match *noted {
             Some(noted) if noted == fraction => return Ok(()),
             Some(_) => {
-                let message = "the fraction of approx_percentile must be the same in all rows";
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+                bail!(INVALID_PARAMETER_VALUE: "the fraction of approx_percentile must be the same in all rows");
             }
             None => {}
         }
         if !(0.0..=1.0).contains(&fraction) {
-            let message = format!("percentile value {fraction} is not between 0 and 1");
-            return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+            bail!(NUMERIC_VALUE_OUT_OF_RANGE: "percentile value {fraction} is not between 0 and 1");
         }
         *noted = Some(fraction);
         Ok(())
@@ -198,9 +196,10 @@ impl Accumulator for Percentiles {
         if let Datum::Float8(fraction) = partial[0] {
             self.note_fraction(group, fraction)?;
         }
-        let sketch = partial[1].as_bytes().and_then(Sketch::from_bytes).ok_or_else(|| {
-            Error::new(sqlstate::DATA_CORRUPTED, "damaged state of approx_percentile")
-        })?;
+        let sketch = partial[1]
+            .as_bytes()
+            .and_then(Sketch::from_bytes)
+            .ok_or_else(|| err!(DATA_CORRUPTED: "damaged state of approx_percentile"))?;
         self.sketches[group].merge(&sketch);
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::sum::expect_argument;
 use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::keycode;
 use crate::vector::Vector;
 
@@ -155,12 +155,7 @@ impl Accumulator for DistinctSketches {
             Some((&DENSE, registers)) if registers.len() == REGISTERS => {
                 sketch.add_registers(registers);
             }
-            _ => {
-                return Err(Error::new(
-                    sqlstate::DATA_CORRUPTED,
-                    "damaged state of approx_count_distinct",
-                ));
-            }
+            _ => bail!(DATA_CORRUPTED: "damaged state of approx_count_distinct"),
         }
         Ok(())
     }

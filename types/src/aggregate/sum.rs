@@ -12,7 +12,7 @@ use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
 use crate::vector::{Vector, VectorData};
@@ -86,7 +86,7 @@ pub(super) fn expect_bigints(column: &Vector) -> &[i64] {
 }
 
 pub(super) fn overflow() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value out of range: overflow")
 }
 
 /// `count(*)` and `count(x)`.
@@ -239,7 +239,7 @@ impl Accumulator for IntegerSum {
         }
         if self.argument == DataType::MONEY {
             let message = "money out of range";
-            let range = |_| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
+            let range = |_| err!(NUMERIC_VALUE_OUT_OF_RANGE: message);
             return i64::try_from(sum).map(Datum::Int8).map_err(range);
         }
         let sum = Numeric::from_i128(sum);

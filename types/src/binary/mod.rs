@@ -11,7 +11,6 @@ use crate::datum::Datum;
 use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
 use crate::numeric::NumericForm;
@@ -67,8 +66,7 @@ pub fn write(
             out.push(text::char_byte(text));
         }
         Datum::Text(_) if data_type == DataType::AclItem => {
-            let message = "no binary output function available for type aclitem";
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message));
+            bail!(UNDEFINED_FUNCTION: "no binary output function available for type aclitem");
         }
         Datum::Text(text) => {
             pace.append(out, text.as_bytes())?;
@@ -114,7 +112,7 @@ fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
 }
 
 fn bad(message: &str) -> Error {
-    Error::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
+    err!(INVALID_BINARY_REPRESENTATION: message)
 }
 
 /// Returns the bytes of a value of fixed width.
@@ -207,7 +205,7 @@ pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> 
         DataType::Time => {
             let time = i64::from_be_bytes(fixed(bytes, data_type)?);
             if !(0..=MICROS_PER_DAY).contains(&time) {
-                return Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "time out of range"));
+                bail!(DATETIME_FIELD_OVERFLOW: "time out of range");
             }
             Datum::Time(time)
         }
@@ -224,9 +222,7 @@ pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> 
         DataType::InternalChar => text::char_of(fixed::<1>(bytes, data_type)?[0]),
         DataType::Word(kind) => Datum::Int8(kind.of_unsigned(parse_word(bytes, kind)?)),
         DataType::AclItem | DataType::NodeTree => {
-            let message =
-                format!("no binary input function available for type {}", data_type.sql_name());
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message));
+            bail!(UNDEFINED_FUNCTION: "no binary input function available for type {}", data_type.sql_name());
         }
         _ if data_type.representation() == Representation::Nested => {
             nested::parse(bytes, data_type, encoding)?

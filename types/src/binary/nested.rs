@@ -16,7 +16,7 @@ use crate::datatype::{DataType, SqlType};
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::{Array, Bits, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested, Record};
 use crate::encoding::Encoding;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::modifier;
 use crate::text::{self, TextStyle};
@@ -131,8 +131,7 @@ pub(super) fn parse(
             let Some((&JSON_VERSION, json)) = bytes.split_first() else {
                 let version = bytes.first().copied().unwrap_or_default();
                 let name = data_type.sql_name();
-                let message = format!("unsupported {name} version number {version}");
-                return Err(Error::new("XX000", message));
+                bail!(INTERNAL_ERROR: "unsupported {name} version number {version}");
             };
             return text::parse(&encoding.decode_text(json)?, data_type, &TextStyle::default());
         }
@@ -141,8 +140,7 @@ pub(super) fn parse(
             return text::parse(&text, DataType::Json, &TextStyle::default());
         }
         DataType::Record => {
-            let message = "input of anonymous composite types is not implemented";
-            return Err(Error::new("0A000", message));
+            bail!(FEATURE_NOT_SUPPORTED: "input of anonymous composite types is not implemented");
         }
         DataType::Composite(of) => {
             let mut reader = Reader { bytes, encoding };
@@ -167,11 +165,11 @@ pub(super) fn parse(
             let time = i64::from_be_bytes(time.try_into().unwrap_or_default());
             let west = i32::from_be_bytes(west.try_into().unwrap_or_default());
             if !(0..=MICROS_PER_DAY).contains(&time) {
-                return Err(Error::new("22008", "time out of range"));
+                bail!(DATETIME_FIELD_OVERFLOW: "time out of range");
             }
             // PostgreSQL's TZDISP_LIMIT: less than 16 hours.
             if west.unsigned_abs() >= 16 * 3600 {
-                return Err(Error::new("22009", "time zone displacement out of range"));
+                bail!(INVALID_TIME_ZONE_DISPLACEMENT_VALUE: "time zone displacement out of range");
             }
             Nested::Timetz { time, west }
         }
@@ -240,9 +238,7 @@ impl<'a> Reader<'a> {
         }
         let oid = self.word()?.cast_unsigned();
         if ![element.oid(), domain].contains(&oid) {
-            let message =
-                format!("binary data has array element type {oid} instead of expected {domain}");
-            return Err(Error::new("42804", message));
+            bail!(DATATYPE_MISMATCH: "binary data has array element type {oid} instead of expected {domain}");
         }
         let mut dimensions = Vec::with_capacity(count);
         let mut element_count = usize::from(count > 0);
@@ -280,8 +276,7 @@ impl<'a> Reader<'a> {
     fn composite(&mut self, of: &'static CompositeType) -> Result<Record> {
         let (count, expected) = (self.word()?, of.attributes().len());
         if usize::try_from(count) != Ok(expected) {
-            let message = format!("wrong number of columns: {count}, expected {expected}");
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "wrong number of columns: {count}, expected {expected}");
         }
         let mut values = Vec::with_capacity(expected);
         for (index, attribute) in of.attributes().iter().enumerate() {
@@ -299,7 +294,7 @@ impl<'a> Reader<'a> {
                     name(wanted, base.sql_name()),
                     index + 1
                 );
-                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+                bail!(DATATYPE_MISMATCH: message);
             }
             let value = self.element(attribute.sql_type)?;
             values.push(match modifier {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cannot_cast;
 use crate::datatype::{DataType, GeometryKind};
 use crate::datum::{Datum, Geometry, Nested, Point};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::geometry::{self as g, Circle};
 use crate::interruptible::InterruptPacer;
 
@@ -43,8 +43,7 @@ pub(super) fn convert(
         }
         (Geometry::Path { is_closed, points }, GeometryKind::Polygon) => {
             if !is_closed {
-                let message = "open path cannot be converted to polygon";
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+                bail!(INVALID_PARAMETER_VALUE: "open path cannot be converted to polygon");
             }
             Geometry::Polygon(points.clone())
         }

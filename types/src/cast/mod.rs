@@ -13,7 +13,7 @@ use crate::context::EvalContext;
 use crate::datatype::{DataType, GeometryKind, RegKind, SqlType};
 use crate::datetime::{self, Interval};
 use crate::datum::{Array, Bits, Datum, Json, Nested, Record, Text};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::modifier;
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
@@ -517,13 +517,12 @@ fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> 
         Json::Array(_) => "array",
         Json::Object(_) => "object",
     };
-    let message = format!("cannot cast jsonb {kind} to type {}", to.sql_name());
-    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+    bail!(INVALID_PARAMETER_VALUE: "cannot cast jsonb {kind} to type {}", to.sql_name())
 }
 
 fn cannot_cast(from: DataType, to: DataType) -> Error {
     let (from, to) = (from.sql_name(), to.sql_name());
-    Error::new(sqlstate::CANNOT_COERCE, format!("cannot cast type {from} to {to}"))
+    err!(CANNOT_COERCE: "cannot cast type {from} to {to}")
 }
 
 fn from_text(string: &Text, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
@@ -583,10 +582,7 @@ fn from_float(value: f64, from: DataType, to: DataType) -> Result<Datum> {
 /// Narrows a double; overflow and underflow to zero are errors.
 fn single(value: f64) -> Result<f32> {
     let narrow = value as f32;
-    let wrong = |what| {
-        let message = format!("value out of range: {what}");
-        Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message))
-    };
+    let wrong = |what| Err(err!(NUMERIC_VALUE_OUT_OF_RANGE: "value out of range: {what}"));
     if narrow.is_infinite() && value.is_finite() {
         return wrong("overflow");
     }
@@ -600,25 +596,22 @@ fn from_numeric(value: &Numeric, from: DataType, to: DataType) -> Result<Datum> 
     if matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) {
         if !value.is_finite() {
             let what = if value.is_nan() { "NaN" } else { "infinity" };
-            let message = format!("cannot convert {what} to {}", to.sql_name());
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot convert {what} to {}", to.sql_name());
         }
         let whole = value.round(0).to_i64().ok_or_else(|| out_of_range(to))?;
         return from_integer(whole, from, to);
     }
     let double = value.to_f64();
     if double.is_infinite() && value.is_finite() {
-        let message = format!("\"{value}\" is out of range for type {}", to.sql_name());
-        return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        bail!(NUMERIC_VALUE_OUT_OF_RANGE: "\"{value}\" is out of range for type {}", to.sql_name());
     }
     match to {
         DataType::Float8 => Ok(Datum::Float8(double)),
         DataType::Float4 => match single(double) {
             Ok(narrow) => Ok(Datum::Float4(narrow)),
-            Err(_) => Err(Error::new(
-                sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
-                format!("\"{value}\" is out of range for type real"),
-            )),
+            Err(_) => {
+                bail!(NUMERIC_VALUE_OUT_OF_RANGE: "\"{value}\" is out of range for type real")
+            }
         },
         _ => Err(cannot_cast(from, to)),
     }
@@ -675,5 +668,5 @@ fn from_datetime(
 /// Returns PostgreSQL's `integer out of range`, with the name of the type.
 fn out_of_range(to: DataType) -> Error {
     let name = if to.is_oid() { "OID" } else { to.sql_name() };
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "{name} out of range")
 }

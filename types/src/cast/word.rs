@@ -3,7 +3,7 @@
 use super::{cannot_cast, from_numeric, out_of_range};
 use crate::datatype::{DataType, FixedWidthKind};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::numeric::Numeric;
 
 /// Cents in one unit.
@@ -25,8 +25,7 @@ pub(super) fn from_word(held: i64, from: FixedWidthKind, to: DataType) -> Result
         }
         (FixedWidthKind::MacAddr8, DataType::MACADDR) => {
             if number >> 24 & 0xffff != 0xfffe {
-                let message = "macaddr8 data out of range to convert to macaddr";
-                let error = Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
+                let error = err!(NUMERIC_VALUE_OUT_OF_RANGE: "macaddr8 data out of range to convert to macaddr");
                 return Err(error.with_hint(
                     "Only addresses that have FF and FE as values in the 4th and 5th bytes from \
                      the left, for example xx:xx:xx:ff:fe:xx:xx:xx, are eligible to be converted \

@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use ahash::AHashMap;
 
 use super::{DataType, registry};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Distance between the ranks of labels that are added at the end.
 const STEP: i64 = 1 << 40;
@@ -144,9 +144,8 @@ impl EnumType {
         let found = self.definition.labels.iter().find(|label| *label.name == *text);
         found.map(|label| label.rank).ok_or_else(|| {
             let name = &self.definition.shown;
-            let message = format!("invalid input value for enum {name}: \"{text}\"");
-            Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-                .with_type_mention(self.definition.oid, name)
+            err!(INVALID_TEXT_REPRESENTATION: "invalid input value for enum {name}: \"{text}\"";
+                with_type_mention self.definition.oid, name)
         })
     }
 }
@@ -167,8 +166,8 @@ pub fn rank_between(before: Option<i64>, after: Option<i64>) -> Result<i64> {
         }
     };
     rank.ok_or_else(|| {
-        let message = "too many labels were added at this position of the enum";
-        Error::new("54000", message).with_hint("Create another type, and change the columns to it.")
+        err!(PROGRAM_LIMIT_EXCEEDED: "too many labels were added at this position of the enum";
+            hint "Create another type, and change the columns to it.")
     })
 }
 

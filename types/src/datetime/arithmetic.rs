@@ -14,7 +14,6 @@ use super::{TIMESTAMP_INFINITY, TIMESTAMP_MIN, TIMESTAMP_NEGATIVE_INFINITY};
 use super::{is_finite_date, is_finite_timestamp, out_of_range};
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 
 fn timestamp_out_of_range() -> Error {
     out_of_range("timestamp")
@@ -93,8 +92,7 @@ pub fn timestamptz_plus_interval(
 /// `22008` if one is infinite.
 pub fn timestamp_minus_timestamp(left: i64, right: i64) -> Result<Interval> {
     if !is_finite_timestamp(left) || !is_finite_timestamp(right) {
-        let message = "cannot subtract infinite timestamps";
-        return Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message));
+        bail!(DATETIME_FIELD_OVERFLOW: "cannot subtract infinite timestamps");
     }
     let difference = left.checked_sub(right).ok_or_else(interval_out_of_range)?;
     Interval::new(0, 0, difference).justify_hours()
@@ -164,7 +162,7 @@ pub fn date_to_timestamp(date: i32) -> Result<i64> {
 }
 
 fn date_out_of_range() -> Error {
-    Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
+    err!(DATETIME_FIELD_OVERFLOW: "date out of range for timestamp")
 }
 
 /// Returns midnight of a date in a zone.
@@ -205,8 +203,7 @@ pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32> {
 fn date_of(year: i32, month: i32, day: i32, shown: i32) -> Result<i32> {
     let failed = |what: &str| {
         let year = shown;
-        let message = format!("{what} out of range: {year}-{month:02}-{day:02}");
-        Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
+        err!(DATETIME_FIELD_OVERFLOW: "{what} out of range: {year}-{month:02}-{day:02}")
     };
     if year == 0 || !(1..=12).contains(&month) {
         return Err(failed("date field value"));
@@ -220,8 +217,7 @@ fn date_of(year: i32, month: i32, day: i32, shown: i32) -> Result<i32> {
     }
     let days = days_from_civil(astronomical, month as u32, day as u32);
     if !(DATE_MIN..=DATE_MAX).contains(&days) {
-        let message = format!("date out of range: {year}-{month:02}-{day:02}");
-        return Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message));
+        bail!(DATETIME_FIELD_OVERFLOW: "date out of range: {year}-{month:02}-{day:02}");
     }
     Ok(days)
 }

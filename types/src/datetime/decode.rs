@@ -8,7 +8,6 @@ use super::style::DateOrder;
 use super::token::month_of;
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::error::Error;
-use crate::error::sqlstate;
 
 /// Error of parsing a date or time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,31 +33,26 @@ pub(super) type Step<T> = Result<T, DatetimeError>;
 
 impl DatetimeError {
     pub(super) fn error(self, type_name: &str, text: &str) -> Error {
-        let out_of_range = || {
-            let message = format!("date/time field value out of range: \"{text}\"");
-            Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
-        };
+        let out_of_range =
+            || err!(DATETIME_FIELD_OVERFLOW: "date/time field value out of range: \"{text}\"");
         match self {
-            DatetimeError::BadFormat => Error::new(
-                sqlstate::INVALID_DATETIME_FORMAT,
-                format!("invalid input syntax for type {type_name}: \"{text}\""),
-            ),
+            DatetimeError::BadFormat => {
+                err!(INVALID_DATETIME_FORMAT: "invalid input syntax for type {type_name}: \"{text}\"")
+            }
             DatetimeError::FieldOverflow => out_of_range(),
             DatetimeError::MonthDayOverflow => {
                 out_of_range().with_hint("Perhaps you need a different \"datestyle\" setting.")
             }
             DatetimeError::ZoneOverflow => {
-                Error::new("22009", format!("time zone displacement out of range: \"{text}\""))
+                err!(INVALID_TIME_ZONE_DISPLACEMENT_VALUE: "time zone displacement out of range: \"{text}\"")
             }
-            DatetimeError::UnknownZone(name) => Error::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("time zone \"{name}\" not recognized"),
-            ),
+            DatetimeError::UnknownZone(name) => {
+                err!(INVALID_PARAMETER_VALUE: "time zone \"{name}\" not recognized")
+            }
             DatetimeError::IntervalRange => super::interval::interval_out_of_range(),
-            DatetimeError::NoClock => Error::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                format!("\"{text}\" cannot be used where the current time is not available"),
-            ),
+            DatetimeError::NoClock => {
+                err!(FEATURE_NOT_SUPPORTED: "\"{text}\" cannot be used where the current time is not available")
+            }
         }
     }
 }

@@ -18,7 +18,6 @@ use super::{is_finite_date, is_finite_timestamp, out_of_range};
 use crate::datatype::DataType;
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
 
@@ -163,8 +162,7 @@ impl Field {
     pub fn parse(name: &str, data_type: DataType) -> Result<Field> {
         Field::from_name(name).ok_or_else(|| {
             let (name, of) = (name.to_ascii_lowercase(), data_type.sql_name());
-            let message = format!("unit \"{name}\" not recognized for type {of}");
-            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            err!(INVALID_PARAMETER_VALUE: "unit \"{name}\" not recognized for type {of}")
         })
     }
 
@@ -174,9 +172,7 @@ impl Field {
     }
 
     fn not_supported(self, data_type: DataType) -> Error {
-        let message =
-            format!("unit \"{}\" not supported for type {}", self.name(), data_type.sql_name());
-        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        err!(FEATURE_NOT_SUPPORTED: "unit \"{}\" not supported for type {}", self.name(), data_type.sql_name())
     }
 
     /// Returns the error of a field that `date_trunc` does not support. PostgreSQL has different
@@ -188,8 +184,7 @@ impl Field {
         );
         if extracted_only {
             let (name, type_name) = (self.name(), data_type.sql_name());
-            let message = format!("unit \"{name}\" not recognized for type {type_name}");
-            return Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+            return err!(INVALID_PARAMETER_VALUE: "unit \"{name}\" not recognized for type {type_name}");
         }
         self.not_supported(data_type)
     }

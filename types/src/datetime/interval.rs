@@ -10,7 +10,6 @@ use super::MICROS_PER_DAY;
 use super::out_of_range;
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 
 /// An interval of three parts, which are not normalised into each other.
 ///
@@ -104,7 +103,7 @@ impl Interval {
     /// `22012` for a division by zero.
     pub fn checked_div(&self, divisor: f64) -> Result<Interval> {
         if divisor == 0.0 {
-            return Err(Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero"));
+            bail!(DIVISION_BY_ZERO: "division by zero");
         }
         self.scaled(|part| part / divisor)
     }

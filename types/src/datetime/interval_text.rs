@@ -464,7 +464,7 @@ pub(crate) fn parse_interval(
     };
     read.and_then(|sum| sum.finish()).map_err(|failure| match failure {
         DatetimeError::FieldOverflow => {
-            Error::new("22015", format!("interval field value out of range: \"{text}\""))
+            err!(INTERVAL_FIELD_OVERFLOW: "interval field value out of range: \"{text}\"")
         }
         other => other.error("interval", text),
     })

@@ -53,7 +53,6 @@ pub(crate) use self::write::{
 };
 
 use crate::error::Error;
-use crate::error::sqlstate;
 
 /// Microseconds in a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -99,7 +98,7 @@ pub fn is_finite_date(date: i32) -> bool {
 
 /// Returns PostgreSQL's `date out of range`, `timestamp out of range`, …
 pub(crate) fn out_of_range(what: &str) -> Error {
-    Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, format!("{what} out of range"))
+    err!(DATETIME_FIELD_OVERFLOW: "{what} out of range")
 }
 
 #[cfg(test)]

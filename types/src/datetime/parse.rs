@@ -20,7 +20,6 @@ use super::{TIMESTAMP_END, TIMESTAMP_INFINITY, TIMESTAMP_MIN, TIMESTAMP_NEGATIVE
 use super::{UNIX_EPOCH_DAYS, is_finite_timestamp};
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 
 /// The settings that affect the parsing of dates and times.
 #[derive(Clone, Copy)]
@@ -467,10 +466,7 @@ pub(crate) fn parse_date(text: &str, reading: &ParseSettings<'_>) -> Result<i32>
         })
     };
     let days = read().map_err(|failure: DatetimeError| failure.error("date", text))?;
-    days.ok_or_else(|| {
-        let message = format!("date out of range: \"{text}\"");
-        Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
-    })
+    days.ok_or_else(|| err!(DATETIME_FIELD_OVERFLOW: "date out of range: \"{text}\""))
 }
 
 /// Parses a time of day.
@@ -567,8 +563,7 @@ fn check(timestamp: i64, text: &str) -> Result<i64> {
     if finite || !is_finite_timestamp(timestamp) {
         return Ok(timestamp);
     }
-    let message = format!("timestamp out of range: \"{text}\"");
-    Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message))
+    bail!(DATETIME_FIELD_OVERFLOW: "timestamp out of range: \"{text}\"")
 }
 
 fn read_moment(

@@ -16,7 +16,6 @@ use super::calendar::civil_from_timestamp;
 use super::{MICROS_PER_SECOND, UNIX_EPOCH_SECONDS};
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 
 /// Seconds of 400 Gregorian years.
 const CYCLE_SECONDS: i64 = 146_097 * 86_400;
@@ -114,10 +113,7 @@ impl TimeZone {
     }
 
     fn named(name: &str) -> Result<TimeZone> {
-        let unknown = || {
-            let message = format!("time zone \"{name}\" not recognized");
-            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        };
+        let unknown = || err!(INVALID_PARAMETER_VALUE: "time zone \"{name}\" not recognized");
         if let Some(seconds) = bare_offset(name) {
             let fixed = TimeZone::fixed(-seconds);
             return Ok(TimeZone(Rule::Fixed { seconds: -seconds, name: fixed.name().into() }));

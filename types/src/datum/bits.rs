@@ -126,8 +126,7 @@ impl Bits {
     /// 54000 if it is too long.
     pub fn concat(&self, other: &Bits) -> Result<Bits> {
         if self.length + other.length > MAX_BITS {
-            let message = format!("bit string length exceeds the maximum allowed ({MAX_BITS})");
-            return Err(Error::new("54000", message));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "bit string length exceeds the maximum allowed ({MAX_BITS})");
         }
         let mut bits = self.clone();
         if self.length.is_multiple_of(8) {

@@ -6,7 +6,7 @@
 use super::kernel_compare::{as_f64, as_i64};
 use super::operand::{Operand, OperandSide, Typed, both_valid};
 use crate::datatype::DataType;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::function::ArithmeticOp;
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
@@ -85,7 +85,7 @@ fn as_i32(typed: &Typed<'_>) -> Option<super::operand::Widened<i32>> {
 
 /// Placeholder for the error that the row path determines.
 fn some_row_failed() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value out of range")
 }
 
 /// Integers with PostgreSQL's arithmetic; each operation also returns whether it failed.

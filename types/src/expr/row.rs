@@ -6,7 +6,7 @@ use super::{EvalContext, Expr};
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::function;
 
 impl Expr {
@@ -103,8 +103,7 @@ impl Expr {
 
 /// Returns the error of an unreadable expression.
 fn unreadable(reason: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, reason)
-        .with_hint("It was written by another version. Drop the object and create it again.")
+    err!(DATA_CORRUPTED: reason; hint "It was written by another version. Drop the object and create it again.")
 }
 
 /// Returns the type of a call's first argument.

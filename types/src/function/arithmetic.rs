@@ -8,7 +8,7 @@ use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Float4, Float8, Int2, Int4, Int8, Numeric};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 
 /// An arithmetic operator on two numbers.
@@ -248,35 +248,35 @@ fn underflows(op: ArithmeticOp, left_counts: bool, right_counts: bool) -> bool {
 /// `smallint out of range`
 #[cold]
 pub(super) fn int2_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "smallint out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "smallint out of range")
 }
 
 /// `integer out of range`
 #[cold]
 pub(super) fn int4_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "integer out of range")
 }
 
 /// `bigint out of range`
 #[cold]
 pub(super) fn int8_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "bigint out of range")
 }
 
 /// `division by zero`
 #[cold]
 pub(super) fn division_by_zero() -> Error {
-    Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero")
+    err!(DIVISION_BY_ZERO: "division by zero")
 }
 
 /// `value out of range: overflow`
 #[cold]
 pub(super) fn overflow() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value out of range: overflow")
 }
 
 /// `value out of range: underflow`
 #[cold]
 pub(super) fn underflow() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value out of range: underflow")
 }

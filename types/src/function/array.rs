@@ -14,7 +14,7 @@ use crate::datatype::DataType::{
     AnyArray, AnyElement, Array as ArrayOf, Compatible, CompatibleArray, Int4, Text,
 };
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::interruptible::InterruptPacer;
 
@@ -72,8 +72,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 /// Returns the `int2vector` or `oidvector` of an array; a vector has subscripts from 1 here.
 fn vector(numbers: &[Datum], name: &str) -> Result<Datum> {
     if numbers.iter().any(Datum::is_null) {
-        let message = format!("array is not a valid {name}");
-        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        bail!(DATATYPE_MISMATCH: "array is not a valid {name}");
     }
     Ok(array_datum(Array::from_elements(numbers.to_vec())))
 }
@@ -89,12 +88,11 @@ fn dimension(arguments: &[Datum]) -> Option<&Dimension> {
 }
 
 pub(super) fn subscript_error(message: &str) -> Error {
-    Error::new("2202E", message)
+    err!(ARRAY_SUBSCRIPT_ERROR: message)
 }
 
 pub(super) fn too_large() -> Error {
-    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
-    Error::new("54000", message)
+    err!(PROGRAM_LIMIT_EXCEEDED: "array size exceeds the maximum allowed ({MAX_ELEMENTS})")
 }
 
 /// Computes `ARRAY[a, b]` of arrays: adds a dimension.
@@ -112,11 +110,8 @@ fn nested(arguments: &[Datum], pace: &mut InterruptPacer<'_>) -> Result<Datum> {
         return Err(subscript_error(message));
     }
     if first.dimensions.len() == MAX_DIMENSIONS {
-        let message = format!(
-            "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
-            MAX_DIMENSIONS + 1
-        );
-        return Err(Error::new("54000", message));
+        bail!(PROGRAM_LIMIT_EXCEEDED: "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+            MAX_DIMENSIONS + 1);
     }
     let mut dimensions = vec![Dimension { lower: 1, length: arrays.len() }];
     dimensions.extend_from_slice(&first.dimensions);
@@ -141,7 +136,7 @@ pub fn gathered(values: Vec<Datum>, of_arrays: bool, interrupt: &Interrupt) -> R
             Datum::Nested(Nested::Array(array)) if array.dimensions.is_empty() => {
                 return Err(subscript_error("cannot accumulate empty arrays"));
             }
-            Datum::Null => return Err(Error::new("22004", "cannot accumulate null arrays")),
+            Datum::Null => bail!(NULL_VALUE_NOT_ALLOWED: "cannot accumulate null arrays"),
             _ => {}
         }
     }
@@ -238,7 +233,7 @@ pub(super) fn array_mut<'a>(value: &'a mut Datum, context: &EvalContext) -> Resu
     }
     match value {
         Datum::Nested(Nested::Array(array)) => Ok(Arc::make_mut(array)),
-        _ => Err(Error::new("XX000", "a value to be changed is not an array")),
+        _ => bail!(INTERNAL_ERROR: "a value to be changed is not an array"),
     }
 }
 
@@ -274,10 +269,7 @@ fn one_dimension(array: &mut Array) -> Result<&mut Dimension> {
     }
     match array.dimensions.as_mut_slice() {
         [only] => Ok(only),
-        _ => {
-            let message = "argument must be empty or one-dimensional array";
-            Err(Error::new("22000", message))
-        }
+        _ => bail!(DATA_EXCEPTION: "argument must be empty or one-dimensional array"),
     }
 }
 
@@ -286,7 +278,7 @@ fn append(value: &mut Datum, others: &[Datum], context: &EvalContext) -> Result<
     make_room(&mut array.elements, 1, &mut context.pace())?;
     let dimension = one_dimension(array)?;
     if dimension.upper() == i32::MAX {
-        return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
+        bail!(NUMERIC_VALUE_OUT_OF_RANGE: "integer out of range");
     }
     dimension.length += 1;
     array.elements.push(others[0].clone());
@@ -391,7 +383,7 @@ fn fill(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
                 .with_detail("Dimension array must be one dimensional."));
         }
         if argument.elements.iter().any(Datum::is_null) {
-            return Err(Error::new("22004", "dimension values cannot be null"));
+            bail!(NULL_VALUE_NOT_ALLOWED: "dimension values cannot be null");
         }
         numbers.push(argument.elements.iter().map(int4).collect::<Vec<i32>>());
     }
@@ -402,11 +394,8 @@ fn fill(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             .with_detail("Low bound array has different size than dimensions array."));
     }
     if lengths.len() > MAX_DIMENSIONS {
-        let message = format!(
-            "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
-            lengths.len()
-        );
-        return Err(Error::new("54000", message));
+        bail!(PROGRAM_LIMIT_EXCEEDED: "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+            lengths.len());
     }
     let mut count = usize::from(!lengths.is_empty());
     let mut dimensions = Vec::with_capacity(lengths.len());

@@ -25,8 +25,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 
 fn subscripts(arguments: &[Datum]) -> Result<Vec<i64>> {
     if arguments.iter().any(Datum::is_null) {
-        let message = "array subscript in assignment must not be null";
-        return Err(Error::new("22004", message));
+        bail!(NULL_VALUE_NOT_ALLOWED: "array subscript in assignment must not be null");
     }
     Ok(arguments.iter().map(|subscript| i64::from(int4(subscript))).collect())
 }

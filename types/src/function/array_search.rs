@@ -10,7 +10,7 @@ use crate::datatype::DataType::{
     self, AnyArray, Array as ArrayOf, Bool, Compatible, CompatibleArray, Date, Int4, Text, Uuid,
 };
 use crate::datum::{Array, Datum, Dimension, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 
 /// The function table of this family.
@@ -131,10 +131,7 @@ fn one_dimension<'a>(datum: &'a Datum, doing: &str) -> Result<(&'a Array, i32)> 
     match array.dimensions.as_slice() {
         [] => Ok((array, 1)),
         [only] => Ok((array, only.lower)),
-        _ => {
-            let message = format!("{doing} multidimensional arrays is not supported");
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-        }
+        _ => bail!(FEATURE_NOT_SUPPORTED: "{doing} multidimensional arrays is not supported"),
     }
 }
 
@@ -147,9 +144,7 @@ fn position(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<
         return Ok(Datum::Null);
     }
     let first = match arguments.get(2) {
-        Some(Datum::Null) => {
-            return Err(Error::new("22004", "initial position must not be null"));
-        }
+        Some(Datum::Null) => bail!(NULL_VALUE_NOT_ALLOWED: "initial position must not be null"),
         Some(first) => int4(first),
         None => lower,
     };

@@ -53,7 +53,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 
 /// Returns the error of two strings with different lengths.
 pub(crate) fn different_sizes(operation: &str) -> Error {
-    Error::new("22026", format!("cannot {operation} bit strings of different sizes"))
+    err!(STRING_DATA_LENGTH_MISMATCH: "cannot {operation} bit strings of different sizes")
 }
 
 fn combine(arguments: &[Datum], operation: &str, of: fn(u8, u8) -> u8) -> Result<Datum> {
@@ -99,7 +99,7 @@ fn index_of(value: &Bits, index: i32) -> Result<usize> {
     let found = usize::try_from(index).ok().filter(|index| *index < value.len());
     found.ok_or_else(|| {
         let last = value.len() as i64 - 1;
-        Error::new("2202E", format!("bit index {index} out of valid range (0..{last})"))
+        err!(ARRAY_SUBSCRIPT_ERROR: "bit index {index} out of valid range (0..{last})")
     })
 }
 
@@ -120,7 +120,7 @@ fn position(value: &Bits, part: &Bits) -> usize {
 }
 
 fn negative_length() -> Error {
-    Error::new("22011", "negative substring length not allowed")
+    err!(SUBSTRING_ERROR: "negative substring length not allowed")
 }
 
 /// Returns the bits from `start` on, counted from 1; it may be before the first bit.
@@ -144,7 +144,7 @@ fn overlay(value: &Bits, part: &Bits, start: i32, length: i32) -> Result<Datum> 
         return Err(negative_length());
     }
     let after = start.checked_add(length);
-    let after = after.ok_or_else(|| Error::new("22003", "integer out of range"))?;
+    let after = after.ok_or_else(|| err!(NUMERIC_VALUE_OUT_OF_RANGE: "integer out of range"))?;
     let head = slice(value, 1, Some(start - 1))?;
     head.concat(part)?.concat(&slice(value, after, None)?).map(bits_datum)
 }

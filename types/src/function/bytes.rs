@@ -10,7 +10,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Int8, Name, Text};
 use crate::datum::Datum;
 use crate::encoding::Encoding;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::{CHUNK_BYTES, InterruptPacer, chunks};
 
 /// The function table of this family.
@@ -68,7 +68,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 fn position(index: i64, length: usize) -> Result<usize> {
     usize::try_from(index).ok().filter(|index| *index < length).ok_or_else(|| {
         let last = length as i64 - 1;
-        Error::new("2202E", format!("index {index} out of valid range, 0..{last}"))
+        err!(ARRAY_SUBSCRIPT_ERROR: "index {index} out of valid range, 0..{last}")
     })
 }
 
@@ -79,10 +79,7 @@ fn set_bit(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     match int4(&arguments[2]) {
         0 => bytes[bit / 8] &= !mask,
         1 => bytes[bit / 8] |= mask,
-        _ => {
-            let message = "new bit must be 0 or 1";
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-        }
+        _ => bail!(INVALID_PARAMETER_VALUE: "new bit must be 0 or 1"),
     }
     Ok(bytea_datum(bytes))
 }
@@ -91,7 +88,7 @@ fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (bytes, replacement) = (bytea(&arguments[0]), bytea(&arguments[1]));
     let start = i64::from(int4(&arguments[2]));
     if start <= 0 {
-        return Err(Error::new("22011", "negative substring length not allowed"));
+        bail!(SUBSTRING_ERROR: "negative substring length not allowed");
     }
     let replaced = arguments.get(3).map_or(replacement.len() as i64, |length| int4(length).into());
     check_end(start, replaced)?;
@@ -101,14 +98,11 @@ fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn encoding(name: &str, role: &str) -> Result<&'static Encoding> {
-    let found = Encoding::by_name(name).ok_or_else(|| {
-        let message = format!("invalid {role}encoding name \"{name}\"");
-        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-    })?;
+    let found = Encoding::by_name(name)
+        .ok_or_else(|| err!(INVALID_PARAMETER_VALUE: "invalid {role}encoding name \"{name}\""))?;
     // Text in SQL_ASCII has no known encoding that could be converted.
     if !found.is_supported() || found.name == "SQL_ASCII" {
-        let message = format!("conversion of text in encoding {name} is not supported");
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "conversion of text in encoding {name} is not supported");
     }
     Ok(found)
 }
@@ -158,8 +152,7 @@ fn sequence_length(first: u8) -> usize {
 
 fn invalid_sequence(name: &str, bytes: &[u8]) -> Error {
     let shown: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
-    let message = format!("invalid byte sequence for encoding \"{name}\": {}", shown.join(" "));
-    Error::new("22021", message)
+    err!(CHARACTER_NOT_IN_REPERTOIRE: "invalid byte sequence for encoding \"{name}\": {}", shown.join(" "))
 }
 
 fn encoded(string: &str, name: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {

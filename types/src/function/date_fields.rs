@@ -5,7 +5,7 @@
 
 use super::date_format::{DAYS, MONTHS, ROMAN};
 use super::date_template::{DateTemplateItem, TemplateField, check_standard, is_separator, read};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The parsed fields; 0 if a field is absent, as in PostgreSQL.
 #[derive(Debug, Default)]
@@ -198,9 +198,7 @@ impl<'a> DateFieldReader<'a> {
                 self.parts.d += 1;
             }
             "TZ" | "OF" => {
-                let message =
-                    format!("formatting field \"{}\" is only supported in to_char", field.name());
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "formatting field \"{}\" is only supported in to_char", field.name());
             }
             "TZH" => {
                 let sign = self.rest().chars().next();
@@ -293,10 +291,8 @@ impl<'a> DateFieldReader<'a> {
             _ => {}
         }
         if self.parts.iso && self.parts.gregorian {
-            let message = "invalid combination of date conventions";
-            return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message).with_hint(
-                "Do not mix Gregorian and ISO week date conventions in a formatting template.",
-            ));
+            bail!(INVALID_DATETIME_FORMAT: "invalid combination of date conventions";
+                hint "Do not mix Gregorian and ISO week date conventions in a formatting template.");
         }
         Ok(())
     }
@@ -322,10 +318,7 @@ impl<'a> DateFieldReader<'a> {
     }
 
     fn year_with_comma(&mut self, field: &TemplateField) -> Result<()> {
-        let invalid = || {
-            let message = "invalid input string for \"Y,YYY\"";
-            Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
-        };
+        let invalid = || err!(INVALID_DATETIME_FORMAT: "invalid input string for \"Y,YYY\"");
         let rest = self.rest();
         let (thousands, behind) = whole_number(rest).ok_or_else(invalid)?;
         let behind = rest[behind..].strip_prefix(',').ok_or_else(invalid)?;
@@ -361,13 +354,8 @@ impl<'a> DateFieldReader<'a> {
             })
         } else {
             if copy.len() < digits {
-                let message =
-                    format!("source string too short for \"{}\" formatting field", field.name());
-                let detail =
-                    format!("Field requires {digits} characters, but only {} remain.", copy.len());
-                return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
-                    .with_detail(detail)
-                    .with_hint(HINT));
+                bail!(INVALID_DATETIME_FORMAT: "source string too short for \"{}\" formatting field", field.name();
+                    detail "Field requires {digits} characters, but only {} remain.", copy.len(); hint HINT);
             }
             let read = whole_number(copy);
             if let Some((_, used)) = read
@@ -389,10 +377,8 @@ impl<'a> DateFieldReader<'a> {
             return Err(error.with_detail("Value must be an integer."));
         };
         let Ok(value) = i32::try_from(value) else {
-            let message =
-                format!("value for \"{}\" in source string is out of range", field.name());
-            return Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
-                .with_detail("Value must be in the range -2147483648 to 2147483647."));
+            bail!(DATETIME_FIELD_OVERFLOW: "value for \"{}\" in source string is out of range", field.name();
+                detail "Value must be in the range -2147483648 to 2147483647.");
         };
         set(part(&mut self.parts), value, &field.name())?;
         Ok(self.at - start)
@@ -432,19 +418,17 @@ fn next_is_separator(field: &TemplateField, next: Option<&DateTemplateItem>) -> 
 }
 
 fn unlike(message: String) -> Error {
-    Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
+    err!(INVALID_DATETIME_FORMAT: message)
 }
 
 fn invalid_value(value: &str, keyword: &str) -> Error {
-    let message = format!("invalid value \"{value}\" for \"{keyword}\"");
-    Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
+    err!(INVALID_DATETIME_FORMAT: "invalid value \"{value}\" for \"{keyword}\"")
 }
 
 fn set(part: &mut i32, value: i32, keyword: &str) -> Result<()> {
     if *part != 0 && *part != value {
-        let message = format!("conflicting values for \"{keyword}\" field in formatting string");
-        return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
-            .with_detail("This value contradicts a previous setting for the same field type."));
+        bail!(INVALID_DATETIME_FORMAT: "conflicting values for \"{keyword}\" field in formatting string";
+            detail "This value contradicts a previous setting for the same field type.");
     }
     *part = value;
     Ok(())

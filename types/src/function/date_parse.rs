@@ -12,7 +12,7 @@ use crate::datatype::DataType::{self, Date, Text, Time, Timestamp, Timestamptz, 
 use crate::datatype::SqlType;
 use crate::datetime::{self, CivilTime, MICROS_PER_SECOND, TimeZone};
 use crate::datum::{Datum, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::modifier;
 
 /// The function table of this family.
@@ -39,8 +39,7 @@ fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let moment = moment(input, text(&arguments[1]), DateFieldReader::new)?;
     let days = days(&moment);
     if !(datetime::DATE_MIN..=datetime::DATE_MAX).contains(&days) {
-        let message = format!("date out of range: \"{input}\"");
-        return Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message));
+        bail!(DATETIME_FIELD_OVERFLOW: "date out of range: \"{input}\"");
     }
     Ok(Datum::Date(days))
 }
@@ -60,7 +59,7 @@ fn local(moment: &ParsedTime) -> Result<i64> {
     let midnight = datetime::civil_from_days(days(moment));
     let civil =
         CivilTime { year: midnight.0, month: midnight.1, day: midnight.2, ..Default::default() };
-    let out_of_range = || Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
+    let out_of_range = || err!(DATETIME_FIELD_OVERFLOW: "timestamp out of range");
     Ok(datetime::timestamp_from_civil(&civil).ok_or_else(out_of_range)? + moment.time)
 }
 
@@ -78,7 +77,7 @@ fn rounded(value: Datum, data_type: DataType, moment: &ParsedTime) -> Result<Dat
 /// Source: PostgreSQL's `parse_datetime`.
 pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
     let moment = moment(input, template, DateFieldReader::for_json_template)?;
-    let invalid = |message: &str| Error::new(sqlstate::INVALID_DATETIME_FORMAT, message);
+    let invalid = |message: &str| err!(INVALID_DATETIME_FORMAT: message);
     let FieldKinds { date, time, zone } = named(template);
     let offset = |of: &str| {
         let missing = format!("missing time zone in input string for type {of}");
@@ -127,8 +126,7 @@ fn moment<'a>(
 }
 
 fn field_overflow(input: &str) -> Error {
-    let message = format!("date/time field value out of range: \"{input}\"");
-    Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
+    err!(DATETIME_FIELD_OVERFLOW: "date/time field value out of range: \"{input}\"")
 }
 
 fn time(parts: &ParsedFields, input: &str) -> Result<i64> {
@@ -138,9 +136,8 @@ fn time(parts: &ParsedFields, input: &str) -> Result<i64> {
     let second = or(parts.ss, parts.ssss % 60);
     if parts.twelve_hours {
         if !(1..=12).contains(&hour) {
-            let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
-            return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
-                .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+            bail!(INVALID_DATETIME_FORMAT: "hour \"{hour}\" is invalid for the 12-hour clock";
+                hint "Use the 24-hour clock, or give an hour between 1 and 12.");
         }
         if parts.pm != 0 && hour < 12 {
             hour += 12;
@@ -219,8 +216,7 @@ fn date(parts: &ParsedFields, input: &str) -> Result<(i32, i32, i32)> {
     }
     if day_of_year != 0 && (month <= 1 || day <= 1) {
         if year == 0 && parts.bc == 0 {
-            let message = "cannot calculate day of year without year information";
-            return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message));
+            bail!(INVALID_DATETIME_FORMAT: "cannot calculate day of year without year information");
         }
         if parts.iso {
             (year, month, day) = civil(iso_start(year) + i64::from(day_of_year) - 1);
@@ -273,8 +269,7 @@ fn offset(parts: &ParsedFields, input: &str) -> Result<Option<i32>> {
         return Ok(None);
     }
     if !(0..=15).contains(&parts.tzh) || !(0..60).contains(&parts.tzm) {
-        let message = format!("time zone displacement out of range: \"{input}\"");
-        return Err(Error::new("22009", message));
+        bail!(INVALID_TIME_ZONE_DISPLACEMENT_VALUE: "time zone displacement out of range: \"{input}\"");
     }
     Ok(Some(parts.zone_sign * (parts.tzh * 3600 + parts.tzm * 60)))
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::number_template::quoted;
 use super::recent_cache::{LONGEST_TEMPLATE, RecentCache};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// An item of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,8 +194,7 @@ pub(super) fn check_standard(template: &str) -> Result<()> {
         } else if "-./,':; ".contains(first) {
             rest = &rest[1..];
         } else {
-            let message = format!("invalid datetime format separator: \"{first}\"");
-            return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message));
+            bail!(INVALID_DATETIME_FORMAT: "invalid datetime format separator: \"{first}\"");
         }
     }
     Ok(())

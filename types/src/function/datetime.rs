@@ -12,7 +12,7 @@ use crate::datatype::DataType::{
 };
 use crate::datetime::{self, Field, MICROS_PER_DAY, MICROS_PER_SECOND, TimeZone};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::text::{self, TextStyle};
 
 /// The function table of this family.
@@ -363,7 +363,7 @@ fn make_timestamptz(arguments: &[Datum], context: &EvalContext) -> Result<Datum>
 /// Returns the zone of a text: an offset, in which `+` is *east* of Greenwich, or a name. Source:
 /// PostgreSQL's `parse_sane_timezone` and `DecodeTimezone`.
 fn zone_argument(name: &str) -> Result<TimeZone> {
-    let invalid = |message: String| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+    let invalid = |message: String| err!(INVALID_PARAMETER_VALUE: message);
     if name.starts_with(|first: char| first.is_ascii_digit()) {
         let message = format!("invalid input syntax for type numeric time zone: \"{name}\"");
         let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
@@ -444,9 +444,7 @@ pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
             let mut written = Vec::new();
             text::write_short(argument, Interval, &TextStyle::default(), &mut written);
             let written = String::from_utf8_lossy(&written);
-            let message =
-                format!("interval time zone \"{written}\" must not include months or days");
-            Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+            bail!(INVALID_PARAMETER_VALUE: "interval time zone \"{written}\" must not include months or days")
         }
         Datum::Interval(offset) => {
             let seconds = i32::try_from(offset.microseconds / MICROS_PER_SECOND);
@@ -509,8 +507,7 @@ fn date_bin(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         return Err(overflow("origin out of range"));
     }
     if stride.months != 0 {
-        let message = "timestamps cannot be binned into intervals containing months or years";
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "timestamps cannot be binned into intervals containing months or years");
     }
     let out_of_range = || overflow("interval out of range");
     let days = i64::from(stride.days).checked_mul(MICROS_PER_DAY);
@@ -532,5 +529,5 @@ fn date_bin(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 fn overflow(message: &str) -> Error {
-    Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
+    err!(DATETIME_FIELD_OVERFLOW: message)
 }

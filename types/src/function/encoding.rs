@@ -6,7 +6,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Text, Uuid};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::{InterruptPacer, chunks};
 
 /// The function table of this family.
@@ -174,12 +174,7 @@ fn from_escape(string: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
                 decoded.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 rest = after;
             }
-            (b'\\', _) => {
-                return Err(Error::new(
-                    sqlstate::INVALID_TEXT_REPRESENTATION,
-                    "invalid input syntax for type bytea",
-                ));
-            }
+            (b'\\', _) => bail!(INVALID_TEXT_REPRESENTATION: "invalid input syntax for type bytea"),
             (byte, after) => {
                 decoded.push(*byte);
                 rest = after;

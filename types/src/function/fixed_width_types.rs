@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AclItem, Bool, Int4, Numeric as Decimal, Oid, Text};
 use crate::datatype::FixedWidthKind;
 use crate::datum::{Array, Datum};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::numeric::Numeric;
 use crate::system;
 
@@ -79,8 +79,7 @@ fn difference(one: &Datum, other: &Datum) -> Datum {
 /// Returns a log position advanced by a number of bytes.
 fn moved(place: &Datum, by: &Numeric, what: &str) -> Result<Datum> {
     if by.is_nan() {
-        let message = format!("cannot {what} pg_lsn");
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "cannot {what} pg_lsn");
     }
     lsn_of(&Numeric::from_i128(lsn(place)).checked_add(by)?)
 }
@@ -88,8 +87,7 @@ fn moved(place: &Datum, by: &Numeric, what: &str) -> Result<Datum> {
 fn lsn_of(number: &Numeric) -> Result<Datum> {
     if !number.is_finite() {
         let what = if number.is_nan() { "NaN" } else { "infinity" };
-        let message = format!("cannot convert {what} to pg_lsn");
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "cannot convert {what} to pg_lsn");
     }
     let whole = number.round(0).to_i128().and_then(|whole| u64::try_from(whole).ok());
     match whole {
@@ -127,7 +125,7 @@ pub(super) fn access_list(list: &Array) -> Result<&[Datum]> {
         return Err(invalid_parameter("ACL arrays must be one-dimensional"));
     }
     match list.elements.iter().any(Datum::is_null) {
-        true => Err(Error::new("22004", "ACL arrays must not contain null values")),
+        true => bail!(NULL_VALUE_NOT_ALLOWED: "ACL arrays must not contain null values"),
         false => Ok(&list.elements),
     }
 }
@@ -137,5 +135,5 @@ fn contains(list: &Datum, item: &Datum) -> Result<Datum> {
 }
 
 fn no_longer(function: &str) -> Error {
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{function} is no longer supported"))
+    err!(FEATURE_NOT_SUPPORTED: "{function} is no longer supported")
 }

@@ -7,7 +7,7 @@ use super::date_format::{ROMAN, era, is_fraction, pad_right, push, write_ordinal
 use super::date_template::{DateTemplateItem, Spelling, TemplateField, read};
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Formats an interval; NULL for an empty template.
 pub(super) fn format(interval: Interval, template: &str) -> Result<Datum> {
@@ -52,9 +52,8 @@ fn write(interval: &Interval, field: &TemplateField, out: &mut String) -> Result
                 push(out, format_args!("{value:0width$}"));
             }
             None => {
-                let message = "invalid format specification for an interval value";
-                return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
-                    .with_hint("Intervals are not tied to specific calendar dates."));
+                bail!(INVALID_DATETIME_FORMAT: "invalid format specification for an interval value";
+                    hint "Intervals are not tied to specific calendar dates.");
             }
         },
     }

@@ -382,7 +382,7 @@ pub(super) fn build_jsonb_object(arguments: &[Datum], context: &EvalContext) -> 
 type TextPairs<'a> = Vec<(&'a str, Option<&'a str>)>;
 
 fn subscript_error(message: &str) -> Error {
-    Error::new("2202E", message)
+    err!(ARRAY_SUBSCRIPT_ERROR: message)
 }
 
 /// Returns the pairs of `{a,1,b,2}` or `{{a,1},{b,2}}`.
@@ -401,7 +401,7 @@ fn pairs_of(array: &Array) -> Result<TextPairs<'_>> {
 fn text_pair<'a>(key: &'a Datum, value: &'a Datum) -> Result<(&'a str, Option<&'a str>)> {
     match key.as_str() {
         Some(key) => Ok((key, value.as_str())),
-        None => Err(Error::new("22004", "null value not allowed for object key")),
+        None => bail!(NULL_VALUE_NOT_ALLOWED: "null value not allowed for object key"),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Jsonb, Text};
 use crate::datum::{Datum, Json};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Cost of an item of a document in steps of a
 /// [`InterruptPacer`](crate::interruptible::InterruptPacer).
@@ -116,7 +116,7 @@ fn place(index: i64, length: usize) -> Option<usize> {
 fn check_list(datum: &Datum) -> Result<()> {
     match array(datum).dimensions.len() {
         0 | 1 => Ok(()),
-        _ => Err(Error::new("2202E", "wrong number of array subscripts")),
+        _ => bail!(ARRAY_SUBSCRIPT_ERROR: "wrong number of array subscripts"),
     }
 }
 
@@ -170,8 +170,7 @@ fn change(
         return Ok(json.clone());
     }
     let Some(step) = steps[depth] else {
-        let message = format!("path element at position {} is null", depth + 1);
-        return Err(Error::new("22004", message));
+        bail!(NULL_VALUE_NOT_ALLOWED: "path element at position {} is null", depth + 1);
     };
     let last = depth + 1 == steps.len();
     match json {
@@ -199,9 +198,7 @@ fn change(
         }
         Json::Array(elements) => {
             let Ok(index) = step.trim_start().parse::<i32>() else {
-                let message =
-                    format!("path element at position {} is not an integer: \"{step}\"", depth + 1);
-                return Err(Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message));
+                bail!(INVALID_TEXT_REPRESENTATION: "path element at position {} is not an integer: \"{step}\"", depth + 1);
             };
             let mut elements = elements.clone();
             match place(index.into(), elements.len()) {
@@ -271,14 +268,9 @@ fn set_lax(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         Some("use_json_null") => set(&[target, path, jsonb_datum(Json::Null)], create),
         Some("delete_key") => without_path(&arguments[..2], context),
         Some("return_target") => Ok(target),
-        Some("raise_exception") => Err(Error::new("22004", "JSON value must not be null")
-            .with_detail(
-                "Exception was raised because null_value_treatment is \"raise_exception\".",
-            )
-            .with_hint(
-                "To avoid, either change the null_value_treatment argument or ensure that an \
-                     SQL NULL is not passed.",
-            )),
+        Some("raise_exception") => bail!(NULL_VALUE_NOT_ALLOWED: "JSON value must not be null";
+            detail "Exception was raised because null_value_treatment is \"raise_exception\".";
+            hint "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not passed."),
         _ => Err(invalid_parameter(
             "null_value_treatment must be \"delete_key\", \"return_target\", \
              \"use_json_null\", or \"raise_exception\"",

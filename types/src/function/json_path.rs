@@ -86,7 +86,7 @@ fn matches(arguments: &[Datum], context: &EvalContext, zoned: bool) -> Result<Da
         [Json::Bool(value)] => Ok(Datum::Bool(*value)),
         [Json::Null] => Ok(Datum::Null),
         _ if is_silent(arguments) => Ok(Datum::Null),
-        _ => Err(Error::new("22038", "single boolean result is expected")),
+        _ => bail!(SINGLETON_SQL_JSON_ITEM_REQUIRED: "single boolean result is expected"),
     }
 }
 
@@ -123,9 +123,8 @@ fn run(
         given => Some(given.map_or(&none, jsonb)),
     };
     if variables.is_some_and(|variables| !matches!(variables, Json::Object(_))) {
-        return Err(Error::new("22023", "\"vars\" argument is not an object").with_detail(
-            "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
-        ));
+        bail!(INVALID_PARAMETER_VALUE: "\"vars\" argument is not an object";
+            detail "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.");
     }
     let mut executor = Executor {
         path,

@@ -11,7 +11,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datetime::TimeZone;
 use crate::datum::{Datum, Json};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
 
@@ -241,13 +241,8 @@ pub(super) fn compare_moments(
         (_, Some(context)) => context,
         (_, None) => {
             let local = if from == common { to } else { from };
-            let message = format!(
-                "cannot convert value from {} to {} without time zone usage",
-                local.internal_name(),
-                common.internal_name()
-            );
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("Use *_tz() function for time zone support."));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot convert value from {} to {} without time zone usage",
+                local.internal_name(), common.internal_name(); hint "Use *_tz() function for time zone support.");
         }
     };
     if common == Timetz {
@@ -259,7 +254,7 @@ pub(super) fn compare_moments(
 }
 
 fn not_recognized(what: &str, string: &str) -> Error {
-    Error::new("22031", format!("{what} format is not recognized: \"{string}\""))
+    err!(INVALID_ARGUMENT_FOR_SQL_JSON_DATETIME_FUNCTION: "{what} format is not recognized: \"{string}\"")
 }
 
 /// Parses the datetime in a string, by a template or in ISO format.
@@ -269,8 +264,9 @@ fn not_recognized(what: &str, string: &str) -> Error {
 /// 22031 if the value is not a string or not a datetime.
 pub(super) fn moment<'a>(value: &Value<'_>, template: Option<&str>) -> Result<Value<'a>> {
     let Some(string) = value.string() else {
-        let message = "jsonpath item method .datetime() can only be applied to a string";
-        return Err(Error::new("22031", message));
+        bail!(INVALID_ARGUMENT_FOR_SQL_JSON_DATETIME_FUNCTION:
+            "jsonpath item method .datetime() can only be applied to a \
+            string");
     };
     match template {
         Some(template) => by_template(string, template),

@@ -16,7 +16,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyElement, Record as RecordType};
 use crate::datatype::SqlType;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::modifier;
 use crate::text::{self, JsonParts, TextStyle, check_json_escapes, json_parts};
@@ -150,7 +150,7 @@ struct ValueLocation<'a> {
 fn described(datum: &Datum) -> Result<&Record> {
     match datum {
         Datum::Nested(Nested::Record(record)) => Ok(record),
-        _ => Err(Error::new("XX000", "a record is expected")),
+        _ => bail!(INTERNAL_ERROR: "a record is expected"),
     }
 }
 
@@ -177,8 +177,7 @@ fn record(
             let mut types = base.fields.iter().zip(&*description.fields);
             let fits = |((_, own), (_, wanted)): (&(_, DataType), &(_, DataType))| own == wanted;
             if base.values.len() != keys.len() || !types.all(fits) {
-                let message = "function return row and query-specified return row do not match";
-                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+                bail!(DATATYPE_MISMATCH: "function return row and query-specified return row do not match");
             }
             base.values.clone()
         }
@@ -294,12 +293,12 @@ fn no_array(place: &ValueLocation<'_>) -> Error {
             format!("See the array element {subscripts} of key \"{}\".", place.key)
         }
     };
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected JSON array").with_hint(hint)
+    err!(INVALID_TEXT_REPRESENTATION: "expected JSON array"; hint hint)
 }
 
 fn ragged() -> Error {
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "malformed JSON array")
-        .with_detail("Multidimensional arrays must have sub-arrays with matching dimensions.")
+    err!(INVALID_TEXT_REPRESENTATION: "malformed JSON array";
+        detail "Multidimensional arrays must have sub-arrays with matching dimensions.")
 }
 
 /// Returns the rows of an array of objects; the last argument is the name of the called function.

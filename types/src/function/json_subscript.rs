@@ -12,7 +12,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Jsonb, Text};
 use crate::datum::{Datum, Json};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] =
@@ -23,8 +23,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] =
 /// Arguments: `(value, new, whether the first subscript is a number, subscripts…)`
 fn with_element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if arguments[3..].iter().any(Datum::is_null) {
-        let message = "jsonb subscript in assignment must not be null";
-        return Err(Error::new("22004", message));
+        bail!(NULL_VALUE_NOT_ALLOWED: "jsonb subscript in assignment must not be null");
     }
     let steps: Vec<&str> = arguments[3..].iter().map(text).collect();
     let new = match &arguments[1] {
@@ -80,9 +79,7 @@ const MOST_ELEMENTS: usize = 0x0fff_ffff;
 
 fn array_place(step: &str, depth: usize, length: usize) -> Result<usize> {
     let Ok(index) = step.trim_start().parse::<i32>() else {
-        let message =
-            format!("path element at position {} is not an integer: \"{step}\"", depth + 1);
-        return Err(Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message));
+        bail!(INVALID_TEXT_REPRESENTATION: "path element at position {} is not an integer: \"{step}\"", depth + 1);
     };
     let from_end = if index < 0 { length as i64 } else { 0 };
     let Ok(place) = usize::try_from(i64::from(index) + from_end) else {
@@ -90,9 +87,7 @@ fn array_place(step: &str, depth: usize, length: usize) -> Result<usize> {
         return Err(invalid_parameter(message));
     };
     if place > MOST_ELEMENTS {
-        let message =
-            format!("number of jsonb array elements exceeds the maximum allowed ({MOST_ELEMENTS})");
-        return Err(Error::new("54000", message));
+        bail!(PROGRAM_LIMIT_EXCEEDED: "number of jsonb array elements exceeds the maximum allowed ({MOST_ELEMENTS})");
     }
     Ok(place)
 }

@@ -314,7 +314,7 @@ fn matches_bytes(
 }
 
 fn dangling_escape() -> Error {
-    Error::new("22025", "LIKE pattern must not end with escape character")
+    err!(INVALID_ESCAPE_SEQUENCE: "LIKE pattern must not end with escape character")
 }
 
 /// Rewrites a pattern with another escape character, or none, to one with the backslash.
@@ -367,8 +367,7 @@ fn like_escape_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// `invalid escape string`
 pub(super) fn invalid_escape() -> Error {
-    Error::new("22025", "invalid escape string")
-        .with_hint("Escape string must be empty or one character.")
+    err!(INVALID_ESCAPE_SEQUENCE: "invalid escape string"; hint "Escape string must be empty or one character.")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::datatype::DataType::{
     self, Compatible, CompatibleArray, Float8, Int4, Int8, Numeric, Void,
 };
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
 use crate::text;
@@ -125,7 +125,7 @@ fn sign_double(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn square_root(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let value = float8(&arguments[0]);
     if value < 0.0 {
-        return Err(Error::new("2201F", "cannot take square root of a negative number"));
+        bail!(INVALID_ARGUMENT_FOR_POWER_FUNCTION: "cannot take square root of a negative number");
     }
     Ok(Datum::Float8(value.sqrt()))
 }
@@ -144,10 +144,10 @@ fn exponential(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 fn logarithm(value: f64, compute: fn(f64) -> f64) -> Result<Datum> {
     if value == 0.0 {
-        return Err(Error::new("2201E", "cannot take logarithm of zero"));
+        bail!(INVALID_ARGUMENT_FOR_LOGARITHM: "cannot take logarithm of zero");
     }
     if value < 0.0 {
-        return Err(Error::new("2201E", "cannot take logarithm of a negative number"));
+        bail!(INVALID_ARGUMENT_FOR_LOGARITHM: "cannot take logarithm of a negative number");
     }
     Ok(Datum::Float8(compute(value)))
 }
@@ -155,11 +155,10 @@ fn logarithm(value: f64, compute: fn(f64) -> f64) -> Result<Datum> {
 fn power(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let (base, exponent) = (float8(&arguments[0]), float8(&arguments[1]));
     if base == 0.0 && exponent < 0.0 {
-        return Err(Error::new("2201F", "zero raised to a negative power is undefined"));
+        bail!(INVALID_ARGUMENT_FOR_POWER_FUNCTION: "zero raised to a negative power is undefined");
     }
     if base < 0.0 && exponent.is_finite() && exponent.floor() != exponent {
-        let message = "a negative number raised to a non-integer power yields a complex result";
-        return Err(Error::new("2201F", message));
+        bail!(INVALID_ARGUMENT_FOR_POWER_FUNCTION: "a negative number raised to a non-integer power yields a complex result");
     }
     let result = base.powf(exponent);
     if result.is_infinite() && base.is_finite() && exponent.is_finite() {
@@ -225,7 +224,7 @@ fn numeric_lcm(
 
 /// Computes `n!`. The maximum n that fits a numeric is 32177.
 fn factorial(n: i64, pace: &mut InterruptPacer<'_>) -> Result<decimal::Numeric> {
-    let out_of_range = |message: &str| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
+    let out_of_range = |message: &str| err!(NUMERIC_VALUE_OUT_OF_RANGE: message);
     if n < 0 {
         return Err(out_of_range("factorial of a negative number is undefined"));
     }
@@ -269,12 +268,12 @@ fn width_bucket_numeric(arguments: &[Datum], context: &EvalContext) -> Result<Da
 fn bucket_of(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     let thresholds = array(&arguments[1]);
     if thresholds.dimensions.len() > 1 {
-        return Err(Error::new("2202E", "thresholds must be one-dimensional array"));
+        bail!(ARRAY_SUBSCRIPT_ERROR: "thresholds must be one-dimensional array");
     }
     let mut pace = context.pace();
     for threshold in &thresholds.elements {
         if threshold.is_null() {
-            return Err(Error::new("22004", "thresholds array must not contain NULLs"));
+            bail!(NULL_VALUE_NOT_ALLOWED: "thresholds array must not contain NULLs");
         }
         pace.count_steps(1)?;
     }
@@ -295,7 +294,7 @@ fn check_buckets(count: i32, any_nan: bool, unbounded: bool, empty: bool) -> Res
     } else {
         return Ok(());
     };
-    Err(Error::new("2201G", message))
+    bail!(INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION: message)
 }
 
 fn width_bucket(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -327,8 +326,7 @@ fn set_seed(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let seed = float8(&arguments[0]);
     if !(-1.0..=1.0).contains(&seed) {
         let seed = text::general(seed);
-        let message = format!("setseed parameter {seed} is out of allowed range [-1,1]");
-        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        bail!(INVALID_PARAMETER_VALUE: "setseed parameter {seed} is out of allowed range [-1,1]");
     }
     context.random.seed(seed);
     Ok(text_datum(""))

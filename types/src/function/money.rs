@@ -4,7 +4,7 @@ use super::argument::{float4, float8, int2, int4, int8, text_datum};
 use super::{FunctionRow, row};
 use crate::datatype::DataType::{self, Float4, Float8, Int2, Int4, Int8, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::geometry;
 
 const MONEY: DataType = DataType::MONEY;
@@ -40,11 +40,11 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 ];
 
 fn out_of_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "money out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "money out of range")
 }
 
 fn by_zero() -> Error {
-    Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero")
+    err!(DIVISION_BY_ZERO: "division by zero")
 }
 
 fn whole(cents: Option<i64>) -> Result<Datum> {

@@ -9,7 +9,7 @@ use super::number_template::{Layout, NumberTemplateItem, SignPlace, read};
 use super::{FunctionRow, row};
 use crate::datatype::DataType::{Float4, Float8, Int4, Int8, Numeric, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
 
@@ -64,8 +64,7 @@ fn formatted(
     if layout.roman {
         if !value.is_finite() {
             let what = if value.is_nan() { "NaN" } else { "infinity" };
-            let message = format!("cannot convert {what} to integer");
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot convert {what} to integer");
         }
         let whole = value.round(0).to_i64().and_then(|whole| i32::try_from(whole).ok());
         let whole = whole.ok_or_else(int4_range)?;
@@ -363,8 +362,7 @@ impl NumberFormatter {
             return Ok(());
         }
         if !self.number.digits.ends_with(|last: char| last.is_ascii_digit()) {
-            let message = format!("\"{}\" is not a number", self.number.digits);
-            return Err(Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message));
+            bail!(INVALID_TEXT_REPRESENTATION: "\"{}\" is not a number", self.number.digits);
         }
         let suffix = super::date_format::ordinal(&self.number.digits);
         self.out.push_str(&if upper { suffix.to_uppercase() } else { suffix.to_owned() });

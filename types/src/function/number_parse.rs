@@ -8,7 +8,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Numeric, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
 
@@ -23,10 +23,8 @@ fn to_number(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     }
     let template = read(template, &mut context.pace())?;
     let (pieces, layout) = (&template.pieces, template.layout);
-    let unsupported = |what: &str| {
-        let message = format!("\"{what}\" not supported for input");
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-    };
+    let unsupported =
+        |what: &str| Err(err!(FEATURE_NOT_SUPPORTED: "\"{what}\" not supported for input"));
     if layout.scientific {
         return unsupported("EEEE");
     }

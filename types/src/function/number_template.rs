@@ -164,7 +164,7 @@ pub(super) fn quoted(template: &str, mut take: impl FnMut(char)) -> &str {
 }
 
 fn wrong(message: &str) -> Error {
-    Error::new("42601", message)
+    err!(SYNTAX_ERROR: message)
 }
 
 impl Layout {

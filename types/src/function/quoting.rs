@@ -125,8 +125,7 @@ pub(super) fn format_text(arguments: &[Datum], context: &EvalContext) -> Result<
             ('s', value) => Cow::Borrowed(text(value)),
             ('L', value) => Cow::Owned(quote_nullable(value, &mut pace)?),
             (_, Datum::Null) => {
-                let message = "null values cannot be formatted as an SQL identifier";
-                return Err(Error::new("22004", message));
+                bail!(NULL_VALUE_NOT_ALLOWED: "null values cannot be formatted as an SQL identifier");
             }
             (_, value) => Cow::Owned(quoted_ident(text(value), &mut pace)?),
         };
@@ -235,6 +234,6 @@ fn digits(text: &str) -> Result<(Option<i64>, &str)> {
     }
     match text[..end].parse::<i32>() {
         Ok(number) => Ok((Some(number.into()), &text[end..])),
-        Err(_) => Err(Error::new("22003", "number is out of range")),
+        Err(_) => bail!(NUMERIC_VALUE_OUT_OF_RANGE: "number is out of range"),
     }
 }

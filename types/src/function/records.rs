@@ -13,7 +13,7 @@ use super::{CompareOp, FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyElement, Bool, Int4, Int8, Json, Record as RecordType};
 use crate::datum::{Array, Datum, Nested, Record};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::function::argument::{array, array_datum, bool_of, json_datum};
 use crate::text;
 
@@ -73,7 +73,7 @@ pub(super) fn functions() -> Vec<FunctionRow> {
 pub(super) fn record(datum: &Datum) -> Result<&Record> {
     match datum {
         Datum::Nested(Nested::Record(record)) => Ok(record),
-        _ => Err(Error::new("XX000", "a record is expected")),
+        _ => bail!(INTERNAL_ERROR: "a record is expected"),
     }
 }
 
@@ -141,9 +141,7 @@ fn check_comparable(op: CompareOp, of: DataType) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    let message = format!("could not identify {what} for type {}", of.sql_name());
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-        .with_type_mention(of.oid(), of.sql_name()))
+    bail!(UNDEFINED_FUNCTION: "could not identify {what} for type {}", of.sql_name(); with_type_mention of.oid(), of.sql_name())
 }
 
 /// Checks that two records have the same field types.
@@ -160,21 +158,14 @@ fn alike_field(left: &Record, right: &Record, index: usize) -> Result<DataType> 
     if a == b {
         return Ok(a);
     }
-    let message = format!(
-        "cannot compare dissimilar column types {} and {} at record column {}",
-        a.sql_name(),
-        b.sql_name(),
-        index + 1
-    );
-    let error =
-        Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(a.oid(), a.sql_name());
-    Err(error.with_type_mention(b.oid(), b.sql_name()))
+    bail!(DATATYPE_MISMATCH: "cannot compare dissimilar column types {} and {} at record column {}",
+        a.sql_name(), b.sql_name(), index + 1;
+        with_type_mention a.oid(), a.sql_name(); with_type_mention b.oid(), b.sql_name())
 }
 
 fn check_count(left: &Record, right: &Record) -> Result<()> {
     if left.fields.len() != right.fields.len() {
-        let message = "cannot compare record types with different numbers of columns";
-        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        bail!(DATATYPE_MISMATCH: "cannot compare record types with different numbers of columns");
     }
     Ok(())
 }

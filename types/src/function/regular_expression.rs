@@ -14,7 +14,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Char, Name, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::regex::{Options, Pattern, Search};
 
 /// The function table of this family.
@@ -74,9 +74,8 @@ impl Flags {
             match letter {
                 'g' => flags.global = true,
                 'b' => {
-                    let message = "basic regular expressions are not supported";
-                    return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                        .with_hint("Omit flag b and use an advanced regular expression."));
+                    bail!(FEATURE_NOT_SUPPORTED: "basic regular expressions are not supported";
+                        hint "Omit flag b and use an advanced regular expression.");
                 }
                 letter if flags.options.take(letter) => {}
                 other => {
@@ -190,9 +189,8 @@ pub(super) fn similar(pattern: &str, escape: Option<char>) -> Result<Datum> {
             Ok(text_datum(format!("^(?:{before}){{1,1}}?({found}){{1,1}}(?:{after})$")))
         }
         _ => {
-            let message = "SQL regular expression may not contain more than two \
-                           escape-double-quote separators";
-            Err(Error::new("2200C", message))
+            bail!(INVALID_USE_OF_ESCAPE_CHARACTER: "SQL regular expression may not contain more than two escape-double-quote \
+                separators")
         }
     }
 }

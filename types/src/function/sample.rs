@@ -11,7 +11,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Float4, Float8, Int4, Record};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The function table of this family; only the binder calls them. Arguments: the percentage, the
 /// seed or the number of the sample in its statement, and the key.
@@ -27,8 +27,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 
 fn repeatable(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if arguments[1].is_null() {
-        let message = "TABLESAMPLE REPEATABLE parameter cannot be null";
-        return Err(Error::new(sqlstate::INVALID_TABLESAMPLE_REPEAT, message));
+        bail!(INVALID_TABLESAMPLE_REPEAT: "TABLESAMPLE REPEATABLE parameter cannot be null");
     }
     is_in(arguments, float8(&arguments[1]).to_bits())
 }
@@ -36,16 +35,12 @@ fn repeatable(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 /// Returns whether the key, the last argument, is in the sample.
 fn is_in(arguments: &[Datum], seed: u64) -> Result<Datum> {
     let percentage = match arguments[0] {
-        Datum::Null => {
-            let message = "TABLESAMPLE parameter cannot be null";
-            return Err(Error::new(sqlstate::INVALID_TABLESAMPLE_ARGUMENT, message));
-        }
+        Datum::Null => bail!(INVALID_TABLESAMPLE_ARGUMENT: "TABLESAMPLE parameter cannot be null"),
         Datum::Float4(percentage) => f64::from(percentage),
         _ => f64::NAN,
     };
     if !(0.0..=100.0).contains(&percentage) {
-        let message = "sample percentage must be between 0 and 100";
-        return Err(Error::new(sqlstate::INVALID_TABLESAMPLE_ARGUMENT, message));
+        bail!(INVALID_TABLESAMPLE_ARGUMENT: "sample percentage must be between 0 and 100");
     }
     let mut hasher = DefaultHasher::new();
     hasher.write_u64(seed);

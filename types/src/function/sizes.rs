@@ -6,7 +6,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Int8, Numeric, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric as decimal;
 
@@ -83,9 +83,7 @@ fn size_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         )?
         .round(0)
         .to_i64();
-    bytes
-        .map(Datum::Int8)
-        .ok_or_else(|| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"))
+    bytes.map(Datum::Int8).ok_or_else(|| err!(NUMERIC_VALUE_OUT_OF_RANGE: "bigint out of range"))
 }
 
 /// Returns the length of `e5` or `E-3` at the start of a text.

@@ -13,7 +13,7 @@ use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Int4, Int8, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::{
     CHUNK_BYTES, ChunkedSlice, GrowableBuffer, InterruptPacer, MAX_BYTES, chunks, chunks_from_end,
 };
@@ -76,8 +76,7 @@ fn join(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 pub(super) fn joined<B: GrowableBuffer>(parts: &[&B::Part], context: &EvalContext) -> Result<B> {
     let length: usize = parts.iter().map(|part| part.length()).sum();
     if length > MAX_BYTES - 4 {
-        let message = format!("invalid memory alloc request size {}", length + 4);
-        return Err(Error::new("XX000", message));
+        bail!(INTERNAL_ERROR: "invalid memory alloc request size {}", length + 4);
     }
     let mut pace = context.pace();
     let mut joined: B = pace.buffer(length)?;
@@ -344,7 +343,7 @@ fn repeat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 pub(super) fn too_long() -> Error {
-    Error::new("54000", "requested length too large")
+    err!(PROGRAM_LIMIT_EXCEEDED: "requested length too large")
 }
 
 fn starts_with(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -352,28 +351,25 @@ fn starts_with(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 fn chr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     let code = int4(&arguments[0]);
     if code == 0 {
-        return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
+        bail!(PROGRAM_LIMIT_EXCEEDED: "null character not permitted");
     }
     let Ok(point) = u32::try_from(code) else {
         return Err(invalid_parameter("character number must be positive"));
     };
     match char::from_u32(point) {
         Some(character) => Ok(text_datum(character.to_string())),
-        None if point > 0x0010_ffff => Err(Error::new(
-            PROGRAM_LIMIT_EXCEEDED,
-            format!("requested character too large for encoding: {code}"),
-        )),
-        None => Err(Error::new(
-            PROGRAM_LIMIT_EXCEEDED,
-            format!("requested character not valid for encoding: {code}"),
-        )),
+        None if point > 0x0010_ffff => {
+            bail!(PROGRAM_LIMIT_EXCEEDED: "requested character too large for encoding: {code}")
+        }
+        None => {
+            bail!(PROGRAM_LIMIT_EXCEEDED: "requested character not valid for encoding: {code}")
+        }
     }
 }
 
 /// Returns the error of an invalid parameter.
 pub(super) fn invalid_parameter(message: impl Into<String>) -> Error {
-    Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    err!(INVALID_PARAMETER_VALUE: message)
 }

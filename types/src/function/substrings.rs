@@ -62,7 +62,7 @@ fn span(arguments: &[Datum]) -> Result<std::ops::Range<usize>> {
     let end = match arguments.get(2) {
         None => i64::MAX,
         Some(length) if int4(length) < 0 => {
-            return Err(Error::new("22011", "negative substring length not allowed"));
+            bail!(SUBSTRING_ERROR: "negative substring length not allowed");
         }
         Some(length) => start + i64::from(int4(length)),
     };
@@ -191,7 +191,7 @@ fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, replacement) = (text(&arguments[0]), text(&arguments[1]));
     let start = int4(&arguments[2]);
     if start <= 0 {
-        return Err(Error::new("22011", "negative substring length not allowed"));
+        bail!(SUBSTRING_ERROR: "negative substring length not allowed");
     }
     let mut pace = context.pace();
     let replaced = match arguments.get(3) {

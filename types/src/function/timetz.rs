@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Date, Int4, Interval, Numeric, Text, Time, Timestamptz, Timetz};
 use crate::datetime::{self, MICROS_PER_SECOND, TimeWest};
 use crate::datum::{Datum, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::modifier::round_second;
 use crate::numeric;
 
@@ -106,8 +106,6 @@ fn on_date(day: &Datum, value: &Datum) -> Result<Datum> {
     let at = midnight
         .checked_add(shift)
         .filter(|at| (datetime::TIMESTAMP_MIN..datetime::TIMESTAMP_END).contains(at));
-    at.map(Datum::Timestamptz).ok_or_else(|| {
-        let message = "date out of range for timestamp";
-        Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
-    })
+    at.map(Datum::Timestamptz)
+        .ok_or_else(|| err!(DATETIME_FIELD_OVERFLOW: "date out of range for timestamp"))
 }

@@ -9,7 +9,7 @@ use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Int4, Name, Text};
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
@@ -86,15 +86,14 @@ fn table(code: usize) -> Option<&'static [u8; 128]> {
 }
 
 fn unsupported(encoding: &str) -> Error {
-    let message = format!("encoding conversion from {encoding} to ASCII not supported");
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+    err!(FEATURE_NOT_SUPPORTED: "encoding conversion from {encoding} to ASCII not supported")
 }
 
 fn by_code(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let code = int4(&arguments[1]);
     let known = usize::try_from(code).ok().filter(|code| *code < ENCODINGS.len());
     let known =
-        known.ok_or_else(|| Error::new("42704", format!("{code} is not a valid encoding code")))?;
+        known.ok_or_else(|| err!(UNDEFINED_OBJECT: "{code} is not a valid encoding code"))?;
     without_accents(text(&arguments[0]), known, context)
 }
 
@@ -106,8 +105,7 @@ fn by_name(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         kept.map(|c| c.to_ascii_lowercase()).collect()
     };
     let code = ENCODINGS.iter().position(|known| plain(known) == plain(name));
-    let code =
-        code.ok_or_else(|| Error::new("42704", format!("{name} is not a valid encoding name")))?;
+    let code = code.ok_or_else(|| err!(UNDEFINED_OBJECT: "{name} is not a valid encoding name"))?;
     without_accents(text(&arguments[0]), code, context)
 }
 

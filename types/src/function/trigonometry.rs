@@ -8,7 +8,7 @@ use super::arithmetic::{overflow, underflow};
 use super::{FunctionRow, row};
 use crate::datatype::DataType::Float8;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
@@ -93,7 +93,7 @@ fn bounded(
 }
 
 fn input_out_of_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "input is out of range")
 }
 
 /// Returns the sine of 0 to 30 degrees.

@@ -93,10 +93,9 @@ fn escaped(rest: &str) -> Option<(u32, &str)> {
 }
 
 fn invalid_pair() -> Error {
-    Error::new("42601", "invalid Unicode surrogate pair")
+    err!(SYNTAX_ERROR: "invalid Unicode surrogate pair")
 }
 
 fn invalid_escape() -> Error {
-    Error::new("42601", "invalid Unicode escape")
-        .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
+    err!(SYNTAX_ERROR: "invalid Unicode escape"; hint "Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
 }

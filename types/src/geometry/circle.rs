@@ -5,7 +5,7 @@ use super::point::at;
 use super::polygon::distance_to_polygon;
 use super::rectangle::Corners;
 use crate::datum::Point;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::geometry::is_zero;
 use crate::interruptible::InterruptPacer;
 
@@ -51,15 +51,13 @@ impl Circle {
     /// Returns a polygon of `count` points on the circle.
     pub(crate) fn polygon(self, count: i32, pace: &mut InterruptPacer<'_>) -> Result<Vec<Point>> {
         if is_zero(self.radius) {
-            let message = "cannot convert circle with radius zero to polygon";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot convert circle with radius zero to polygon");
         }
         if count < 2 {
-            let message = "must request at least 2 points";
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "must request at least 2 points");
         }
         if count > MAX_POINTS {
-            return Err(Error::new("54000", "too many points requested"));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "too many points requested");
         }
         let step = divide(2.0 * std::f64::consts::PI, f64::from(count))?;
         let mut points = Vec::new();

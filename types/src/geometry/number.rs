@@ -1,15 +1,14 @@
 //! Checked arithmetic and comparison with tolerance.
 
 use crate::datum::compare_floats;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Tolerance of comparisons.
 const EPSILON: f64 = 1.0e-6;
 
 #[cold]
 fn out_of_range(what: &str) -> Error {
-    let message = format!("value out of range: {what}");
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value out of range: {what}")
 }
 
 fn finite(result: f64, may_be_infinite: bool) -> Result<f64> {
@@ -41,7 +40,7 @@ pub(crate) fn multiply(a: f64, b: f64) -> Result<f64> {
 /// Returns a / b.
 pub(crate) fn divide(a: f64, b: f64) -> Result<f64> {
     if b == 0.0 && !a.is_nan() {
-        return Err(Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero"));
+        bail!(DIVISION_BY_ZERO: "division by zero");
     }
     let quotient = finite(a / b, a.is_infinite())?;
     if quotient == 0.0 && a != 0.0 && !b.is_infinite() {

@@ -182,7 +182,7 @@ impl Inside<'_, '_> {
     /// Returns whether a segment is inside, considering the edges from `start` on.
     fn segment(&mut self, from: Point, to: Point, start: usize) -> Result<bool> {
         if self.depth == MAX_DEPTH {
-            return Err(Error::new("54001", "polygon is too complex"));
+            bail!(STATEMENT_TOO_COMPLEX: "polygon is too complex");
         }
         self.depth += 1;
         let result = self.segment_within(&[from, to], start);

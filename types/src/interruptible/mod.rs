@@ -20,7 +20,7 @@ use std::collections::TryReserveError;
 
 use memchr::memmem::Finder;
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 
 /// Bytes between two checks, or steps of about the cost of a byte: less than a millisecond, or a
@@ -170,10 +170,8 @@ impl<'a> InterruptPacer<'a> {
     pub fn enlarge<B: GrowableBuffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
         let (have, more) = (out.part().length(), part.length());
         if have + more >= MAX_BYTES {
-            let detail = format!(
-                "Cannot enlarge string buffer containing {have} bytes by {more} more bytes."
-            );
-            return Err(Error::new("54000", "out of memory").with_detail(detail));
+            bail!(PROGRAM_LIMIT_EXCEEDED: "out of memory";
+                detail "Cannot enlarge string buffer containing {have} bytes by {more} more bytes.");
         }
         self.append(out, part)
     }
@@ -342,8 +340,7 @@ impl<'a> InterruptPacer<'a> {
 /// Returns the error of a value that exceeds the available memory.
 #[cold]
 fn no_room(bytes: usize) -> Error {
-    Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
-        .with_detail(format!("Failed on request of size {bytes} ({} MiB).", bytes >> 20))
+    err!(OUT_OF_MEMORY: "out of memory"; detail "Failed on request of size {bytes} ({} MiB).", bytes >> 20)
 }
 
 /// A text or bytes, which can be split into chunks.

@@ -31,7 +31,6 @@ use crate::datum::without_blanks;
 use crate::datum::{Bits, Datum, Nested, utc_order};
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 use crate::vector::ValueSink;
 
 /// First byte of a NULL that sorts before all values.
@@ -52,7 +51,7 @@ const INTERVAL_BIAS: i128 = 1 << 79;
 /// Returns the error of a malformed key.
 #[cold]
 pub(crate) fn corrupt(what: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, format!("cannot decode row key: {what}"))
+    err!(DATA_CORRUPTED: "cannot decode row key: {what}")
 }
 
 /// Appends the key encoding of a value.
@@ -73,8 +72,7 @@ pub fn encode(
         return Ok(());
     }
     if !value.fits(data_type) {
-        let message = format!("key value does not have type {}", data_type.sql_name());
-        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        bail!(DATATYPE_MISMATCH: "key value does not have type {}", data_type.sql_name());
     }
     out.push(VALUE);
     let start = out.len();
@@ -203,17 +201,12 @@ pub(crate) fn loses_form(data_type: DataType) -> bool {
 
 fn no_order(data_type: DataType) -> Error {
     let name = data_type.sql_name();
-    let message =
-        format!("data type {name} has no default operator class for access method \"btree\"");
-    Error::new(sqlstate::UNDEFINED_OBJECT, message).with_hint(
-        "You must specify an operator class for the index or define a default operator class for \
-         the data type.",
-    )
+    err!(UNDEFINED_OBJECT: "data type {name} has no default operator class for access method \"btree\"";
+        hint "You must specify an operator class for the index or define a default operator class for the data type.")
 }
 
 fn no_key(data_type: DataType) -> Error {
-    let message = format!("type {} as a key is not supported", data_type.sql_name());
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+    err!(FEATURE_NOT_SUPPORTED: "type {} as a key is not supported", data_type.sql_name())
 }
 
 #[inline]

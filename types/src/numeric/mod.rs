@@ -32,7 +32,6 @@ use self::digits::Digits;
 use self::digits::Rounding;
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 
 /// Maximum scale of the inline form.
 const MAX_SMALL_SCALE: u32 = 36;
@@ -98,12 +97,12 @@ pub(crate) enum NumericForm<'a> {
 
 /// Returns PostgreSQL's error for a value outside the range of the format.
 fn overflow() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value overflows numeric format")
 }
 
 /// Returns PostgreSQL's error for a division by zero.
 fn division_by_zero() -> Error {
-    Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero")
+    err!(DIVISION_BY_ZERO: "division by zero")
 }
 
 /// Divides and rounds half away from zero. The divisor must be positive.
@@ -451,8 +450,8 @@ impl Numeric {
         let precision = (modifier - 4) >> 16 & 0xffff;
         let scale = (((modifier - 4) & 0x7ff) ^ 1024) - 1024;
         let failed = |detail: String| {
-            Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
-                .with_detail(format!("A field with precision {precision}, scale {scale} {detail}."))
+            err!(NUMERIC_VALUE_OUT_OF_RANGE: "numeric field overflow";
+                detail "A field with precision {precision}, scale {scale} {detail}.")
         };
         if self.is_infinite() {
             return Err(failed("cannot hold an infinite value".to_string()));

@@ -12,7 +12,7 @@ impl Numeric {
     /// `2201F` for a negative number.
     pub fn sqrt(&self, pace: &mut InterruptPacer<'_>) -> Result<Numeric> {
         if self.sign() < 0 {
-            return Err(Error::new("2201F", "cannot take square root of a negative number"));
+            bail!(INVALID_ARGUMENT_FOR_POWER_FUNCTION: "cannot take square root of a negative number");
         }
         match self.to_digits() {
             Some(digits) => Numeric::from_digits(transcendental::sqrt(&digits, pace)?),
@@ -54,7 +54,7 @@ impl Numeric {
         match self.to_digits() {
             Some(digits) => Numeric::from_digits(transcendental::ln(&digits, pace)?),
             None if self.sign() < 0 => {
-                Err(Error::new("2201E", "cannot take logarithm of a negative number"))
+                bail!(INVALID_ARGUMENT_FOR_LOGARITHM: "cannot take logarithm of a negative number")
             }
             None => Ok(self.clone()),
         }
@@ -85,11 +85,10 @@ impl Numeric {
             (base_digits, value) => {
                 let signs = [base.sign(), self.sign()];
                 if signs.contains(&-1) {
-                    let message = "cannot take logarithm of a negative number";
-                    return Err(Error::new("2201E", message));
+                    bail!(INVALID_ARGUMENT_FOR_LOGARITHM: "cannot take logarithm of a negative number");
                 }
                 if signs.contains(&0) {
-                    return Err(Error::new("2201E", "cannot take logarithm of zero"));
+                    bail!(INVALID_ARGUMENT_FOR_LOGARITHM: "cannot take logarithm of zero");
                 }
                 Ok(match (base_digits, value) {
                     (None, None) => Numeric::NAN,
@@ -112,11 +111,10 @@ impl Numeric {
             return Ok(if one { Numeric::ONE } else { Numeric::NAN });
         }
         if self.is_zero() && exponent.sign() < 0 {
-            return Err(Error::new("2201F", "zero raised to a negative power is undefined"));
+            bail!(INVALID_ARGUMENT_FOR_POWER_FUNCTION: "zero raised to a negative power is undefined");
         }
         if self.sign() < 0 && !exponent.is_integral() {
-            let message = "a negative number raised to a non-integer power yields a complex result";
-            return Err(Error::new("2201F", message));
+            bail!(INVALID_ARGUMENT_FOR_POWER_FUNCTION: "a negative number raised to a non-integer power yields a complex result");
         }
         match (self.to_digits(), exponent.to_digits()) {
             (Some(base), Some(power)) => {

@@ -115,7 +115,7 @@ fn check_logarithm(value: &Digits) -> Result<()> {
         (false, true) => "a negative number",
         (false, false) => return Ok(()),
     };
-    Err(Error::new("2201E", format!("cannot take logarithm of {what}")))
+    bail!(INVALID_ARGUMENT_FOR_LOGARITHM: "cannot take logarithm of {what}")
 }
 
 /// Returns the natural logarithm.

@@ -136,7 +136,7 @@ impl Pattern {
     ///
     /// 2201B with PostgreSQL's message.
     pub fn new(pattern: &str, options: Options) -> Result<Pattern> {
-        let bad = |reason| Error::new("2201B", format!("invalid regular expression: {reason}"));
+        let bad = |reason| err!(INVALID_REGULAR_EXPRESSION: "invalid regular expression: {reason}");
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(bad(parse::TOO_COMPLEX));
         }
@@ -278,8 +278,7 @@ impl Search<'_> {
         let mut matcher = Matcher::new(&self.characters, groups, pattern.ignore_case, interrupt);
         let stopped = |why| match why {
             SearchAbort::TooComplex => {
-                let message = "regular expression failed: regular expression is too complex";
-                Error::new("54001", message)
+                err!(STATEMENT_TOO_COMPLEX: "regular expression failed: regular expression is too complex")
             }
             SearchAbort::Cancelled => cancelled(),
         };

@@ -19,7 +19,6 @@ use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 use crate::interruptible::InterruptPacer;
 use crate::varint;
 use crate::vector::ValueSink;
@@ -102,7 +101,7 @@ fn take_varint(bytes: &mut &[u8]) -> Result<usize> {
 }
 
 fn too_large(what: &str) -> Error {
-    Error::new("54000", format!("row is too large: {what}"))
+    err!(PROGRAM_LIMIT_EXCEEDED: "row is too large: {what}")
 }
 
 /// Appends the packed row of `values`, which are in table order.
@@ -122,8 +121,7 @@ pub(super) fn write(
         match value {
             Datum::Null => has_nulls = true,
             value if !value.fits(slot.data_type) => {
-                let message = format!("value does not have type {}", slot.data_type.sql_name());
-                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+                bail!(DATATYPE_MISMATCH: "value does not have type {}", slot.data_type.sql_name());
             }
             Datum::Text(text) => variable_bytes += text.len(),
             Datum::Bytea(bytes) => variable_bytes += bytes.len(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::datatype::RegKind;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::routine::Routine;
 
 /// The catalog, for one statement of a session.
@@ -32,8 +32,7 @@ pub trait CatalogAccess: Send + Sync {
     ///
     /// Those of its statements; 0A000 if statements cannot be executed here.
     fn call_routine(&self, routine: &Routine, _arguments: Vec<Datum>) -> Result<Datum> {
-        let message = format!("function \"{}\" cannot be called here", routine.name);
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        bail!(FEATURE_NOT_SUPPORTED: "function \"{}\" cannot be called here", routine.name)
     }
 
     /// Returns the text of an OID; `None` if no object of the kind has it.
@@ -59,10 +58,9 @@ impl CatalogHandle {
     ///
     /// 0A000 if there is none.
     pub fn source(&self) -> Result<&dyn CatalogAccess> {
-        self.0.as_deref().ok_or_else(|| {
-            let message = "the catalog is not available here";
-            Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-        })
+        self.0
+            .as_deref()
+            .ok_or_else(|| err!(FEATURE_NOT_SUPPORTED: "the catalog is not available here"))
     }
 
     /// Appends the text of an OID: a name, the number if no object has it, `-` for 0.
@@ -94,8 +92,7 @@ impl CatalogHandle {
             let value = text.parse::<u64>().ok();
             let oid = value.and_then(|value| u32::try_from(value).ok().or_else(|| low(value)));
             return oid.map(i64::from).ok_or_else(|| {
-                let message = format!("value \"{text}\" is out of range for type oid");
-                Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+                err!(NUMERIC_VALUE_OUT_OF_RANGE: "value \"{text}\" is out of range for type oid")
             });
         }
         self.source()?.reg_oid(kind, text).map(i64::from)

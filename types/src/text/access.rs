@@ -6,14 +6,14 @@
 use super::{TextStyle, trimmed_start};
 use crate::datatype::RegKind;
 use crate::datum::Datum;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::system::{AclItem, CatalogHandle};
 
 /// OID of the default grantor.
 const BOOTSTRAP_ROLE: u32 = 10;
 
 fn bad(message: impl Into<String>) -> Error {
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
+    err!(INVALID_TEXT_REPRESENTATION: message)
 }
 
 /// Parses a name, quoted or of letters, digits and underscores.

@@ -4,7 +4,7 @@
 use super::{TextStyle, parse as parse_value, write_at};
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 
 /// Appends an array.
@@ -157,8 +157,7 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
 }
 
 fn malformed(text: &str, detail: &str) -> Error {
-    let message = format!("malformed array literal: \"{text}\"");
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_detail(detail)
+    err!(INVALID_TEXT_REPRESENTATION: "malformed array literal: \"{text}\""; detail detail)
 }
 
 struct Reader<'a> {
@@ -192,8 +191,7 @@ impl Reader<'_> {
             };
             let (lower, upper) = (number(lower)?, number(upper)?);
             if upper < lower {
-                let message = "upper bound cannot be less than lower bound";
-                return Err(Error::new("2202E", message));
+                bail!(ARRAY_SUBSCRIPT_ERROR: "upper bound cannot be less than lower bound");
             }
             if bounds.len() == MAX_DIMENSIONS {
                 return Err(too_many_dimensions(bounds.len() + 1));
@@ -338,13 +336,9 @@ impl Reader<'_> {
 }
 
 fn too_many_dimensions(count: usize) -> Error {
-    let message = format!(
-        "number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})"
-    );
-    Error::new("54000", message)
+    err!(PROGRAM_LIMIT_EXCEEDED: "number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})")
 }
 
 fn too_large() -> Error {
-    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
-    Error::new("54000", message)
+    err!(PROGRAM_LIMIT_EXCEEDED: "array size exceeds the maximum allowed ({MAX_ELEMENTS})")
 }

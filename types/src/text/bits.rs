@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::datum::{Bits, Datum, Nested};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 
 pub(super) fn write(bits: &Bits, pace: &mut InterruptPacer<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -25,8 +25,7 @@ pub(super) fn parse(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Datum> 
 }
 
 fn bad_digit(digit: char, what: &str) -> Error {
-    let message = format!("\"{digit}\" is not a valid {what} digit");
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
+    err!(INVALID_TEXT_REPRESENTATION: "\"{digit}\" is not a valid {what} digit")
 }
 
 fn binary(digits: &str, pace: &mut InterruptPacer<'_>) -> Result<Bits> {

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 use crate::interruptible::{InterruptPacer, chunks};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -54,10 +53,9 @@ fn parse_hex(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
     let mut bytes: Vec<u8> = pace.buffer(text.len() / 2)?;
     let mut chars = text.chars();
     let digit = |c: char| {
-        c.to_digit(16).map(|digit| digit as u8).ok_or_else(|| {
-            let message = format!("invalid hexadecimal digit: \"{c}\"");
-            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        })
+        c.to_digit(16)
+            .map(|digit| digit as u8)
+            .ok_or_else(|| err!(INVALID_PARAMETER_VALUE: "invalid hexadecimal digit: \"{c}\""))
     };
     while let Some(c) = chars.next() {
         pace.count_steps(1)?;
@@ -65,10 +63,9 @@ fn parse_hex(text: &str, pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
             continue;
         }
         let high = digit(c)?;
-        let low = chars.next().ok_or_else(|| {
-            let message = "invalid hexadecimal data: odd number of digits";
-            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        })?;
+        let low = chars.next().ok_or_else(
+            || err!(INVALID_PARAMETER_VALUE: "invalid hexadecimal data: odd number of digits"),
+        )?;
         bytes.push(high << 4 | digit(low)?);
     }
     Ok(bytes)
@@ -90,8 +87,7 @@ fn parse_escape(text: &[u8], pace: &mut InterruptPacer<'_>) -> Result<Vec<u8>> {
                 tail
             }
             [b'\\', ..] => {
-                let message = "invalid input syntax for type bytea";
-                return Err(Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message));
+                bail!(INVALID_TEXT_REPRESENTATION: "invalid input syntax for type bytea");
             }
             [byte, tail @ ..] => {
                 bytes.push(*byte);

@@ -7,7 +7,6 @@ use std::io::Write;
 
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 
 /// Minimum exponent in plain notation.
 const MIN_PLAIN_EXPONENT: i32 = -4;
@@ -179,8 +178,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
 }
 
 fn out_of_range(text: &str, type_name: &str) -> Error {
-    let message = format!("\"{text}\" is out of range for type {type_name}");
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "\"{text}\" is out of range for type {type_name}")
 }
 
 /// Returns the length of the number at the start of a text according to C's `strtod`; 0 if there

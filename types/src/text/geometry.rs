@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::float;
 use crate::datatype::{DataType, GeometryKind};
 use crate::datum::{Datum, Geometry, Nested, Point};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::geometry::{is_zero, line_through, ordered_corners, same_point};
 use crate::interruptible::InterruptPacer;
 
@@ -228,10 +228,8 @@ impl Reader<'_, '_> {
     }
 
     fn line(&mut self) -> Result<Geometry> {
-        let invalid = |what: &str| {
-            let message = format!("invalid line specification: {what}");
-            Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-        };
+        let invalid =
+            |what: &str| err!(INVALID_TEXT_REPRESENTATION: "invalid line specification: {what}");
         self.skip_blanks();
         if !self.takes('{') {
             let (points, _) = self.points(2, true)?;

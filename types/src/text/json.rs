@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::datum::stored_json::{self, JsonToken};
 use crate::datum::{Json, MAX_JSON_DEPTH, Text};
-use crate::error::{Error, ErrorFields, Result, sqlstate};
+use crate::error::{Error, ErrorFields, Result};
 use crate::interruptible::{InterruptPacer, chunks};
 use crate::numeric::Numeric;
 
@@ -44,8 +44,7 @@ impl<'a> Reader<'a, '_, '_> {
     /// Returns the error of text that ends at byte `end`, with a context as in PostgreSQL's
     /// `report_json_context`.
     fn invalid(&self, end: usize, detail: impl Into<String>) -> Error {
-        let message = "invalid input syntax for type json";
-        let error = Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message);
+        let error = err!(INVALID_TEXT_REPRESENTATION: "invalid input syntax for type json");
         self.located(error.with_detail(detail), end)
     }
 
@@ -279,8 +278,8 @@ impl<'a> Reader<'a, '_, '_> {
         }
         let code = match first {
             0 => {
-                let error = Error::new("22P05", "unsupported Unicode escape sequence")
-                    .with_detail("\\u0000 cannot be converted to text.");
+                let error = err!(UNTRANSLATABLE_CHARACTER: "unsupported Unicode escape sequence";
+                    detail "\\u0000 cannot be converted to text.");
                 return Err(self.located(error, self.place(rest)));
             }
             0xd800..=0xdbff => {
@@ -310,8 +309,8 @@ impl<'a> Reader<'a, '_, '_> {
 
 /// Returns the error of a value that exceeds the nesting limit.
 pub(crate) fn too_deep() -> Error {
-    Error::new("54001", "stack depth limit exceeded")
-        .with_hint(format!("The maximum nesting depth of JSON values is {MAX_JSON_DEPTH}."))
+    err!(STATEMENT_TOO_COMPLEX: "stack depth limit exceeded";
+        hint "The maximum nesting depth of JSON values is {MAX_JSON_DEPTH}.")
 }
 
 /// Returns the length of a run of letters and digits, or of one other character.

@@ -30,7 +30,6 @@ use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
 use crate::interrupt::Interrupt;
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
@@ -360,8 +359,7 @@ fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
 }
 
 fn out_of_range(text: impl Display, data_type: DataType) -> Error {
-    let message = format!("value \"{text}\" is out of range for type {}", data_type.sql_name());
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    err!(NUMERIC_VALUE_OUT_OF_RANGE: "value \"{text}\" is out of range for type {}", data_type.sql_name())
 }
 
 /// Parses an OID; negative numbers are increased by 2^32.
@@ -493,8 +491,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Jsonb => Datum::Nested(Nested::Jsonb((json::parse(text, pace)?).into())),
         DataType::JsonPath => Datum::Nested(Nested::JsonPath(Arc::new(json_path::parse(text)?))),
         DataType::Record => {
-            let message = "input of anonymous composite types is not implemented";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "input of anonymous composite types is not implemented");
         }
         DataType::Composite(of) => {
             Datum::Nested(Nested::Record(Arc::new(record::parse(text, of, style)?)))
@@ -503,10 +500,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
             Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
         }
         // Polymorphic, internal and shell types.
-        _ => {
-            let message = format!("cannot accept a value of type {}", data_type.sql_name());
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
-        }
+        _ => bail!(FEATURE_NOT_SUPPORTED: "cannot accept a value of type {}", data_type.sql_name()),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Text format of `money`: dollars and cents, as in PostgreSQL with `lc_monetary` C.
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 const FRACTION_DIGITS: usize = 2;
 
@@ -24,10 +24,8 @@ pub(super) fn write(cents: i64, out: &mut Vec<u8>) {
 /// Parses a value: `$`, a sign or a parenthesis, `$`, digits with commas, a point and digits, of
 /// which the third rounds the second; then again signs, `$` and parentheses.
 pub(super) fn parse(text: &str) -> Result<i64> {
-    let range = || {
-        let message = format!("value \"{text}\" is out of range for type money");
-        Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
-    };
+    let range =
+        || err!(NUMERIC_VALUE_OUT_OF_RANGE: "value \"{text}\" is out of range for type money");
     let blanks = super::trimmed_start;
     let after_symbol = |rest| str::strip_prefix(rest, '$').unwrap_or(rest);
     let mut rest = blanks(after_symbol(blanks(text)));

@@ -4,7 +4,7 @@ use super::{TextStyle, parse as parse_value};
 use crate::datatype::SqlType;
 use crate::datatype::composite::{Attribute, CompositeType};
 use crate::datum::{Datum, Record};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::modifier;
 
@@ -112,6 +112,5 @@ fn is_blank(character: char) -> bool {
 }
 
 fn malformed(text: &str, detail: &str) -> Error {
-    let message = format!("malformed record literal: \"{text}\"");
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_detail(detail)
+    err!(INVALID_TEXT_REPRESENTATION: "malformed record literal: \"{text}\""; detail detail)
 }

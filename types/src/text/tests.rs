@@ -56,7 +56,7 @@ fn relative_days_need_a_clock() {
     assert_eq!(again("tomorrow", DataType::Date), "2000-01-02");
     assert_eq!(again("yesterday 04:05", DataType::Timestamp), "1999-12-31 04:05:00");
     let refused = parse("today", DataType::Date, &TextStyle::default()).unwrap_err();
-    assert_eq!(refused.sqlstate, sqlstate::FEATURE_NOT_SUPPORTED);
+    assert_eq!(refused.sqlstate, crate::sqlstate::FEATURE_NOT_SUPPORTED);
 }
 
 #[test]

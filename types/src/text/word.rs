@@ -3,7 +3,7 @@
 
 use super::{money, write_i64};
 use crate::datatype::{DataType, FixedWidthKind};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Appends a value.
 pub(super) fn write(held: i64, kind: FixedWidthKind, out: &mut Vec<u8>) {
@@ -43,8 +43,7 @@ pub(super) fn parse(text: &str, kind: FixedWidthKind) -> Result<i64> {
         FixedWidthKind::Xid8 => scan_unsigned(text, None).number,
         FixedWidthKind::PgLsn => parse_lsn(text).ok_or_else(bad)?,
         FixedWidthKind::MacAddr => parse_macaddr(text).ok_or_else(bad)?.ok_or_else(|| {
-            let message = format!("invalid octet value in \"macaddr\" value: \"{text}\"");
-            Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            err!(NUMERIC_VALUE_OUT_OF_RANGE: "invalid octet value in \"macaddr\" value: \"{text}\"")
         })?,
         FixedWidthKind::MacAddr8 => parse_macaddr8(text).ok_or_else(bad)?,
         FixedWidthKind::Money => return money::parse(text),

@@ -135,5 +135,5 @@ impl BytesVector {
 
 #[cold]
 pub(super) fn too_many_bytes() -> Error {
-    Error::new("54000", "out of memory").with_detail("A batch of rows has more than 4 GiB.")
+    err!(PROGRAM_LIMIT_EXCEEDED: "out of memory"; detail "A batch of rows has more than 4 GiB.")
 }

@@ -13,7 +13,7 @@ use types::expr::Expr;
 use types::numeric::Numeric;
 use types::{DataType, Datum, Vector};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::project::column_of;
 use crate::exec::window::run::PartitionRun;
 use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, RangeFrameBound};
@@ -243,8 +243,7 @@ fn side_name(side: FrameSide) -> &'static str {
 }
 
 fn null_offset(side: FrameSide) -> Error {
-    let message = format!("frame {} offset must not be null", side_name(side));
-    Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message)
+    err!(NULL_VALUE_NOT_ALLOWED: "frame {} offset must not be null", side_name(side))
 }
 
 /// Returns the value of an offset, which is the same for all rows; that of a subquery is a column
@@ -257,8 +256,7 @@ fn offset_of(offset: &Expr, run: &PartitionRun) -> Result<Datum> {
 fn row_offset(offset: &Datum, side: FrameSide) -> Result<usize> {
     let count = offset.as_i64().ok_or_else(|| null_offset(side))?;
     usize::try_from(count).map_err(|_| {
-        let message = format!("frame {} offset must not be negative", side_name(side));
-        Error::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message)
+        err!(INVALID_PRECEDING_OR_FOLLOWING_SIZE: "frame {} offset must not be negative", side_name(side))
     })
 }
 
@@ -275,6 +273,5 @@ fn check_offset(offset: &Datum, side: FrameSide) -> Result<()> {
     if valid {
         return Ok(());
     }
-    let message = "invalid preceding or following size in window function";
-    Err(Error::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message))
+    bail!(INVALID_PRECEDING_OR_FOLLOWING_SIZE: "invalid preceding or following size in window function")
 }

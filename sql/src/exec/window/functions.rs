@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::{Datum, Vector};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::project::columns_of;
 use crate::exec::window::aggregate;
 use crate::exec::window::frames::{FrameRanges, Frames};
@@ -68,8 +68,7 @@ fn ntile(buckets: &Vector, partition: Range<usize>, values: &mut Vector) -> Resu
     (0..unknown).for_each(|_| values.push_null());
     let Some((_, buckets)) = known else { return Ok(()) };
     if buckets <= 0 {
-        let message = "argument of ntile must be greater than zero";
-        return Err(Error::new(sqlstate::INVALID_ARGUMENT_FOR_NTILE, message));
+        bail!(INVALID_ARGUMENT_FOR_NTILE_FUNCTION: "argument of ntile must be greater than zero");
     }
     let (size, larger) = (rows / buckets, rows % buckets);
     for at in 0..rows - unknown as i64 {
@@ -143,8 +142,7 @@ fn of_frame(
 fn nth(pieces: &FrameRanges, number: i64) -> Result<Option<usize>> {
     let Some(mut skip) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1))
     else {
-        let message = "argument of nth_value must be greater than zero";
-        return Err(Error::new(sqlstate::INVALID_ARGUMENT_FOR_NTH_VALUE, message));
+        bail!(INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION: "argument of nth_value must be greater than zero");
     };
     for piece in pieces {
         if skip < piece.len() {

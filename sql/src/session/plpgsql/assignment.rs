@@ -9,7 +9,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::TargetStep;
 use crate::binder::{BodyTarget, bind_conversion};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::logical::OutputColumn;
 use crate::plpgsql::body_tree::{AssignmentTarget, IntoClause, SqlFragment};
 use crate::session::plpgsql::BodyExecution;
@@ -51,11 +51,7 @@ impl BodyExecution<'_> {
     pub(super) fn store(&mut self, variable: usize, value: Datum) -> Result<()> {
         let declared = &self.compiled.body.variables[variable];
         if declared.not_null && value.is_null() {
-            let message = format!(
-                "null value cannot be assigned to variable \"{}\" declared NOT NULL",
-                declared.name
-            );
-            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+            bail!(NULL_VALUE_NOT_ALLOWED: "null value cannot be assigned to variable \"{}\" declared NOT NULL", declared.name);
         }
         self.values[variable] = value;
         Ok(())
@@ -63,7 +59,7 @@ impl BodyExecution<'_> {
 
     fn store_field(&mut self, variable: usize, name: &str, value: Datum) -> Result<()> {
         let Some(fields) = self.fields_of(variable) else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a record has no fields"));
+            bail!(INTERNAL_ERROR: "a record has no fields");
         };
         let at = fields.iter().position(|(field, _)| **field == *name);
         let at = at.ok_or_else(|| self.no_field(variable, name))?;
@@ -79,8 +75,7 @@ impl BodyExecution<'_> {
 
     fn no_field(&self, variable: usize, name: &str) -> Error {
         let record = &self.shapes[variable].name;
-        let message = format!("record \"{record}\" has no field \"{name}\"");
-        Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        err!(UNDEFINED_COLUMN: "record \"{record}\" has no field \"{name}\"")
     }
 
     fn composite_of(&self, variable: usize) -> Option<&'static CompositeType> {
@@ -129,8 +124,7 @@ impl BodyExecution<'_> {
             Datum::Nested(Nested::Record(record)) => self.assign_record(variable, &record),
             _ => {
                 let what = if shape.is_record() { "record" } else { "row" };
-                let message = format!("cannot assign non-composite value to a {what} variable");
-                Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
+                bail!(DATATYPE_MISMATCH: "cannot assign non-composite value to a {what} variable")
             }
         }
     }
@@ -144,10 +138,8 @@ impl BodyExecution<'_> {
     ) -> Result<()> {
         let Some(fields) = self.fields_of(variable) else {
             let record = &self.shapes[variable].name;
-            let message = format!("record \"{record}\" is not assigned yet");
-            let detail = "The tuple structure of a not-yet-assigned record is indeterminate.";
-            let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            return Err(Error::new(code, message).with_detail(detail));
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "record \"{record}\" is not assigned yet";
+                detail "The tuple structure of a not-yet-assigned record is indeterminate.");
         };
         let at = fields.iter().position(|(field, _)| **field == *name);
         let at = at.ok_or_else(|| self.no_field(variable, name))?;
@@ -292,8 +284,7 @@ impl BodyExecution<'_> {
         };
         let Some(conversion) = conversion else {
             let (from, to) = (from.base.sql_name(), to.base.sql_name());
-            let message = format!("cannot cast type {from} to {to}");
-            return Err(Error::new(types::error::sqlstate::CANNOT_COERCE, message));
+            bail!(CANNOT_COERCE: "cannot cast type {from} to {to}");
         };
         let eval = &self.expression_context()?.eval;
         let eval = EvalContext { parameters: vec![value], ..eval.clone() };

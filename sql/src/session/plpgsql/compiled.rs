@@ -14,7 +14,7 @@ use crate::ast::{Ident, TableName};
 use crate::binder::VariableSignature;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::plpgsql::body_tree::{Body, VariableConflict, VariableType};
 use crate::session::Session;
 use crate::session::plpgsql::evaluation::FragmentPlan;
@@ -120,8 +120,7 @@ fn check_variable(name: &str, sql_type: SqlType) -> Result<()> {
         return Ok(());
     }
     let shown = sql_type.base.sql_name();
-    let message = format!("variable \"{name}\" has pseudo-type {shown}");
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    bail!(FEATURE_NOT_SUPPORTED: "variable \"{name}\" has pseudo-type {shown}")
 }
 
 /// Removes the position, which refers to the type name and not to the statement.
@@ -150,16 +149,14 @@ fn row_type(parts: &[String], catalog: &Catalog, path: &SearchPath) -> Result<Sq
         let table = catalog.find_table(&table_name(parts), path)?;
         catalog.row_type(table.oid)
     });
-    found.filter(|found| found.base.is_row()).ok_or_else(|| {
-        let message = format!("relation \"{}\" does not exist", parts.join("."));
-        Error::new(sqlstate::UNDEFINED_TABLE, message)
-    })
+    found
+        .filter(|found| found.base.is_row())
+        .ok_or_else(|| err!(UNDEFINED_TABLE: "relation \"{}\" does not exist", parts.join(".")))
 }
 
 fn column_type(parts: &[String], catalog: &Catalog, path: &SearchPath) -> Result<SqlType> {
     let Some((column, relation)) = parts.split_last().filter(|(_, of)| !of.is_empty()) else {
-        let message = format!("type \"{}\" does not exist", parts.join("."));
-        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+        bail!(UNDEFINED_OBJECT: "type \"{}\" does not exist", parts.join("."));
     };
     let (schema, name) = match relation {
         [.., schema, name] => (Some(schema.as_str()), name.as_str()),

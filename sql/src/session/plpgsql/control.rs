@@ -24,11 +24,6 @@ pub(super) enum ControlFlow {
     Return,
 }
 
-/// `assert_failure`
-pub(super) const ASSERT_FAILURE: &str = "P0004";
-/// `case_not_found`
-const CASE_NOT_FOUND: &str = "20000";
-
 impl BodyExecution<'_> {
     /// Executes statements in order.
     pub(super) fn steps(&mut self, steps: &[PlpgsqlStatement]) -> Result<ControlFlow> {
@@ -205,7 +200,7 @@ impl BodyExecution<'_> {
         }
         match otherwise {
             Some(body) => self.steps(body),
-            None => Err(Error::new(CASE_NOT_FOUND, "case not found")
+            None => Err(Error::new(sqlstate::CASE_NOT_FOUND, "case not found")
                 .with_hint("CASE statement is missing ELSE part.")),
         }
     }
@@ -214,7 +209,7 @@ impl BodyExecution<'_> {
 /// Returns whether a handler condition matches an SQLSTATE.
 fn is_handled(condition: &Condition, code: &str) -> bool {
     match condition {
-        Condition::Others => code != sqlstate::QUERY_CANCELED && code != ASSERT_FAILURE,
+        Condition::Others => code != sqlstate::QUERY_CANCELED && code != sqlstate::ASSERT_FAILURE,
         Condition::Code(wanted) => {
             wanted == code || (wanted.ends_with("000") && wanted[..2] == code[..2])
         }

@@ -6,7 +6,7 @@ use types::{DataType, Datum};
 
 use crate::ast::{DeclareCursor, FetchDirection, Ident, Statement};
 use crate::binder::VariableScope;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser::{self, ParsedStatement};
 use crate::plpgsql::body_tree::{
     AssignmentTarget, BodyQuery, CountedDirection, IntoClause, Loop, OpenQuery, OpenStatement,
@@ -30,7 +30,7 @@ impl BodyExecution<'_> {
                 let (text, parameters) = self.dynamic(dynamic)?;
                 let mut statements = parser::parse_statements(&text)?;
                 let (Some(parsed), true) = (statements.pop(), statements.is_empty()) else {
-                    return Err(Error::new("42P11", "cannot open multi-query plan as cursor"));
+                    bail!(INVALID_CURSOR_DEFINITION: "cannot open multi-query plan as cursor");
                 };
                 let cursor = cursor_of(&name, &parsed, open.scroll)?;
                 let types: Vec<_> = parameters.iter().map(|(_, of)| Some(*of)).collect();
@@ -56,7 +56,7 @@ impl BodyExecution<'_> {
     fn open_bound(&mut self, cursor: usize, arguments: &[(usize, SqlFragment)]) -> Result<String> {
         let compiled = Arc::clone(&self.compiled);
         let Some(bound) = &compiled.body.variables[cursor].cursor else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a cursor is not bound"));
+            bail!(INTERNAL_ERROR: "a cursor is not bound");
         };
         for (at, value) in arguments {
             let target = AssignmentTarget { variable: bound.arguments[*at], path: Vec::new() };
@@ -103,15 +103,13 @@ impl BodyExecution<'_> {
         if let Datum::Text(name) = &self.values[variable] {
             let name = name.to_string();
             if self.session.cursors.has(&name) {
-                let message = format!("cursor \"{name}\" already in use");
-                return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+                bail!(DUPLICATE_CURSOR: "cursor \"{name}\" already in use");
             }
             return Ok(name);
         }
         let declared = &self.compiled.body.variables[variable];
         if declared.is_constant {
-            let message = format!("variable \"{}\" is declared CONSTANT", declared.name);
-            return Err(Error::new("22005", message));
+            bail!(ERROR_IN_ASSIGNMENT: "variable \"{}\" is declared CONSTANT", declared.name);
         }
         let name = self.session.cursors.unnamed();
         self.store(variable, Datum::text(name.as_str()))?;
@@ -124,8 +122,7 @@ impl BodyExecution<'_> {
             Datum::Text(name) => Ok(name.to_string()),
             _ => {
                 let name = &self.shapes[variable].name;
-                let message = format!("cursor variable \"{name}\" is null");
-                Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message))
+                bail!(NULL_VALUE_NOT_ALLOWED: "cursor variable \"{name}\" is null")
             }
         }
     }
@@ -157,8 +154,7 @@ impl BodyExecution<'_> {
             ScrollDirection::Counted(of, count) => (of, self.value_as(count, DataType::Int8)?),
         };
         let Some(count) = count.as_i64() else {
-            let message = "relative or absolute cursor position is null";
-            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+            bail!(NULL_VALUE_NOT_ALLOWED: "relative or absolute cursor position is null");
         };
         Ok(match of {
             CountedDirection::Forward => FetchDirection::Forward(count),
@@ -172,10 +168,7 @@ impl BodyExecution<'_> {
         let name = self.cursor_name(cursor)?;
         match self.session.cursors.close(&name) {
             true => Ok(()),
-            false => {
-                let message = format!("cursor \"{name}\" does not exist");
-                Err(Error::new(sqlstate::INVALID_CURSOR_NAME, message))
-            }
+            false => bail!(INVALID_CURSOR_NAME: "cursor \"{name}\" does not exist"),
         }
     }
 
@@ -227,8 +220,7 @@ impl BodyExecution<'_> {
 /// Returns the cursor declaration of a query.
 fn cursor_of(name: &str, parsed: &ParsedStatement, scroll: Option<bool>) -> Result<DeclareCursor> {
     let Statement::Query(query) = &parsed.statement else {
-        let message = format!("cannot open {} query as cursor", parsed.statement.tag());
-        return Err(Error::new("42P11", message));
+        bail!(INVALID_CURSOR_DEFINITION: "cannot open {} query as cursor", parsed.statement.tag());
     };
     Ok(DeclareCursor {
         name: Ident { value: name.to_owned(), position: 1 },

@@ -18,7 +18,7 @@ use crate::binder::{
 };
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::logical::{CurrentRow, OutputColumn};
 use crate::plpgsql::body_tree::{FragmentKind, SqlFragment};
@@ -314,8 +314,7 @@ impl BodyExecution<'_> {
         self.row_count = u64::from(row.is_some());
         let Some(row) = row else { return Ok(Datum::Null) };
         if outcome.next_row()?.is_some() {
-            let message = "query returned more than one row";
-            return Err(Error::new("21000", message));
+            bail!(CARDINALITY_VIOLATION: "query returned more than one row");
         }
         Ok(row.into_iter().next().unwrap_or(Datum::Null))
     }
@@ -448,8 +447,7 @@ impl Session {
     ) -> Result<StatementOutcome> {
         let planned = &statement.planned;
         if matches!(self.snapshots, SnapshotPolicy::Fixed(_)) && !planned.plan.is_query() {
-            let message = format!("{tag} is not allowed in a non-volatile function");
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "{tag} is not allowed in a non-volatile function");
         }
         self.check_permitted(planned, tag)?;
         parameters.resize(planned.parameter_count.max(parameters.len()), Datum::Null);
@@ -513,5 +511,5 @@ pub(super) fn is_planned(statement: &Statement) -> bool {
 }
 
 pub(super) fn no_transaction() -> Error {
-    Error::new(sqlstate::INTERNAL_ERROR, "a body runs without a transaction")
+    err!(INTERNAL_ERROR: "a body runs without a transaction")
 }

@@ -29,9 +29,6 @@ use crate::session::prepared::{BoundParameters, CachedStatementPlan};
 use crate::session::routine_calls::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
 use crate::session::statement_executor::{SnapshotPolicy, StatementExecutor};
 
-/// `function_executed_no_return_statement`
-const NO_RETURN: &str = "2F005";
-
 /// Maximum number of cached bodies; the cache is cleared when it is full.
 const BODIES_MAX: usize = 1_000;
 
@@ -298,7 +295,7 @@ impl BodyExecution<'_> {
             None => {
                 let message = "control reached end of function without RETURN";
                 self.at = super::BodyPosition { line: 0, what: "", is_during: true };
-                Err(Error::new(NO_RETURN, message))
+                bail!(FUNCTION_EXECUTED_NO_RETURN_STATEMENT: message)
             }
         }
     }

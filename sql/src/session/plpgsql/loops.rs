@@ -4,7 +4,7 @@ use types::datum::Nested;
 use types::{DataType, Datum, SqlType};
 
 use crate::binder::BodyTarget;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::plpgsql::body_tree::{
     BodyQuery, IntoClause, Loop, LoopIteration, PlpgsqlStatement, SqlFragment,
 };
@@ -80,16 +80,12 @@ impl BodyExecution<'_> {
             .as_i64()
         {
             Some(value) => Ok(value as i32),
-            None => {
-                let message = format!("{what} of FOR loop cannot be null");
-                Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message))
-            }
+            None => Err(err!(NULL_VALUE_NOT_ALLOWED: "{what} of FOR loop cannot be null")),
         };
         let (low, high) = (bound(low, "lower bound")?, bound(high, "upper bound")?);
         let step = step.map_or(Ok(1), |step| bound(step, "BY value"))?;
         if step <= 0 {
-            let message = "BY value of FOR loop must be greater than zero";
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "BY value of FOR loop must be greater than zero");
         }
         Ok([low, high, step])
     }
@@ -176,33 +172,27 @@ impl BodyExecution<'_> {
     ) -> Result<ControlFlow> {
         let (value, sql_type) = self.value(array, BodyTarget::Any)?;
         if value.is_null() {
-            let message = "FOREACH expression must not be null";
-            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+            bail!(NULL_VALUE_NOT_ALLOWED: "FOREACH expression must not be null");
         }
         let Some(element) = sql_type.base.element() else {
             let shown = sql_type.base.sql_name();
-            let message = format!("FOREACH expression must yield an array, not type {shown}");
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "FOREACH expression must yield an array, not type {shown}");
         };
         let Datum::Nested(Nested::Array(array)) = value else { return Ok(ControlFlow::Next) };
         let slice = slice as usize;
         if slice > array.dimensions.len() && !array.dimensions.is_empty() {
             let dimensions = array.dimensions.len();
-            let message =
-                format!("slice dimension ({slice}) is out of the valid range 0..{dimensions}");
-            return Err(Error::new("2202E", message));
+            bail!(ARRAY_SUBSCRIPT_ERROR: "slice dimension ({slice}) is out of the valid range 0..{dimensions}");
         }
         let is_array = match targets.targets.as_slice() {
             [target] => self.shapes[target.variable].sql_type.base.element().is_some(),
             _ => false,
         };
         if slice > 0 && !is_array {
-            let message = "FOREACH ... SLICE loop variable must be of an array type";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "FOREACH ... SLICE loop variable must be of an array type");
         }
         if slice == 0 && is_array {
-            let message = "FOREACH loop variable must not be of an array type";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "FOREACH loop variable must not be of an array type");
         }
         let inner =
             array.dimensions.get(array.dimensions.len() - slice.min(array.dimensions.len())..);
@@ -237,8 +227,7 @@ impl BodyExecution<'_> {
             return self.assign(target, value, of);
         }
         let Datum::Nested(Nested::Record(record)) = value else {
-            let message = "cannot assign non-composite value to a row variable";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "cannot assign non-composite value to a row variable");
         };
         for (at, target) in into.targets.iter().enumerate() {
             let of = record.fields.get(at).map_or(DataType::Text, |(_, base)| *base);

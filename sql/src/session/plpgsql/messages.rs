@@ -7,20 +7,14 @@ use crate::error::{Error, Result, SourceLocation, sqlstate};
 use crate::plpgsql::body_tree::{
     AssignmentTarget, Diagnostic, Raise, RaiseLevel, RaiseOption, SqlFragment,
 };
-use crate::plpgsql::condition::codes_of;
 use crate::session::plpgsql::BodyExecution;
-use crate::session::plpgsql::control::ASSERT_FAILURE;
-
-/// `raise_exception`
-const RAISE_EXCEPTION: &str = "P0001";
 
 impl BodyExecution<'_> {
     pub(super) fn raise(&mut self, raise: &Raise) -> Result<()> {
         if raise.is_reraise() {
             let Some(error) = self.caught.last().cloned() else {
-                let message =
-                    "RAISE without parameters cannot be used outside an exception handler";
-                return Err(Error::new("0Z002", message));
+                bail!(STACKED_DIAGNOSTICS_ACCESSED_WITHOUT_ACTIVE_HANDLER: "RAISE without parameters cannot be used outside an \
+                    exception handler");
             };
             self.is_placed = true;
             return Err(error);
@@ -52,8 +46,7 @@ impl BodyExecution<'_> {
             };
             if again {
                 let word = option.word();
-                let message = format!("RAISE option already specified: {word}");
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+                bail!(SYNTAX_ERROR: "RAISE option already specified: {word}");
             }
         }
         let condition = raise.condition.as_ref().map(|(name, _)| name.clone());
@@ -61,7 +54,8 @@ impl BodyExecution<'_> {
         error.raised_at = Some(&RAISED_AT);
         let (severity, default) = match raise.level {
             RaiseLevel::Exception => {
-                error.sqlstate = code.unwrap_or_else(|| RAISE_EXCEPTION.to_owned()).into();
+                error.sqlstate =
+                    code.unwrap_or_else(|| sqlstate::RAISE_EXCEPTION.to_owned()).into();
                 return Err(error);
             }
             RaiseLevel::Warning => ("WARNING", "01000"),
@@ -78,9 +72,8 @@ impl BodyExecution<'_> {
     fn option(&mut self, option: RaiseOption, value: &SqlFragment) -> Result<String> {
         let (value, sql_type) = self.value(value, BodyTarget::Any)?;
         if value.is_null() {
-            let message = "RAISE statement option cannot be null";
             let _ = option;
-            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+            bail!(NULL_VALUE_NOT_ALLOWED: "RAISE statement option cannot be null");
         }
         self.written(&value, sql_type)
     }
@@ -100,8 +93,7 @@ impl BodyExecution<'_> {
                 continue;
             }
             let Some(argument) = arguments.next() else {
-                let message = "too few parameters specified for RAISE";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+                bail!(SYNTAX_ERROR: "too few parameters specified for RAISE");
             };
             let (value, sql_type) = self.value(argument, BodyTarget::Any)?;
             match value.is_null() {
@@ -128,7 +120,7 @@ impl BodyExecution<'_> {
             },
             None => "assertion failed".to_owned(),
         };
-        Err(Error::new(ASSERT_FAILURE, text))
+        bail!(ASSERT_FAILURE: text)
     }
 
     pub(super) fn diagnostics(
@@ -138,8 +130,8 @@ impl BodyExecution<'_> {
     ) -> Result<()> {
         let error = self.caught.last().cloned();
         let Some(error) = error.or_else(|| (!stacked).then(Error::default)) else {
-            let message = "GET STACKED DIAGNOSTICS cannot be used outside an exception handler";
-            return Err(Error::new("0Z002", message));
+            bail!(STACKED_DIAGNOSTICS_ACCESSED_WITHOUT_ACTIVE_HANDLER: "GET STACKED DIAGNOSTICS cannot be used outside an \
+                exception handler");
         };
         for (target, item) in items {
             if *item == Diagnostic::RowCount {
@@ -181,8 +173,8 @@ fn code_of(text: &str) -> Result<String> {
     if text.len() == 5 && text.bytes().all(of_code) {
         return Ok(text.to_owned());
     }
-    codes_of(text).first().map(|code| (*code).to_owned()).ok_or_else(|| {
-        let message = format!("unrecognized exception condition \"{text}\"");
-        Error::new(sqlstate::UNDEFINED_OBJECT, message)
-    })
+    sqlstate::codes_of_condition(text)
+        .first()
+        .map(|code| (*code).to_owned())
+        .ok_or_else(|| err!(UNDEFINED_OBJECT: "unrecognized exception condition \"{text}\""))
 }

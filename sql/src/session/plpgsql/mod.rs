@@ -33,7 +33,7 @@ use crate::ast;
 use crate::binder::VariableSignature;
 use crate::catalog::Catalog;
 use crate::ddl::body_error;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::memory;
 use crate::plpgsql::body_tree::PlpgsqlStatement;
 use crate::plpgsql::{self, ReturnKind};
@@ -102,16 +102,9 @@ impl Session {
         match block.language.as_str() {
             "plpgsql" => {}
             "sql" | "internal" | "c" => {
-                let message = format!(
-                    "language \"{}\" does not support inline code execution",
-                    block.language
-                );
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "language \"{}\" does not support inline code execution", block.language);
             }
-            other => {
-                let message = format!("language \"{other}\" does not exist");
-                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
-            }
+            other => bail!(UNDEFINED_OBJECT: "language \"{other}\" does not exist"),
         }
         let read = plpgsql::parse_body(&block.body, INLINE, &[], (ReturnKind::Nothing, false));
         let body = read.map_err(|error| body_error(error, INLINE, &block.body, block.place))?;

@@ -3,7 +3,7 @@
 use types::{DataType, Datum, SqlType};
 
 use crate::binder::BodyTarget;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::memory;
 use crate::session::plpgsql::BodyExecution;
 use crate::session::plpgsql::assignment::row;
@@ -45,9 +45,7 @@ impl BodyExecution<'_> {
             if value.is_null() {
                 return Ok(vec![Datum::Null; result.columns.len()]);
             }
-            let message =
-                "cannot return non-composite value from function returning composite type";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "cannot return non-composite value from function returning composite type");
         };
         self.check_result_columns(&types)?;
         self.row_of_columns(values, &types)
@@ -57,11 +55,9 @@ impl BodyExecution<'_> {
     pub(super) fn as_result(&mut self, value: Datum, of: SqlType, to: SqlType) -> Result<Datum> {
         let DataType::Composite(composite) = to.base else {
             return match to.base {
-                DataType::Record if !value.is_null() && fields_of(&value).is_none() => {
-                    let message =
-                        "cannot return non-composite value from function returning composite type";
-                    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
-                }
+                DataType::Record if !value.is_null() && fields_of(&value).is_none() => Err(
+                    err!(DATATYPE_MISMATCH: "cannot return non-composite value from function returning composite type"),
+                ),
                 DataType::Record => Ok(value),
                 _ => self.convert(value, of, to),
             };
@@ -70,14 +66,13 @@ impl BodyExecution<'_> {
             return Ok(value);
         }
         let Some((types, values)) = fields_of(&value) else {
-            let message =
-                "cannot return non-composite value from function returning composite type";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "cannot return non-composite value from function returning composite type");
         };
         let attributes = composite.attributes();
         let differs = |detail: String| {
-            let message = "returned record type does not match expected record type";
-            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail))
+            Err(
+                err!(DATATYPE_MISMATCH: "returned record type does not match expected record type"; detail detail),
+            )
         };
         if types.len() != attributes.len() {
             return differs(format!(
@@ -113,9 +108,7 @@ impl BodyExecution<'_> {
             (None, columns) => columns.iter().map(|(_, of)| *of).collect(),
         };
         let message = "structure of query does not match function result type";
-        let mismatch = |detail: String| {
-            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail))
-        };
+        let mismatch = |detail: String| Err(err!(DATATYPE_MISMATCH: message; detail detail));
         if result.value.is_some_and(|of| of.base == DataType::Record) {
             return Ok(());
         }

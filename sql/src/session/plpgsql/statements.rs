@@ -20,11 +20,6 @@ use crate::session::plpgsql::evaluation::{StatementOutcome, is_planned, within};
 use crate::session::statement_executor::SnapshotPolicy;
 use crate::session::{Execution, Session};
 
-/// `no_data_found`
-const NO_DATA_FOUND: &str = "P0002";
-/// `too_many_rows`
-const TOO_MANY_ROWS: &str = "P0003";
-
 impl BodyExecution<'_> {
     /// Executes an SQL statement of the body.
     pub(super) fn sql(&mut self, fragment: &SqlFragment, into: Option<&IntoClause>) -> Result<()> {
@@ -87,12 +82,12 @@ impl BodyExecution<'_> {
         let row = outcome.next_row()?;
         let is_one = into.strict || (outcome.changes && !outcome.is_dynamic);
         if row.is_none() && into.strict {
-            return Err(own(NO_DATA_FOUND, "query returned no rows"));
+            return Err(own(sqlstate::NO_DATA_FOUND, "query returned no rows"));
         }
         if is_one && outcome.next_row()?.is_some() {
             let message = "query returned more than one row";
             let hint = "Make sure the query returns a single row, or use LIMIT 1.";
-            return Err(own(TOO_MANY_ROWS, message).with_hint(hint));
+            return Err(own(sqlstate::TOO_MANY_ROWS, message).with_hint(hint));
         }
         let count = match outcome.changes {
             true => outcome.row_count,
@@ -173,8 +168,7 @@ impl BodyExecution<'_> {
     ) -> Result<(String, Vec<(Datum, SqlType)>)> {
         let (text, sql_type) = self.value(&dynamic.text, BodyTarget::Any)?;
         if text.is_null() {
-            let message = "query string argument of EXECUTE is null";
-            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+            bail!(NULL_VALUE_NOT_ALLOWED: "query string argument of EXECUTE is null");
         }
         let text = self.written(&text, sql_type)?;
         let values = dynamic.using.iter().map(|value| self.value(value, BodyTarget::Any));
@@ -192,10 +186,8 @@ impl BodyExecution<'_> {
         if let Statement::CreateTableAs(create) = statement
             && create.made == crate::ast::CreateAsKind::Into
         {
-            let message = "EXECUTE of SELECT ... INTO is not implemented";
-            let hint = "You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS \
-                        instead.";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
+            bail!(FEATURE_NOT_SUPPORTED: "EXECUTE of SELECT ... INTO is not implemented";
+                hint "You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS instead.");
         }
         if !is_planned(statement) {
             return self.utility(&Arc::new(parsed.clone()));
@@ -207,8 +199,7 @@ impl BodyExecution<'_> {
                 self.session.with_planning(|planning| planning.plan(statement, &types))?;
             if planned.parameter_types.len() > parameters.len() {
                 let number = planned.parameter_types.len();
-                let message = format!("there is no parameter ${number}");
-                return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, message));
+                bail!(UNDEFINED_PARAMETER: "there is no parameter ${number}");
             }
             if !self.session.begin_embedded(&planned.planned)? {
                 continue;
@@ -253,8 +244,7 @@ impl BodyExecution<'_> {
     ) -> Result<StatementOutcome> {
         let mut statements = parser::parse_statements(text)?;
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
-            let message = "cannot open multi-query plan as cursor";
-            return Err(Error::new("42P11", message));
+            bail!(INVALID_CURSOR_DEFINITION: "cannot open multi-query plan as cursor");
         };
         let outcome = self.dynamic_outcome(&statement, parameters)?;
         with_rows(outcome, &statement.statement)
@@ -304,18 +294,16 @@ impl BodyExecution<'_> {
 
     /// Executes COMMIT or ROLLBACK, and begins another transaction.
     pub(super) fn end_transaction(&mut self, commits: bool, chain: bool) -> Result<()> {
-        const INVALID_TERMINATION: &str = "2D000";
         let is_session = matches!(self.session.snapshots, SnapshotPolicy::Session);
         let Some(open) = self.session.open.as_ref().filter(|_| is_session) else {
-            return Err(Error::new(INVALID_TERMINATION, "invalid transaction termination"));
+            bail!(INVALID_TRANSACTION_TERMINATION: "invalid transaction termination");
         };
         if open.in_block || !self.session.ends_transactions {
-            return Err(Error::new(INVALID_TERMINATION, "invalid transaction termination"));
+            bail!(INVALID_TRANSACTION_TERMINATION: "invalid transaction termination");
         }
         if open.savepoint_count() > 0 {
             let verb = if commits { "commit" } else { "roll back" };
-            let message = format!("cannot {verb} while a subtransaction is active");
-            return Err(Error::new(INVALID_TERMINATION, message));
+            bail!(INVALID_TRANSACTION_TERMINATION: "cannot {verb} while a subtransaction is active");
         }
         let modes = open.modes;
         if commits {
@@ -382,8 +370,7 @@ fn with_rows(outcome: StatementOutcome, statement: &Statement) -> Result<Stateme
     if outcome.rows.is_some() {
         return Ok(outcome);
     }
-    let message = format!("cannot open {} query as cursor", statement.tag());
-    Err(Error::new("42P11", message))
+    bail!(INVALID_CURSOR_DEFINITION: "cannot open {} query as cursor", statement.tag())
 }
 
 /// Returns the fields of a composite value.
@@ -462,8 +449,7 @@ impl Session {
             _ => false,
         };
         if refused {
-            let message = format!("{} cannot be executed from a function", statement.tag());
-            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+            bail!(ACTIVE_SQL_TRANSACTION: "{} cannot be executed from a function", statement.tag());
         }
         Ok(())
     }

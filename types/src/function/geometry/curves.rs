@@ -4,7 +4,7 @@ use super::super::{FunctionRow, row};
 use super::value::{closest, line, made, number, point, point_or_null, segment, truth};
 use crate::datatype::DataType::{self, Bool, Float8};
 use crate::datum::{Datum, Geometry, Point};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::geometry::{self as g, Line, Segment};
 
 const P: DataType = DataType::POINT;
@@ -96,8 +96,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 
 fn new_line(from: Point, to: Point) -> Result<Datum> {
     if g::same_point(from, to) {
-        let message = "invalid line specification: must be two distinct points";
-        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        bail!(INVALID_PARAMETER_VALUE: "invalid line specification: must be two distinct points");
     }
     made(Geometry::Line(g::line_through(from, to)?))
 }

@@ -141,10 +141,9 @@ impl<'a> Executor<'a> {
                 let variable = match self.variables {
                     // An operator has no variables.
                     None => &Json::Null,
-                    Some(variables) => variables.get(name).ok_or_else(|| {
-                        let message = format!("could not find jsonpath variable \"{name}\"");
-                        Error::new("42704", message)
-                    })?,
+                    Some(variables) => variables.get(name).ok_or_else(
+                        || err!(UNDEFINED_OBJECT: "could not find jsonpath variable \"{name}\""),
+                    )?,
                 };
                 self.next(item, &Value::of(variable), found)
             }
@@ -158,8 +157,7 @@ impl<'a> Executor<'a> {
             }
             Kind::Last => {
                 let Some(size) = self.array_size else {
-                    let message = "evaluating jsonpath LAST outside of array subscript";
-                    return Err(Error::new("XX000", message));
+                    bail!(INTERNAL_ERROR: "evaluating jsonpath LAST outside of array subscript");
                 };
                 let last = Json::Number(Numeric::from(size as i64 - 1));
                 self.next(item, &Value::Json(Cow::Owned(last)), found)
@@ -261,11 +259,8 @@ impl<'a> Executor<'a> {
                     match values.as_slice() {
                         [one] if one.number().is_some() => Ok(one.number().cloned()),
                         _ => {
-                            let message = format!(
-                                "{side} operand of jsonpath operator {} is not a single numeric value",
-                                operator.symbol()
-                            );
-                            self.fail(Error::new("22038", message)).map(|_| None)
+                            self.fail(err!(SINGLETON_SQL_JSON_ITEM_REQUIRED: "{side} operand of jsonpath operator {} is not a \
+                                single numeric value", operator.symbol())).map(|_| None)
                         }
                     }
                 };
@@ -452,9 +447,8 @@ impl<'a> Executor<'a> {
                 None if found.is_none() && item.next.is_none() => continue,
                 None => {
                     let sign = if negative { "-" } else { "+" };
-                    let message =
-                        format!("operand of unary jsonpath operator {sign} is not a numeric value");
-                    return self.fail(Error::new("2203B", message));
+                    return self.fail(err!(SQL_JSON_NUMBER_NOT_FOUND: "operand of unary jsonpath operator {sign} is not a \
+                        numeric value"));
                 }
             };
             let number = Value::Json(Cow::Owned(Json::Number(number)));
@@ -540,8 +534,7 @@ fn computed(operator: Arithmetic, left: &Numeric, right: &Numeric) -> Result<Num
 fn number_method(method: Method, value: &Value<'_>) -> Result<Numeric> {
     let misfit = |what: &str| {
         let name = method.name();
-        let message = format!("jsonpath item method .{name}() can only be applied to a {what}");
-        Error::new("22036", message)
+        err!(NON_NUMERIC_SQL_JSON_ITEM: "jsonpath item method .{name}() can only be applied to a {what}")
     };
     match (method, value.number()) {
         (Method::Abs, Some(number)) => Ok(number.abs()),
@@ -550,9 +543,8 @@ fn number_method(method: Method, value: &Value<'_>) -> Result<Numeric> {
         (Method::Double, Some(number)) => match number.to_f64().is_finite() {
             true => Ok(number.clone()),
             false => {
-                let message = "numeric argument of jsonpath item method .double() is out of range \
-                               for type double precision";
-                Err(Error::new("22036", message))
+                bail!(NON_NUMERIC_SQL_JSON_ITEM: "numeric argument of jsonpath item method .double() is out of range for \
+                    type double precision")
             }
         },
         (Method::Double, None) => {
@@ -561,9 +553,8 @@ fn number_method(method: Method, value: &Value<'_>) -> Result<Numeric> {
             match double {
                 Ok(Datum::Float8(double)) if double.is_finite() => Numeric::try_from_f64(double),
                 _ => {
-                    let message = "string argument of jsonpath item method .double() is not a \
-                                   valid representation of a double precision number";
-                    Err(Error::new("22036", message))
+                    bail!(NON_NUMERIC_SQL_JSON_ITEM: "string argument of jsonpath item method .double() is not a valid \
+                        representation of a double precision number")
                 }
             }
         }

@@ -130,7 +130,7 @@ impl Parser<'_> {
     /// Parses an expression or a predicate.
     fn any(&mut self) -> Result<Item> {
         if self.depth == MAX_DEPTH {
-            return Err(Error::new("54001", "stack depth limit exceeded"));
+            bail!(STATEMENT_TOO_COMPLEX: "stack depth limit exceeded");
         }
         self.depth += 1;
         let found = self.disjunction();
@@ -239,8 +239,7 @@ impl Parser<'_> {
                 }
             }
             if flags.contains('x') && !flags.contains('q') {
-                let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
-                return Err(Error::new("0A000", message));
+                bail!(FEATURE_NOT_SUPPORTED: "XQuery \"x\" flag (expanded regular expressions) is not implemented");
             }
             // It is compiled again at its use.
             Pattern::new(&pattern, Options::of_path(&flags))?;
@@ -315,7 +314,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         if signs.len() > MAX_DEPTH {
-            return Err(Error::new("54001", "stack depth limit exceeded"));
+            bail!(STATEMENT_TOO_COMPLEX: "stack depth limit exceeded");
         }
         let mut operand = self.primary()?;
         for negative in signs.into_iter().rev() {
@@ -370,7 +369,7 @@ impl Parser<'_> {
         while let Some(next) = self.accessor()? {
             length += 1;
             if length > MAX_DEPTH {
-                return Err(Error::new("54001", "stack depth limit exceeded"));
+                bail!(STATEMENT_TOO_COMPLEX: "stack depth limit exceeded");
             }
             first.last_mut().next = Some(Box::new(next));
         }

@@ -35,7 +35,7 @@ const BLANKS: [char; 5] = [' ', '\t', '\n', '\r', '\x0c'];
 
 /// Returns a syntax error.
 pub(super) fn syntax(message: impl Into<String>) -> Error {
-    Error::new("42601", message.into())
+    err!(SYNTAX_ERROR: message.into())
 }
 
 /// Returns a syntax error near some text; at the end if it is empty.
@@ -226,7 +226,8 @@ impl<'a> Scanner<'a> {
         };
         let first: u32 = one()?;
         let surrogates = |message: &str| {
-            Error::new("22P02", "invalid input syntax for type jsonpath").with_detail(message)
+            err!(INVALID_TEXT_REPRESENTATION: "invalid input syntax for type jsonpath";
+                detail message)
         };
         match first {
             0xd800..=0xdbff => {
