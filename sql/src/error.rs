@@ -70,8 +70,7 @@ impl Error {
 
     /// Returns the error 0A000 for a feature that is not supported; `hint` names the alternative.
     pub fn not_supported(what: impl fmt::Display, hint: impl Into<String>) -> Error {
-        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
-            .with_hint(hint)
+        err!(FEATURE_NOT_SUPPORTED: "{what} is not supported"; hint hint)
     }
 
     /// Adds DETAIL.
@@ -222,12 +221,9 @@ impl From<coprocessors::row::RowError> for Error {
 /// outcome is unknown.
 fn log_failed(message: String, is_full: bool, is_open: bool) -> Error {
     if is_open {
-        return Error::new(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN, message)
-            .with_detail(
-                "The outcome of the transaction is unknown. It is committed if the log can be \
-                 written again.",
-            )
-            .with_hint("Check whether the transaction was committed before you retry it.");
+        return err!(TRANSACTION_RESOLUTION_UNKNOWN: message;
+            detail "The outcome of the transaction is unknown. It is committed if the log can be written again.";
+            hint "Check whether the transaction was committed before you retry it.");
     }
     let code = if is_full { sqlstate::DISK_FULL } else { sqlstate::IO_ERROR };
     Error::new(code, message).with_detail("The transaction was not committed.").with_hint(
@@ -244,46 +240,39 @@ impl From<store::Error> for Error {
         }
         let message = error.without_directory();
         match error {
-            Store::RowExists { .. } => Error::new(sqlstate::UNIQUE_VIOLATION, message),
-            Store::Serialization { detail } => Error::new(
-                sqlstate::SERIALIZATION_FAILURE,
-                format!("could not serialize access {detail}"),
-            ),
+            Store::RowExists { .. } => err!(UNIQUE_VIOLATION: message),
+            Store::Serialization { detail } => {
+                err!(SERIALIZATION_FAILURE: "could not serialize access {detail}")
+            }
             Store::Dependencies { reason } => Error::new(sqlstate::SERIALIZATION_FAILURE, message)
                 .with_detail(format!("Reason code: {reason}"))
                 .with_hint("The transaction might succeed if retried."),
-            Store::Deadlock { detail } => {
-                Error::new(sqlstate::DEADLOCK_DETECTED, message).with_detail(detail)
+            Store::Deadlock { detail } => err!(DEADLOCK_DETECTED: message; detail detail),
+            Store::LockNotAvailable { .. } => err!(LOCK_NOT_AVAILABLE: message),
+            Store::OutOfMemory { limit_bytes } => {
+                err!(OUT_OF_MEMORY: message; detail "The limit for all open transactions together is {} MiB.", limit_bytes >> 20;
+                    hint "Use smaller transactions, or start the server with more --memory.")
             }
-            Store::LockNotAvailable { .. } => Error::new(sqlstate::LOCK_NOT_AVAILABLE, message),
-            Store::OutOfMemory { limit_bytes } => Error::new(sqlstate::OUT_OF_MEMORY, message)
-                .with_detail(format!(
-                    "The limit for all open transactions together is {} MiB.",
-                    limit_bytes >> 20
-                ))
-                .with_hint("Use smaller transactions, or start the server with more --memory."),
             Store::PreparedTooLarge => Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
                 .with_hint("Prepare smaller transactions, or start the server with more --memory."),
             Store::QuotaExceeded { quota, per_second, retry_after, .. } => {
                 // Rounded up: a retry after this time is admitted.
                 let millis = retry_after.as_micros().div_ceil(1_000);
-                Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message)
-                    .with_detail(format!("{quota} is {per_second}."))
-                    .with_hint(format!("Retry after {millis} ms."))
+                err!(CONFIGURATION_LIMIT_EXCEEDED: message; detail "{quota} is {per_second}."; hint "Retry after {millis} ms.")
             }
-            Store::Cancelled => Error::new(sqlstate::QUERY_CANCELED, message),
-            Store::BeforeHistory { .. } => Error::new(sqlstate::SNAPSHOT_TOO_OLD, BEFORE_HISTORY),
-            Store::SnapshotTooOld => Error::new(sqlstate::SNAPSHOT_TOO_OLD, message),
-            Store::RegionTimeout { .. } => Error::new(sqlstate::QUERY_CANCELED, message),
+            Store::Cancelled => err!(QUERY_CANCELED: message),
+            Store::BeforeHistory { .. } => err!(SNAPSHOT_TOO_OLD: BEFORE_HISTORY),
+            Store::SnapshotTooOld => err!(SNAPSHOT_TOO_OLD: message),
+            Store::RegionTimeout { .. } => err!(QUERY_CANCELED: message),
             Store::Vetoed(veto) => from_veto(*veto),
-            Store::NoSuchTable(_) => Error::new(sqlstate::UNDEFINED_TABLE, message),
-            Store::InvalidRequest(_) => Error::new(sqlstate::INTERNAL_ERROR, message),
-            Store::KeyTooLong { .. } => Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message),
-            Store::Corrupt { .. } => Error::new(sqlstate::DATA_CORRUPTED, message),
+            Store::NoSuchTable(_) => err!(UNDEFINED_TABLE: message),
+            Store::InvalidRequest(_) => err!(INTERNAL_ERROR: message),
+            Store::KeyTooLong { .. } => err!(PROGRAM_LIMIT_EXCEEDED: message),
+            Store::Corrupt { .. } => err!(DATA_CORRUPTED: message),
             Store::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                Error::new(sqlstate::DISK_FULL, message)
+                err!(DISK_FULL: message)
             }
-            Store::Io { .. } => Error::new(sqlstate::IO_ERROR, message),
+            Store::Io { .. } => err!(IO_ERROR: message),
             Store::LogFailed { failure, outcome_unknown } => {
                 log_failed(message, failure.is_full, outcome_unknown)
             }
@@ -291,12 +280,11 @@ impl From<store::Error> for Error {
                 "Fix the cause of the write failure. The server retries flushing memstores \
                  automatically.",
             ),
-            Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),
-            Store::ShutDown => Error::new(
-                sqlstate::ADMIN_SHUTDOWN,
-                "terminating connection due to administrator command",
-            ),
-            _ => Error::new(sqlstate::INTERNAL_ERROR, message),
+            Store::InUse { .. } => err!(OBJECT_IN_USE: message),
+            Store::ShutDown => {
+                err!(ADMIN_SHUTDOWN: "terminating connection due to administrator command")
+            }
+            _ => err!(INTERNAL_ERROR: message),
         }
     }
 }

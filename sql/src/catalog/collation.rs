@@ -4,7 +4,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{Collation, TypeName};
 use crate::catalog::Catalog;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// Returns the default collation of a type; `None` if the type is not collatable.
 pub fn of_type(data_type: DataType) -> Option<Collation> {
@@ -31,8 +31,7 @@ pub fn check(sql_type: SqlType, position: usize) -> Result<()> {
         return Ok(());
     }
     let name = sql_type.base.sql_name();
-    let message = format!("collations are not supported by type {name}");
-    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(sql_type).at(position))
+    bail!(DATATYPE_MISMATCH: "collations are not supported by type {name}"; with_type_mention sql_type; at position)
 }
 
 /// Returns the collation of a type name's COLLATE clause.

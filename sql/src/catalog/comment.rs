@@ -3,7 +3,7 @@
 //! Numbers and positions are never reused. Only the comment of a constraint, whose key is a name,
 //! would apply to a new object; but the comments of all dropped objects are deleted.
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The key prefix of [`CommentSubjectKey::key`].
 pub const COMMENTS_PREFIX: &[u8] = b"o";
@@ -59,7 +59,7 @@ impl CommentSubjectKey {
     ///
     /// XX001 if the key is damaged.
     pub fn of_key(key: &[u8]) -> Result<CommentSubjectKey> {
-        let damaged = || Error::new(sqlstate::DATA_CORRUPTED, "damaged key of a comment");
+        let damaged = || err!(DATA_CORRUPTED: "damaged key of a comment");
         let (kind, rest) = key.split_first().ok_or_else(damaged)?;
         let (number, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         let number = u32::from_be_bytes(*number);

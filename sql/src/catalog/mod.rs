@@ -62,7 +62,7 @@ use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 /// The last assigned version.
@@ -550,10 +550,9 @@ impl Catalog {
     ///
     /// XX001 if there is no such type.
     pub fn stored_type(&self, oid: u32, modifier: i32) -> Result<SqlType> {
-        let known = self.type_with_oid(oid).ok_or_else(|| {
-            let message = format!("the catalog names an unknown type with OID {oid}");
-            Error::new(sqlstate::DATA_CORRUPTED, message)
-        })?;
+        let known = self.type_with_oid(oid).ok_or_else(
+            || err!(DATA_CORRUPTED: "the catalog names an unknown type with OID {oid}"),
+        )?;
         Ok(if modifier < 0 { known } else { SqlType { modifier, ..known } })
     }
 
@@ -624,18 +623,14 @@ impl Catalog {
         };
         let ident = |value: &str| Ident { value: value.to_owned(), position: 1 };
         let name = TableName { schema: schema.map(ident), name: ident(relation) };
-        let missing = || {
-            let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
-            Error::new(sqlstate::UNDEFINED_COLUMN, message)
-        };
+        let missing = || err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{relation}\" does not exist");
         if let Some(table) = self.find_table(&name, path) {
             let at = table.column_index(column).ok_or_else(missing)?;
             return Ok(table.columns[at].sql_type);
         }
         let found = self.find_type(schema, relation, path).map(|found| found.sql_type());
         let Some(DataType::Composite(of)) = found.map(|found| found.base) else {
-            let message = format!("relation \"{shown}\" does not exist");
-            return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+            bail!(UNDEFINED_TABLE: "relation \"{shown}\" does not exist");
         };
         let mut attributes = of.attributes().iter();
         let found = attributes.find(|one| *one.name == *column).map(|one| one.sql_type);
@@ -647,11 +642,9 @@ impl Catalog {
         // The schema of temporary objects is created on first use.
         let is_missing = |schema: &&str| *schema != TEMP && !self.schemas.contains_key(*schema);
         if let Some(schema) = schema.filter(is_missing) {
-            let message = format!("schema \"{schema}\" does not exist");
-            return Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
+            return err!(INVALID_SCHEMA_NAME: "schema \"{schema}\" does not exist");
         }
-        let message = format!("type \"{shown}\" does not exist");
-        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+        err!(UNDEFINED_OBJECT: "type \"{shown}\" does not exist")
     }
 
     /// Returns the catalog with a user-defined type added or replaced, as a new version.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 pub use crate::ast::TEMP;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 /// The role that owns all objects.
@@ -82,9 +82,8 @@ impl SearchPath {
     /// 22023 if it is not a list of names.
     pub fn parse(value: &str, user: &str) -> Result<SearchPath> {
         let schemas = parser::parse_name_list(value).ok_or_else(|| {
-            let message = format!("invalid value for parameter \"search_path\": \"{value}\"");
-            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                .with_detail("List syntax is invalid.")
+            err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"search_path\": \"{value}\"";
+                detail "List syntax is invalid.")
         })?;
         let known = |name: String| if name == "$user" { user.to_owned() } else { name };
         Ok(SearchPath { schemas: schemas.into_iter().map(known).collect(), temp: None })

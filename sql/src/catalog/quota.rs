@@ -6,7 +6,7 @@
 
 use store::TableId;
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The key prefix of quotas.
 pub const QUOTA_PREFIX: &[u8] = b"q";
@@ -48,9 +48,7 @@ impl QuotaSubject {
             }
             _ => None,
         };
-        subject.ok_or_else(|| {
-            Error::new(sqlstate::DATA_CORRUPTED, "damaged key of a quota in the catalog")
-        })
+        subject.ok_or_else(|| err!(DATA_CORRUPTED: "damaged key of a quota in the catalog"))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
     IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes,
 };
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The system table that holds the catalog.
 pub const CATALOG_TABLE: store::TableId = store::TableId(1);
@@ -335,7 +335,7 @@ pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
 pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T> {
     codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
         let (RecordDamage::Broken(why) | RecordDamage::Unreadable(why)) = damage;
-        Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
+        err!(DATA_CORRUPTED: "damaged catalog record: {why}")
     })
 }
 

@@ -5,7 +5,7 @@ use types::datatype::RegKind;
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The prefix of [`sequence_key`].
 pub const SEQUENCES_PREFIX: &[u8] = b"s";
@@ -84,9 +84,7 @@ impl Sequence {
         if self.cycle {
             return Ok(from);
         }
-        let message =
-            format!("nextval: reached {end} value of sequence \"{}\" ({bound})", self.name);
-        Err(Error::new(sqlstate::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message))
+        bail!(SEQUENCE_GENERATOR_LIMIT_EXCEEDED: "nextval: reached {end} value of sequence \"{}\" ({bound})", self.name)
     }
 
     /// Returns the value `steps` after `value`, if it is within the bounds.
@@ -105,10 +103,9 @@ impl Sequence {
             DataType::Int2 => Ok((i64::from(i16::MIN), i64::from(i16::MAX))),
             DataType::Int4 => Ok((i64::from(i32::MIN), i64::from(i32::MAX))),
             DataType::Int8 => Ok((i64::MIN, i64::MAX)),
-            _ => Err(Error::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                "sequence type must be smallint, integer, or bigint",
-            )),
+            _ => {
+                bail!(INVALID_PARAMETER_VALUE: "sequence type must be smallint, integer, or bigint")
+            }
         }
     }
 }

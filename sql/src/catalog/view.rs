@@ -13,7 +13,7 @@ use crate::ast::{CheckOption, QueryExpr};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 /// A view.
@@ -79,9 +79,8 @@ impl View {
     /// XX001 if its text cannot be parsed.
     pub fn query(&self) -> Result<&Arc<QueryExpr>> {
         self.query.as_ref().map_err(|reason| {
-            let message = format!("the query of view \"{}\" cannot be read: {reason}", self.name);
-            Error::new(sqlstate::DATA_CORRUPTED, message)
-                .with_hint("Drop the view and create it again.")
+            err!(DATA_CORRUPTED: "the query of view \"{}\" cannot be read: {reason}", self.name;
+                hint "Drop the view and create it again.")
         })
     }
 

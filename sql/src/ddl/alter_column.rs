@@ -22,7 +22,7 @@ use crate::ddl::generated;
 use crate::ddl::identity::ColumnFill;
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::sequence::bound_default;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 use crate::relation_assembly;
 
@@ -37,8 +37,7 @@ impl Ddl<'_> {
         column: &ast::ColumnDefinition,
     ) -> Result<Option<ColumnFill>> {
         if table.visible_columns().count() >= COLUMNS_MAX {
-            let message = format!("tables can have at most {COLUMNS_MAX} columns");
-            return Err(Error::new("54011", message));
+            bail!(TOO_MANY_COLUMNS: "tables can have at most {COLUMNS_MAX} columns");
         }
         let name = &column.name.name;
         if column.serial || column.identity.is_some() {
@@ -74,16 +73,8 @@ impl Ddl<'_> {
             }
         };
         if column.not_null && value.is_null() && filling.is_none() && self.has_rows(table)? {
-            let message = format!(
-                "column \"{}\" of relation \"{}\" contains null values",
-                name.value, table.name
-            );
-            return Err(Error {
-                schema: Some(table.schema.clone()),
-                table: Some(table.name.clone()),
-                column: Some(name.value.clone()),
-                ..Error::new(sqlstate::NOT_NULL_VIOLATION, message)
-            });
+            bail!(NOT_NULL_VIOLATION: "column \"{}\" of relation \"{}\" contains null values", name.value, table.name;
+                of_table &table.schema, &table.name; of_column &name.value);
         }
         if filling.is_none() {
             record.schema_version += 1;
@@ -183,14 +174,8 @@ impl Ddl<'_> {
         self.each_row(table, &mut |row| match row[position].is_null() {
             false => Ok(()),
             true => {
-                let message =
-                    format!("column \"{column}\" of relation \"{name}\" contains null values");
-                Err(Error {
-                    schema: Some(table.schema.clone()),
-                    table: Some(name.clone()),
-                    column: Some(column.clone()),
-                    ..Error::new(sqlstate::NOT_NULL_VIOLATION, message)
-                })
+                bail!(NOT_NULL_VIOLATION: "column \"{column}\" of relation \"{name}\" contains null values";
+                    of_table &table.schema, name; of_column column)
             }
         })?;
         record.columns[position].not_null = true;
@@ -266,18 +251,15 @@ impl Ddl<'_> {
         column: &ast::Ident,
         to: &ast::Ident,
     ) -> Result<()> {
-        let position = column_of(table, column).map_err(|_| {
-            let message = format!("column \"{}\" does not exist", column.value);
-            Error::new(sqlstate::UNDEFINED_COLUMN, message)
-        })?;
+        let position = column_of(table, column)
+            .map_err(|_| err!(UNDEFINED_COLUMN: "column \"{}\" does not exist", column.value))?;
         refuse_system_column(&to.value)?;
         let catalog = self.changes.catalog(self.engine);
         let object = Object::Column(table.oid, position);
         dependency::refuse_named_in_body(&catalog, self.system.as_ref(), &object)?;
         if table.column_index(&to.value).is_some() {
             let (name, table) = (&to.value, &table.name);
-            let message = format!("column \"{name}\" of relation \"{table}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+            bail!(DUPLICATE_COLUMN: "column \"{name}\" of relation \"{table}\" already exists");
         }
         self.refuse_coprocessors(table, "RENAME COLUMN")?;
         let catalog = self.changes.catalog(self.engine);
@@ -391,16 +373,13 @@ pub(super) fn refuse_system_column(name: &str) -> Result<()> {
     if !SYSTEM_COLUMNS.contains(&name) {
         return Ok(());
     }
-    let message = format!("column name \"{name}\" conflicts with a system column name");
-    Err(Error::new(sqlstate::DUPLICATE_COLUMN, message))
+    bail!(DUPLICATE_COLUMN: "column name \"{name}\" conflicts with a system column name")
 }
 
 /// Returns the position of a visible column.
 pub(super) fn column_of(table: &Table, column: &ast::Ident) -> Result<usize> {
     table.column_index(&column.value).ok_or_else(|| {
-        let message =
-            format!("column \"{}\" of relation \"{}\" does not exist", column.value, table.name);
-        Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        err!(UNDEFINED_COLUMN: "column \"{}\" of relation \"{}\" does not exist", column.value, table.name)
     })
 }
 
@@ -409,9 +388,7 @@ fn refuse_identity(table: &Table, position: usize) -> Result<()> {
     if column.identity.is_none() {
         return Ok(());
     }
-    let message =
-        format!("column \"{}\" of relation \"{}\" is an identity column", column.name, table.name);
-    Err(Error::new(sqlstate::SYNTAX_ERROR, message))
+    bail!(SYNTAX_ERROR: "column \"{}\" of relation \"{}\" is an identity column", column.name, table.name)
 }
 
 pub(super) fn drop_not_null(
@@ -421,17 +398,14 @@ pub(super) fn drop_not_null(
 ) -> Result<()> {
     let position = column_of(table, column)?;
     if table.primary_key().contains(&position) {
-        let message = format!("column \"{}\" is in a primary key", column.value);
-        return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+        bail!(INVALID_TABLE_DEFINITION: "column \"{}\" is in a primary key", column.value);
     }
     refuse_identity(table, position)?;
     if let ReplicaIdentity::Index(number) = record.retained.replica_identity {
         let index = table.indexes.iter().find(|index| index.oid == number);
         let mut keys = index.iter().flat_map(|index| &index.spec.keys);
         if keys.any(|key| matches!(key, Expr::Column { index, .. } if *index == position)) {
-            let message =
-                format!("column \"{}\" is in index used as replica identity", column.value);
-            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+            bail!(INVALID_TABLE_DEFINITION: "column \"{}\" is in index used as replica identity", column.value);
         }
     }
     record.columns[position].not_null = false;

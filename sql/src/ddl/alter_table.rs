@@ -45,8 +45,7 @@ impl Ddl<'_> {
         // RENAME COLUMN is allowed for any kind of relation.
         let is_renaming = matches!(changes, [TableChange::RenameColumn { .. }]);
         if statement.kind == ast::ObjectKind::View && found.is_some() && !is_renaming {
-            let message = format!("\"{}\" is not a view", statement.name.name.value);
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a view", statement.name.name.value);
         }
         let table = match self.table(&catalog, &statement.name) {
             Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE => {
@@ -161,8 +160,7 @@ impl Ddl<'_> {
         let taken = catalog.relation(&table.schema, &to.value).is_some();
         let is_index = record.indexes.iter().any(|index| index.name == to.value);
         if taken && (is_index || record.primary_key_name == to.value) {
-            let message = format!("relation \"{}\" already exists", to.value);
-            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+            bail!(DUPLICATE_TABLE: "relation \"{}\" already exists", to.value);
         }
         Ok(())
     }
@@ -205,7 +203,7 @@ impl Ddl<'_> {
                 self.add_notice(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
                 return Ok(());
             }
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+            bail!(DUPLICATE_COLUMN: message);
         }
         refuse_system_column(column_name)?;
         let catalog = self.changes.catalog(self.engine);
@@ -332,15 +330,8 @@ impl Ddl<'_> {
         self.each_row(table, &mut |row| match predicate.eval_row(row, &eval)? {
             Datum::Bool(false) => {
                 let (check, schema, table) = (&check.name, &table.schema, &table.name);
-                let message = format!(
-                    "check constraint \"{check}\" of relation \"{table}\" is violated by some row"
-                );
-                Err(Error {
-                    schema: Some(schema.clone()),
-                    table: Some(table.clone()),
-                    constraint: Some(check.clone()),
-                    ..Error::new(sqlstate::CHECK_VIOLATION, message)
-                })
+                bail!(CHECK_VIOLATION: "check constraint \"{check}\" of relation \"{table}\" is violated by some row";
+                    of_table schema, table; of_constraint check)
             }
             _ => Ok(()),
         })
@@ -375,9 +366,8 @@ fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange
 /// Returns the error for a change that a kind of relation does not support.
 pub(super) fn refused_action(change: &TableChange, name: &str, kinds: &str) -> Error {
     let action = action_of(change);
-    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
-    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-        .with_detail(format!("This operation is not supported for {kinds}."))
+    err!(WRONG_OBJECT_TYPE: "ALTER action {action} cannot be performed on relation \"{name}\"";
+        detail "This operation is not supported for {kinds}.")
 }
 
 /// Returns the name of a change in messages.
@@ -502,16 +492,11 @@ fn no_foreign_key(table: &Table, name: &str) -> Error {
     if !other {
         return no_constraint(table, name, "of relation");
     }
-    let message = format!(
-        "constraint \"{name}\" of relation \"{}\" is not a foreign key constraint",
-        table.name
-    );
-    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+    err!(WRONG_OBJECT_TYPE: "constraint \"{name}\" of relation \"{}\" is not a foreign key constraint", table.name)
 }
 
 fn no_constraint(table: &Table, name: &str, of: &str) -> Error {
-    let message = format!("constraint \"{name}\" {of} \"{}\" does not exist", table.name);
-    Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    err!(UNDEFINED_OBJECT: "constraint \"{name}\" {of} \"{}\" does not exist", table.name)
 }
 
 /// Returns the lock mode of a change.

@@ -51,8 +51,7 @@ impl Ddl<'_> {
         for change in changes {
             let TableChange::ColumnType { column, type_name, using } = change else { continue };
             if found.iter().any(|other| other.column.value == column.value) {
-                let message = format!("cannot alter type of column \"{}\" twice", column.value);
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of column \"{}\" twice", column.value);
             }
             let using = using.as_ref();
             let using = using.map(|using| self.bound_using(table, (column, type_name), using));
@@ -149,10 +148,7 @@ impl Ddl<'_> {
             && relation_assembly::expression(&catalog, default, &[], Some(to)).is_err()
         {
             let column = &column.value;
-            let message = format!(
-                "default for column \"{column}\" cannot be cast automatically to type {shown}"
-            );
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            bail!(DATATYPE_MISMATCH: "default for column \"{column}\" cannot be cast automatically to type {shown}");
         }
         generated::refuse_type(table, position)?;
         refuse_own_rows(&catalog, to, (table.oid, &table.name))?;
@@ -256,15 +252,13 @@ impl Ddl<'_> {
         let mut users = going.iter().rev().map(|one| &one.object);
         if let Some(function) = users.clone().find(|one| matches!(one, Object::Function(_))) {
             let function = function.describe(&catalog, &self.path);
-            let message = "cannot alter type of a column used by a function or procedure";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_detail(format!("{function} depends on column \"{column}\"")));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used by a function or procedure";
+                detail "{function} depends on column \"{column}\"");
         }
         let Some(view) = users.find(is_view) else { return Ok(()) };
         let view = view.describe(&catalog, &self.path);
-        let message = "cannot alter type of a column used by a view or rule";
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            .with_detail(format!("rule _RETURN on {view} depends on column \"{column}\"")))
+        bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used by a view or rule";
+            detail "rule _RETURN on {view} depends on column \"{column}\"")
     }
 }
 
@@ -342,6 +336,5 @@ fn cannot_cast(error: Error, column: &str, to: &str, using: bool) -> Error {
             (what, format!("You might need to specify \"USING {name}::{to}\"."))
         }
     };
-    let message = format!("{what} cannot be cast automatically to type {to}");
-    Error::new(sqlstate::DATATYPE_MISMATCH, message).with_hint(hint)
+    err!(DATATYPE_MISMATCH: "{what} cannot be cast automatically to type {to}"; hint hint)
 }

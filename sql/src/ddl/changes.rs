@@ -19,7 +19,7 @@ use store::{TableId, Transaction};
 use crate::catalog::Catalog;
 use crate::catalog::references::ReferenceScope;
 use crate::engine::Engine;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The effects of the DDL statements of an open transaction.
 #[derive(Default)]
@@ -112,11 +112,8 @@ impl CatalogChanges {
         }
         if let Some(entry) = Catalog::conflict(base, own, &newest, ReferenceScope::Declared) {
             tracing::error!(?entry, "two transactions changed the same catalog entry");
-            return Err(Error::new(
-                sqlstate::SERIALIZATION_FAILURE,
-                "could not serialize access due to concurrent definitions",
-            )
-            .with_hint("Retry the transaction."));
+            bail!(SERIALIZATION_FAILURE: "could not serialize access due to concurrent definitions";
+                hint "Retry the transaction.");
         }
         let rebased = newest.with_entries(own, &own.difference(base));
         debug_assert_eq!(rebased.check(), Ok(()), "a catalog with the changes of a transaction");

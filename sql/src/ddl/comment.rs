@@ -11,7 +11,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Ddl<'_> {
     /// Sets or removes the comment of an object.
@@ -111,9 +111,7 @@ impl Ddl<'_> {
                 let relation = self.commented(catalog, name)?;
                 if relation.kind() != kind.name() {
                     let article = if *kind == ObjectKind::Index { "an" } else { "a" };
-                    let message =
-                        format!("\"{}\" is not {article} {}", name.name.value, kind.name());
-                    return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                    bail!(WRONG_OBJECT_TYPE: "\"{}\" is not {article} {}", name.name.value, kind.name());
                 }
                 Ok(match relation {
                     CatalogRelation::PrimaryKey(table) => CommentSubjectKey::PrimaryKey(table.oid),
@@ -131,17 +129,14 @@ impl Ddl<'_> {
                 Ok(CommentSubjectKey::Database)
             }
             CommentSubject::Database(name) => {
-                let message = format!("database \"{}\" does not exist", name.value);
-                Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message))
+                bail!(INVALID_CATALOG_NAME: "database \"{}\" does not exist", name.value)
             }
             CommentSubject::DomainConstraint(constraint, name) => {
                 let domain = self.known_domain(catalog, name)?;
                 let constraint = &constraint.value;
                 if !domain.record.checks.iter().any(|one| one.name == *constraint) {
                     let shown = catalog.display_type(&UserType::Domain(domain), &self.path);
-                    let message =
-                        format!("constraint \"{constraint}\" for domain {shown} does not exist");
-                    return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+                    bail!(UNDEFINED_OBJECT: "constraint \"{constraint}\" for domain {shown} does not exist");
                 }
                 Ok(CommentSubjectKey::Constraint(domain.record.number, constraint.clone()))
             }
@@ -157,11 +152,7 @@ impl Ddl<'_> {
                     || table.indexes.iter().any(|one| one.constraint && one.name == *constraint)
                     || table.primary_key_name == *constraint;
                 if !known {
-                    let message = format!(
-                        "constraint \"{constraint}\" for table \"{}\" does not exist",
-                        table.name
-                    );
-                    return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+                    bail!(UNDEFINED_OBJECT: "constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
                 }
                 Ok(CommentSubjectKey::Constraint(table.oid, constraint.clone()))
             }
@@ -187,15 +178,13 @@ impl Ddl<'_> {
             }
             other => {
                 let kinds = if other.kind() == "index" { "indexes" } else { "sequences" };
-                let message = format!("cannot set comment on relation \"{}\"", name.name.value);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                    .with_detail(format!("This operation is not supported for {kinds}.")));
+                bail!(WRONG_OBJECT_TYPE: "cannot set comment on relation \"{}\"", name.name.value;
+                    detail "This operation is not supported for {kinds}.");
             }
         };
         let position = position.ok_or_else(|| {
             let (column, relation) = (&column.value, &name.name.value);
-            let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
-            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+            err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{relation}\" does not exist")
         })?;
         Ok(CommentSubjectKey::Column(number, position as u32))
     }

@@ -12,23 +12,21 @@ use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
 use crate::ddl::dependency::{self, Object};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 impl Ddl<'_> {
     pub(super) fn create_composite(&mut self, statement: &ast::CreateComposite) -> Result<()> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
         if catalog.relation(&schema, &name).is_some() && catalog.type_in(&schema, &name).is_none() {
-            let message = format!("relation \"{name}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+            bail!(DUPLICATE_TABLE: "relation \"{name}\" already exists");
         }
         self.check_type_name(&catalog, &schema, &name)?;
         let number = self.take_ids(3)?;
         let mut record = CompositeRecord { number, schema, name, attributes: Vec::new() };
         for (name, type_name) in &statement.attributes {
             if record.attribute_index(&name.value).is_some() {
-                let message = format!("column \"{}\" specified more than once", name.value);
-                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+                bail!(DUPLICATE_COLUMN: "column \"{}\" specified more than once", name.value);
             }
             record.attributes.push(self.attribute(&catalog, name, type_name)?);
         }
@@ -69,8 +67,7 @@ impl Ddl<'_> {
             found => {
                 let built_in = super::user_type::built_in(schema, &statement.name.name.value);
                 if found.is_none() && built_in.is_none() {
-                    let message = format!("relation \"{written}\" does not exist");
-                    return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+                    bail!(UNDEFINED_TABLE: "relation \"{written}\" does not exist");
                 }
                 return Err(self.no_composite(&written));
             }
@@ -83,8 +80,7 @@ impl Ddl<'_> {
     }
 
     fn no_composite(&self, written: &str) -> Error {
-        let message = format!("\"{written}\" is not a composite type");
-        Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        err!(WRONG_OBJECT_TYPE: "\"{written}\" is not a composite type")
     }
 
     fn change_attribute(
@@ -95,14 +91,15 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let type_name = record.name.clone();
         let is_there = |name: &str| {
-            let message = format!("column \"{name}\" of relation \"{type_name}\" already exists");
-            Err(Error::new(sqlstate::DUPLICATE_COLUMN, message))
+            Err(
+                err!(DUPLICATE_COLUMN: "column \"{name}\" of relation \"{type_name}\" already exists"),
+            )
         };
         let missing =
             |name: &str| format!("column \"{name}\" of relation \"{type_name}\" does not exist");
         let place = |record: &CompositeRecord, name: &str| {
             let found = record.attribute_index(name);
-            found.ok_or_else(|| Error::new(sqlstate::UNDEFINED_COLUMN, missing(name)))
+            found.ok_or_else(|| err!(UNDEFINED_COLUMN: missing(name)))
         };
         match change {
             AttributeChange::Add { name, .. } if record.attribute_index(&name.value).is_some() => {
@@ -119,7 +116,7 @@ impl Ddl<'_> {
                 match found {
                     Some(at) => record.attributes[at].dropped = true,
                     None => {
-                        let missing = Error::new(sqlstate::UNDEFINED_COLUMN, missing(&name.value));
+                        let missing = err!(UNDEFINED_COLUMN: missing(&name.value));
                         self.missing_object(missing, *if_exists)?;
                     }
                 }
@@ -146,19 +143,13 @@ impl Ddl<'_> {
     /// Rejects a change of an attribute's type if values of the composite type are stored.
     fn refuse_stored(&self, catalog: &Catalog, record: &CompositeRecord) -> Result<()> {
         let Some(column) = column_of_type(catalog, record.number) else { return Ok(()) };
-        let message =
-            format!("cannot alter type \"{}\" because column \"{column}\" uses it", record.name);
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        bail!(FEATURE_NOT_SUPPORTED: "cannot alter type \"{}\" because column \"{column}\" uses it", record.name)
     }
 
     /// Rejects a change of a table whose row type is the type of a stored column.
     pub(super) fn refuse_stored_rows(&self, catalog: &Catalog, table: &Table) -> Result<()> {
         let Some(column) = column_of_type(catalog, table.oid) else { return Ok(()) };
-        let message = format!(
-            "cannot alter table \"{}\" because column \"{column}\" uses its row type",
-            table.name
-        );
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        bail!(FEATURE_NOT_SUPPORTED: "cannot alter table \"{}\" because column \"{column}\" uses its row type", table.name)
     }
 
     /// Removes an attribute whose type is dropped.
@@ -199,8 +190,7 @@ pub(super) fn refuse_own_rows(
     if !within.contains(&(number + OID_OFFSET)) {
         return Ok(());
     }
-    let message = format!("composite type {name} cannot be made a member of itself");
-    Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message))
+    bail!(INVALID_TABLE_DEFINITION: "composite type {name} cannot be made a member of itself")
 }
 
 /// Adds the OIDs of the composite types that a type contains.
@@ -229,6 +219,5 @@ pub(super) fn check_attribute_type(name: &str, sql_type: SqlType) -> Result<()> 
     if !pseudo {
         return Ok(());
     }
-    let message = format!("column \"{name}\" has pseudo-type {}", sql_type.base.sql_name());
-    Err(Error::new("42P16", message))
+    bail!(INVALID_TABLE_DEFINITION: "column \"{name}\" has pseudo-type {}", sql_type.base.sql_name())
 }

@@ -89,9 +89,8 @@ impl Ddl<'_> {
         };
         if kind == CoprocessorKind::Endpoint {
             if statement.priority.is_some() {
-                let message = format!("endpoint \"{}\" has no priority", name.value);
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                    .with_hint("Only observers have priorities; endpoints are called by name."));
+                bail!(INVALID_PARAMETER_VALUE: "endpoint \"{}\" has no priority", name.value;
+                    hint "Only observers have priorities; endpoints are called by name.");
             }
             coprocessors.check_endpoint(&record, table)?;
             records.attached.push(record);
@@ -189,19 +188,11 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         for name in checked.arguments.tables() {
-            let other = table_coprocessors::target(&catalog, name).ok_or_else(|| {
-                let message = format!("relation \"{name}\" does not exist");
-                Error::new(sqlstate::UNDEFINED_TABLE, message)
-            })?;
+            let other = table_coprocessors::target(&catalog, name)
+                .ok_or_else(|| err!(UNDEFINED_TABLE: "relation \"{name}\" does not exist"))?;
             if self.reaches(other.id, table.id) {
-                let message =
-                    format!("coprocessor \"{}\" would write to its own table", record.name);
-                return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message).with_detail(
-                    format!(
-                        "Its writes to table \"{name}\" would cause writes to table \"{}\".",
-                        table.name
-                    ),
-                ));
+                bail!(INVALID_OBJECT_DEFINITION: "coprocessor \"{}\" would write to its own table", record.name;
+                    detail "Its writes to table \"{name}\" would cause writes to table \"{}\".", table.name);
             }
             let target = definition.as_ref().filter(|definition| definition.name == name);
             self.check_target(other, target, record)?;
@@ -220,12 +211,8 @@ impl Ddl<'_> {
         let writers = self.engine.writers_to(target.id).into_iter();
         let mut writers = writers.filter(|(writer, _)| !self.changes.drops(*writer));
         if let Some((_, other)) = writers.find(|(_, one)| is_exclusive || one.is_exclusive) {
-            let message = format!(
-                "table \"{}\" is the output table of coprocessor \"{}\"",
-                target.name, other.record.name
-            );
-            return Err(Error::new(sqlstate::OBJECT_IN_USE, message)
-                .with_hint("Specify another table, or detach the other coprocessor."));
+            bail!(OBJECT_IN_USE: "table \"{}\" is the output table of coprocessor \"{}\"", target.name, other.record.name;
+                hint "Specify another table, or detach the other coprocessor.");
         }
         let Some(definition) = definition else { return Ok(()) };
         definition.check(&record.coprocessor, &target.shape())?;
@@ -238,9 +225,8 @@ impl Ddl<'_> {
             self.transaction.begin_statement();
             let mut rows = CellBatch::new();
             if self.transaction.scan(target.id, Scan::all())?.next_batch(1, &mut rows)? {
-                let message = format!("table \"{}\" is not empty", target.name);
-                return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-                    .with_hint("Delete its rows, or specify a table that does not exist."));
+                bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "table \"{}\" is not empty", target.name;
+                    hint "Delete its rows, or specify a table that does not exist.");
             }
         }
         Ok(())
@@ -316,12 +302,8 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         if self.engine.coprocessors.server_writes_to(target) {
-            let message = format!(
-                "cannot drop table {} because coprocessors of the server write to it",
-                target.name
-            );
-            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                .with_hint("Remove them from the configuration file and restart the server."));
+            bail!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop table {} because coprocessors of the server write to it",
+                target.name; hint "Remove them from the configuration file and restart the server.");
         }
         for (writer, attached) in self.engine.writers_to(target.id) {
             let Some(table) = catalog.table_stored(writer).cloned() else { continue };
@@ -330,15 +312,9 @@ impl Ddl<'_> {
             }
             let name = &attached.record.name;
             if !cascade {
-                return Err(Error::new(
-                    sqlstate::DEPENDENT_OBJECTS_STILL_EXIST,
-                    format!("cannot drop table {} because other objects depend on it", target.name),
-                )
-                .with_detail(format!(
-                    "coprocessor {name} of table {} depends on table {}",
-                    table.name, target.name
-                ))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                bail!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop table {} because other objects depend on it", target.name;
+                    detail "coprocessor {name} of table {} depends on table {}", table.name, target.name;
+                    hint "Use DROP ... CASCADE to drop the dependent objects too.");
             }
             self.lock_table(writer, TableLockMode::AccessExclusive)?;
             // Several of its coprocessors may be detached one by one.
@@ -352,9 +328,7 @@ impl Ddl<'_> {
 }
 
 fn not_attached(table: &Table, name: &Ident) -> Error {
-    let message =
-        format!("table \"{}\" has no coprocessor \"{}\" attached", table.name, name.value);
-    Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position)
+    err!(UNDEFINED_OBJECT: "table \"{}\" has no coprocessor \"{}\" attached", table.name, name.value; at name.position)
 }
 
 fn expires_what_is_kept(

@@ -57,10 +57,7 @@ pub fn record(
             _ => bound?,
         };
         if !bound.is_immutable() {
-            return Err(Error::new(
-                sqlstate::INVALID_OBJECT_DEFINITION,
-                "functions in index expression must be marked IMMUTABLE",
-            ));
+            bail!(INVALID_OBJECT_DEFINITION: "functions in index expression must be marked IMMUTABLE");
         }
         let data_type = bound.data_type();
         types::keycode::check_type(data_type)?;
@@ -119,8 +116,7 @@ fn predicate(
     let target = Some(DataType::Bool.into());
     let bound = binder::bind_table_expression(clause, &predicate.expr, columns, target, names)?;
     if !bound.is_immutable() {
-        let message = "functions in index predicate must be marked IMMUTABLE";
-        return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message));
+        bail!(INVALID_OBJECT_DEFINITION: "functions in index predicate must be marked IMMUTABLE");
     }
     stored_text(names, &predicate.text, columns, target).map(Some)
 }
@@ -154,8 +150,7 @@ fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
         return Ok(());
     }
     let refused = |what: &str| {
-        let message = format!("access method \"hash\" does not support {what}");
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        Err(err!(FEATURE_NOT_SUPPORTED: "access method \"hash\" does not support {what}"))
     };
     if statement.unique {
         return refused("unique indexes");
@@ -206,9 +201,8 @@ fn check_operator_class(class: &ast::Ident, data_type: DataType, method: &str) -
         || special.contains(&name)
         || DataType::all().any(|one| one.element().is_none() && base(one) == name);
     let (code, message) = if known {
-        let message =
-            format!("operator class \"{name}\" does not accept data type {}", data_type.sql_name());
-        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_type_mention(data_type));
+        bail!(DATATYPE_MISMATCH: "operator class \"{name}\" does not accept data type {}", data_type.sql_name();
+            with_type_mention data_type);
     } else {
         let message =
             format!("operator class \"{name}\" does not exist for access method \"{method}\"");
@@ -236,10 +230,7 @@ fn chosen_name(
         return Ok(stem.free(|candidate| taken.contains(candidate)));
     };
     if taken.contains(&written.value) {
-        return Err(Error::new(
-            sqlstate::DUPLICATE_TABLE,
-            format!("relation \"{}\" already exists", written.value),
-        ));
+        bail!(DUPLICATE_TABLE: "relation \"{}\" already exists", written.value);
     }
     Ok(written.value.clone())
 }
@@ -251,15 +242,9 @@ fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
             continue;
         }
         if !OPTIONS.contains(&option.name.value.as_str()) || option.family.is_some() {
-            return Err(Error::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("unrecognized parameter \"{}\"", option.name.value),
-            )
-            .with_hint(
-                "Index options are SALT_BUCKETS, SPLIT_ALGORITHM and SPLIT_REGIONS. Other options \
-                 are inherited from the table.",
-            )
-            .at(option.name.position));
+            bail!(INVALID_PARAMETER_VALUE: "unrecognized parameter \"{}\"", option.name.value;
+                hint "Index options are SALT_BUCKETS, SPLIT_ALGORITHM and SPLIT_REGIONS. Other options are inherited from the \
+                table."; at option.name.position);
         }
     }
     let own = statement.options.iter().filter(|option| !is_parameter(&option.name.value));

@@ -62,11 +62,7 @@ pub fn record(
     for override_ in &options.overrides {
         let family = override_.family.as_ref().map_or("", |family| family.value.as_str());
         if !families.iter().any(|known| known == family) {
-            return Err(Error::new(
-                sqlstate::UNDEFINED_OBJECT,
-                format!("column family \"{family}\" does not exist"),
-            )
-            .at(override_.name.position));
+            bail!(UNDEFINED_OBJECT: "column family \"{family}\" does not exist"; at override_.name.position);
         }
     }
     let id = ids()?;
@@ -120,7 +116,7 @@ fn columns(
     families: &mut Vec<String>,
 ) -> Result<Vec<ColumnRecord>> {
     if statement.columns.len() > COLUMNS_MAX {
-        return Err(Error::new("54011", format!("tables can have at most {COLUMNS_MAX} columns")));
+        bail!(TOO_MANY_COLUMNS: "tables can have at most {COLUMNS_MAX} columns");
     }
     let has_sequences =
         statement.columns.iter().any(|column| column.serial || column.identity.is_some());
@@ -129,10 +125,7 @@ fn columns(
         let column_name = &column.name.name;
         refuse_system_column(&column_name.value)?;
         if columns.iter().any(|other| other.name == column_name.value) {
-            return Err(Error::new(
-                sqlstate::DUPLICATE_COLUMN,
-                format!("column \"{}\" specified more than once", column_name.value),
-            ));
+            bail!(DUPLICATE_COLUMN: "column \"{}\" specified more than once", column_name.value);
         }
         let written = column.name.family.as_ref().map(|family| family.value.as_str());
         let written = written.or_else(|| options.family_of(&column_name.value));
@@ -279,10 +272,7 @@ fn checks(
             return Err(foreign_key::duplicate(record, &check_name));
         }
         if checks.iter().any(|check| check.name == check_name) {
-            return Err(Error::new(
-                sqlstate::DUPLICATE_OBJECT,
-                format!("check constraint \"{check_name}\" already exists"),
-            ));
+            bail!(DUPLICATE_OBJECT: "check constraint \"{check_name}\" already exists");
         }
         checks.push(CheckRecord {
             name: check_name,

@@ -154,9 +154,8 @@ pub(super) fn check(
         format!("{} depends on {on}{array}", name(&one.object))
     };
     let detail: Vec<String> = pulled.iter().map(line).collect();
-    Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-        .with_detail(detail.join("\n"))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+    bail!(DEPENDENT_OBJECTS_STILL_EXIST: message; detail detail.join("\n");
+        hint "Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
 /// The catalog that is searched for dependencies.

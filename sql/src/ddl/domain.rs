@@ -153,8 +153,7 @@ impl Ddl<'_> {
                 None => return Err(catalog.no_type(schema, &super::name_as_written(name))),
             },
         };
-        let message = format!("{shown} is not a domain");
-        Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+        bail!(WRONG_OBJECT_TYPE: "{shown} is not a domain")
     }
 
     /// Returns the stored text of a DEFAULT.
@@ -317,11 +316,8 @@ fn check_no_container(catalog: &Catalog, domain: u32, path: &SearchPath) -> Resu
         let mut columns = table.columns.iter().filter(|column| !column.dropped);
         if let Some(column) = columns.find(|one| contains(catalog, one.sql_type, domain)) {
             let shown = catalog.shown_type_with(domain, -1, path).unwrap_or_default();
-            let message = format!(
-                "cannot alter type \"{shown}\" because column \"{}.{}\" uses it",
-                table.name, column.name
-            );
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot alter type \"{shown}\" because column \"{}.{}\" uses it",
+                table.name, column.name);
         }
     }
     Ok(())
@@ -365,15 +361,13 @@ fn check_over(over: SqlType, written: &ast::TypeName) -> Result<()> {
     if !pseudo {
         return Ok(());
     }
-    let message = format!("\"{}\" is not a valid base type for a domain", over.base.sql_name());
-    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(written.position))
+    bail!(DATATYPE_MISMATCH: "\"{}\" is not a valid base type for a domain", over.base.sql_name(); at written.position)
 }
 
 fn rename_check(record: &mut DomainRecord, shown: &str, old: &str, new: &str) -> Result<()> {
     let taken = record.checks.iter().any(|check| check.name == new);
     let Some(found) = record.checks.iter_mut().find(|check| check.name == old) else {
-        let message = format!("constraint \"{old}\" for domain {shown} does not exist");
-        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+        bail!(UNDEFINED_OBJECT: "constraint \"{old}\" for domain {shown} does not exist");
     };
     if taken {
         return Err(duplicate(&record.name, new));
@@ -384,11 +378,9 @@ fn rename_check(record: &mut DomainRecord, shown: &str, old: &str, new: &str) ->
 
 fn no_constraint(domain: &ast::TableName, constraint: &str) -> Error {
     let domain = super::name_as_written(domain);
-    let message = format!("constraint \"{constraint}\" of domain \"{domain}\" does not exist");
-    Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    err!(UNDEFINED_OBJECT: "constraint \"{constraint}\" of domain \"{domain}\" does not exist")
 }
 
 fn duplicate(domain: &str, constraint: &str) -> Error {
-    let message = format!("constraint \"{constraint}\" for domain \"{domain}\" already exists");
-    Error::new(sqlstate::DUPLICATE_OBJECT, message)
+    err!(DUPLICATE_OBJECT: "constraint \"{constraint}\" for domain \"{domain}\" already exists")
 }

@@ -70,10 +70,8 @@ impl Ddl<'_> {
                 false => table.name.value.clone(),
             };
             let on = table.as_ref().map(|table| format!(" for {word} \"{}\"", shown(table)));
-            let message =
-                format!("{kind} \"{}\"{} does not exist", name.value, on.unwrap_or_default());
             self.missing_object(
-                Error::new(sqlstate::UNDEFINED_OBJECT, message),
+                err!(UNDEFINED_OBJECT: "{kind} \"{}\"{} does not exist", name.value, on.unwrap_or_default()),
                 statement.if_exists,
             )?;
         }
@@ -133,11 +131,10 @@ impl Ddl<'_> {
         };
         if relation.kind() != kind {
             let article = if kind == "index" { "an" } else { "a" };
-            let message = format!("\"{written}\" is not {article} {kind}");
             let other = relation.kind();
             let an = if other == "index" { "an" } else { "a" };
-            let hint = format!("Use DROP {} to remove {an} {other}.", other.to_uppercase());
-            let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint(hint);
+            let error = err!(WRONG_OBJECT_TYPE: "\"{written}\" is not {article} {kind}";
+                hint "Use DROP {} to remove {an} {other}.", other.to_uppercase());
             return Err(DropError::Wrong(error));
         }
         match relation {
@@ -155,9 +152,7 @@ impl Ddl<'_> {
             CatalogRelation::Sequence(sequence) => match identity_of(catalog, sequence.oid) {
                 Some(column) => {
                     let what = column.describe(catalog, &self.path);
-                    let message =
-                        format!("cannot drop sequence {written} because {what} requires it");
-                    let error = Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message);
+                    let error = err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop sequence {written} because {what} requires it");
                     let hint = format!("You can drop {what} instead.");
                     Err(DropError::Wrong(error.with_hint(hint)))
                 }
@@ -304,10 +299,10 @@ enum DropError {
 
 fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, DropError> {
     if SYSTEM_SCHEMAS.contains(&name) {
-        let message =
-            format!("cannot drop schema {name} because it is required by the database system");
-        let code = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-        return Err(DropError::Wrong(Error::new(code, message)));
+        return Err(DropError::Wrong(
+            err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop schema {name} because it is required by \
+                the database system"),
+        ));
     }
     match catalog.schema(name) {
         Some(schema) => Ok(Object::Schema(schema.name.clone())),
@@ -318,9 +313,8 @@ fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, Dr
 /// Returns the error for an index that a constraint requires.
 fn constraint_index(index: &str, table: &str) -> Error {
     let constraint = format!("constraint {index} on table {table}");
-    let message = format!("cannot drop index {index} because {constraint} requires it");
-    Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-        .with_hint(format!("You can drop {constraint} instead."))
+    err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop index {index} because {constraint} requires it";
+        hint "You can drop {constraint} instead.")
 }
 
 /// Returns the identity column that owns a sequence.
@@ -338,9 +332,7 @@ pub(super) fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
 /// 55006 if it exists: it is the open database.
 fn missing_database(name: &str) -> Result<Error> {
     if name == DATABASE {
-        let message = "cannot drop the currently open database";
-        return Err(Error::new(sqlstate::OBJECT_IN_USE, message));
+        bail!(OBJECT_IN_USE: "cannot drop the currently open database");
     }
-    let message = format!("database \"{name}\" does not exist");
-    Ok(Error::new(sqlstate::INVALID_CATALOG_NAME, message))
+    Ok(err!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist"))
 }

@@ -41,12 +41,8 @@ impl Ddl<'_> {
         for (next, label) in (number + 2..).zip(&statement.labels) {
             check_label(label)?;
             if record.labels.iter().any(|known| known.name == *label) {
-                let message =
-                    "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"";
-                return Err(Error::new(sqlstate::UNIQUE_VIOLATION, message).with_detail(format!(
-                    "Key (enumtypid, enumlabel)=({}, {label}) already exists.",
-                    number + OID_OFFSET
-                )));
+                bail!(UNIQUE_VIOLATION: "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"";
+                    detail "Key (enumtypid, enumlabel)=({}, {label}) already exists.", number + OID_OFFSET);
             }
             let rank = rank_between(record.labels.last().map(|last| last.rank), None)?;
             record.labels.push(LabelRecord { rank, number: next, name: label.clone() });
@@ -61,10 +57,8 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let known = self.known_type(&catalog, &statement.name)?;
         if known.is_of_rows() {
-            let message =
-                format!("{} is a table's row type", catalog.display_type(&known, &self.path));
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                .with_hint("Use ALTER TABLE instead."));
+            bail!(WRONG_OBJECT_TYPE: "{} is a table's row type", catalog.display_type(&known, &self.path);
+                hint "Use ALTER TABLE instead.");
         }
         match &statement.action {
             AlterTypeAction::Rename(to) => {
@@ -80,8 +74,7 @@ impl Ddl<'_> {
             | AlterTypeAction::Attributes(_) => {}
         }
         let UserType::Enum(record) = known.as_ref() else {
-            let message = format!("{} is not an enum", catalog.display_type(&known, &self.path));
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            bail!(WRONG_OBJECT_TYPE: "{} is not an enum", catalog.display_type(&known, &self.path));
         };
         let mut record = record.clone();
         match &statement.action {
@@ -94,7 +87,7 @@ impl Ddl<'_> {
                         self.add_notice(sqlstate::DUPLICATE_OBJECT, message);
                         return Ok(());
                     }
-                    return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+                    bail!(DUPLICATE_OBJECT: message);
                 }
                 let number = self.take_ids(1)?;
                 add_label(&mut record, label, number, place.as_ref())?;
@@ -104,8 +97,7 @@ impl Ddl<'_> {
                 check_label(to)?;
                 let at = position_of(&record, from)?;
                 if record.labels.iter().any(|known| known.name == *to) {
-                    let message = format!("enum label \"{to}\" already exists");
-                    return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+                    bail!(DUPLICATE_OBJECT: "enum label \"{to}\" already exists");
                 }
                 self.rename_label(record, at, to)
             }
@@ -174,16 +166,15 @@ fn check_label(label: &str) -> Result<()> {
     if label.len() <= LABEL_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("invalid enum label \"{label}\"");
-    Err(Error::new(sqlstate::INVALID_NAME, message)
-        .with_detail(format!("Labels must be {LABEL_BYTES_MAX} bytes or less.")))
+    bail!(INVALID_NAME: "invalid enum label \"{label}\""; detail "Labels must be {LABEL_BYTES_MAX} bytes or less.")
 }
 
 fn position_of(record: &EnumRecord, label: &str) -> Result<usize> {
-    record.labels.iter().position(|known| known.name == label).ok_or_else(|| {
-        let message = format!("\"{label}\" is not an existing enum label");
-        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-    })
+    record
+        .labels
+        .iter()
+        .position(|known| known.name == label)
+        .ok_or_else(|| err!(INVALID_PARAMETER_VALUE: "\"{label}\" is not an existing enum label"))
 }
 
 fn add_label(

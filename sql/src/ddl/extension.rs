@@ -46,19 +46,17 @@ impl Ddl<'_> {
                 self.add_notice(sqlstate::DUPLICATE_OBJECT, format!("{message}, skipping"));
                 return Ok(());
             }
-            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+            bail!(DUPLICATE_OBJECT: message);
         }
         if let Some(other) = version.filter(|version| *version != known.version) {
             let name = known.name;
-            let message = format!(
-                "extension \"{name}\" has no installation script nor update path for version \"{other}\""
-            );
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "extension \"{name}\" has no installation script nor update path for version \
+                \"{other}\"");
         }
         let schema = self.extension_schema(&catalog, name, schema)?;
         self.set_comment(CommentSubjectKey::Extension(known.number, schema), Some(known.comment))?;
         if let Some((message, hint)) = known.notice {
-            let notice = Error::new(sqlstate::SUCCESSFUL_COMPLETION, message);
+            let notice = err!(SUCCESSFUL_COMPLETION: message);
             self.notices.push(notice.with_hint(hint));
         }
         Ok(())
@@ -73,8 +71,7 @@ impl Ddl<'_> {
     ) -> Result<u32> {
         let schema = match schema {
             Some(schema) if SYSTEM_SCHEMAS.contains(&schema.value.as_str()) => {
-                let message = format!("permission denied for schema {}", schema.value);
-                return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+                bail!(INSUFFICIENT_PRIVILEGE: "permission denied for schema {}", schema.value);
             }
             Some(schema) => schema.value.clone(),
             None => {
@@ -91,10 +88,8 @@ impl Ddl<'_> {
         let (known, _) = created(&self.catalog(), &name.value)?;
         let Extension { name, version: own, .. } = known;
         if let Some(other) = version.filter(|version| version != own) {
-            let message = format!(
-                "extension \"{name}\" has no update path from version \"{own}\" to version \"{other}\""
-            );
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "extension \"{name}\" has no update path from version \"{own}\" to version \
+                \"{other}\"");
         }
         let message = format!("version \"{own}\" of extension \"{name}\" is already installed");
         self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
@@ -112,9 +107,7 @@ impl Ddl<'_> {
             }
         }
         if named.contains(&Object::Extension(PLPGSQL.number)) {
-            let message = "cannot drop extension plpgsql because it is required by the database \
-                           system";
-            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message));
+            bail!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop extension plpgsql because it is required by the database system");
         }
         self.drop_objects(&named, false)
     }
@@ -129,10 +122,7 @@ impl Ddl<'_> {
 /// Returns a created extension, and the number of its schema.
 fn created(catalog: &Catalog, name: &str) -> Result<(&'static Extension, u32)> {
     let known = Extension::named(name).and_then(|one| Some((one, one.schema(catalog)?)));
-    known.ok_or_else(|| {
-        let message = format!("extension \"{name}\" does not exist");
-        Error::new(sqlstate::UNDEFINED_OBJECT, message)
-    })
+    known.ok_or_else(|| err!(UNDEFINED_OBJECT: "extension \"{name}\" does not exist"))
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -145,8 +135,7 @@ fn check_name(name: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    let message = format!("invalid extension name: \"{name}\"");
-    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_detail(detail))
+    bail!(INVALID_PARAMETER_VALUE: "invalid extension name: \"{name}\""; detail detail)
 }
 
 fn not_available(name: &str) -> Error {
@@ -155,7 +144,6 @@ fn not_available(name: &str) -> Error {
         "uuid-ossp" => "Function gen_random_uuid() generates random UUIDs without an extension.",
         _ => "Omit the statement if the extension is not used.",
     };
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("extension \"{name}\" is not available"))
-        .with_detail(format!("Available extensions: {}.", names.join(", ")))
-        .with_hint(hint)
+    err!(FEATURE_NOT_SUPPORTED: "extension \"{name}\" is not available"; detail "Available extensions: {}.", names.join(", ");
+        hint hint)
 }

@@ -18,7 +18,7 @@ use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::temporary::check_reference;
 use crate::ddl::{Ddl, name, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::constraint_queue::{ForeignKeyCheck, missing_row_violation, violated};
 use crate::relation_assembly;
 
@@ -59,8 +59,7 @@ impl Ddl<'_> {
             }
         };
         if columns.len() != columns_there.len() {
-            let message = "number of referencing and referenced columns for foreign key disagree";
-            return Err(Error::new(sqlstate::INVALID_FOREIGN_KEY, message));
+            bail!(INVALID_FOREIGN_KEY: "number of referencing and referenced columns for foreign key disagree");
         }
         let names: Vec<&str> =
             columns.iter().map(|column| record.columns[*column as usize].name.as_str()).collect();
@@ -103,10 +102,7 @@ impl Ddl<'_> {
         let mut set = self.key_columns(record, &written.delete_columns)?;
         if let Some(other) = set.iter().position(|column| !columns.contains(column)) {
             let name = &written.delete_columns[other].value;
-            let message = format!(
-                "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key"
-            );
-            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+            bail!(INVALID_COLUMN_REFERENCE: "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key");
         }
         let mut seen = Vec::new();
         set.retain(|column| {
@@ -141,9 +137,7 @@ impl Ddl<'_> {
             }
             None => Err(undefined_table(&written.table)),
             Some(_) => {
-                let message =
-                    format!("referenced relation \"{}\" is not a table", written.table.name.value);
-                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+                bail!(WRONG_OBJECT_TYPE: "referenced relation \"{}\" is not a table", written.table.name.value)
             }
         }
     }
@@ -153,10 +147,7 @@ impl Ddl<'_> {
         for name in names {
             let Some(column) = record.column_index(&name.value) else {
                 let name = &name.value;
-                let message = format!(
-                    "column \"{name}\" referenced in foreign key constraint does not exist"
-                );
-                return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+                bail!(UNDEFINED_COLUMN: "column \"{name}\" referenced in foreign key constraint does not exist");
             };
             columns.push(column as u32);
         }
@@ -272,13 +263,9 @@ impl Ddl<'_> {
             let mut others = catalog.referencing(table.oid);
             let other = others.find(|(other, _)| tables.iter().all(|table| table.oid != other.oid));
             let Some((other, _)) = other else { continue };
-            let message = "cannot truncate a table referenced in a foreign key constraint";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_detail(format!("Table \"{}\" references \"{}\".", other.name, table.name))
-                .with_hint(format!(
-                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
-                    other.name
-                )));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot truncate a table referenced in a foreign key constraint";
+                detail "Table \"{}\" references \"{}\".", other.name, table.name;
+                hint "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", other.name);
         }
         Ok(())
     }
@@ -301,8 +288,7 @@ const KNOWN_KEYS_MAX: usize = 65_536;
 
 /// Returns the error for a duplicate constraint name.
 pub(super) fn duplicate(record: &TableRecord, name: &str) -> Error {
-    let message = format!("constraint \"{name}\" for relation \"{}\" already exists", record.name);
-    Error::new(sqlstate::DUPLICATE_OBJECT, message)
+    err!(DUPLICATE_OBJECT: "constraint \"{name}\" for relation \"{}\" already exists", record.name)
 }
 
 /// Returns whether a table has a constraint of this name.
@@ -315,16 +301,11 @@ pub(super) fn has_constraint(record: &TableRecord, name: &str) -> bool {
 
 fn primary_key(referenced: &TableRecord) -> Result<Vec<u32>> {
     if referenced.indexes.iter().any(|index| index.primary) {
-        let message = format!(
-            "cannot use a deferrable primary key for referenced table \"{}\"",
-            referenced.name
-        );
-        return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cannot use a deferrable primary key for referenced table \"{}\"",
+            referenced.name);
     }
     if referenced.primary_key_name.is_empty() {
-        let message =
-            format!("there is no primary key for referenced table \"{}\"", referenced.name);
-        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+        bail!(UNDEFINED_OBJECT: "there is no primary key for referenced table \"{}\"", referenced.name);
     }
     Ok(referenced.primary_key.iter().map(|key| key.column).collect())
 }
@@ -358,19 +339,13 @@ fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>>
     let mut unique = unique.filter(|index| columns_of(index).is_some_and(is_over));
     match unique.next() {
         Some(index) if index.deferral != Deferral::Never => {
-            let message = format!(
-                "cannot use a deferrable unique constraint for referenced table \"{}\"",
-                referenced.name
-            );
-            Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cannot use a deferrable unique constraint for referenced table \"{}\"",
+                referenced.name)
         }
         Some(index) => Ok(Some(index.oid)),
         None => {
-            let message = format!(
-                "there is no unique constraint matching given keys for referenced table \"{}\"",
-                referenced.name
-            );
-            Err(Error::new(sqlstate::INVALID_FOREIGN_KEY, message))
+            bail!(INVALID_FOREIGN_KEY: "there is no unique constraint matching given keys for referenced table \"{}\"",
+                referenced.name)
         }
     }
 }
@@ -395,11 +370,8 @@ fn check_types(
             let what = format!("a foreign key from {from_name} to {to_name}");
             return Err(Error::not_supported(what, "Use the same type for both columns."));
         }
-        let message = format!("foreign key constraint \"{constraint}\" cannot be implemented");
-        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(format!(
-            "Key columns \"{}\" and \"{}\" are of incompatible types: {from_name} and {to_name}.",
-            own.name, other.name
-        )));
+        bail!(DATATYPE_MISMATCH: "foreign key constraint \"{constraint}\" cannot be implemented";
+            detail "Key columns \"{}\" and \"{}\" are of incompatible types: {from_name} and {to_name}.", own.name, other.name);
     }
     Ok(())
 }
@@ -422,8 +394,5 @@ fn check_actions(record: &TableRecord, columns: &[u32], key: &ast::ForeignKeyCla
         (_, delete) if sets.contains(&delete) => "DELETE",
         _ => return Ok(()),
     };
-    let message = format!(
-        "invalid ON {refused} action for foreign key constraint containing generated column"
-    );
-    Err(Error::new(sqlstate::SYNTAX_ERROR, message))
+    bail!(SYNTAX_ERROR: "invalid ON {refused} action for foreign key constraint containing generated column")
 }

@@ -34,12 +34,10 @@ use crate::plpgsql::{self, BodyError, BodyParameter, ReturnKind};
 /// Applies the attributes of a statement to a record.
 fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) -> Result<()> {
     if let Some(position) = attributes.of_functions.filter(|_| record.is_procedure()) {
-        let message = "invalid attribute in procedure definition";
-        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message).at(position));
+        bail!(INVALID_FUNCTION_DEFINITION: "invalid attribute in procedure definition"; at position);
     }
     if attributes.rows.is_some() && matches!(record.returns, ReturnRecord::Value(_)) {
-        let message = "ROWS is not applicable when function does not return a set";
-        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        bail!(INVALID_PARAMETER_VALUE: "ROWS is not applicable when function does not return a set");
     }
     record.volatility = attributes.volatility.unwrap_or(record.volatility);
     record.strict = attributes.strict.unwrap_or(record.strict);
@@ -71,12 +69,10 @@ impl Ddl<'_> {
             let Some(named) = &one.named else { continue };
             let Some(column) = &named.of_column else { continue };
             let found = catalog.type_named(one, &self.path)?;
-            let message = format!(
-                "type reference {}.{column}%TYPE converted to {}",
-                named.display_name(),
-                catalog.shown_type_of(SqlType::from(found.base), &self.path)
+            self.notices.push(
+                err!(SUCCESSFUL_COMPLETION: "type reference {}.{column}%TYPE converted to {}",
+                    named.display_name(), catalog.shown_type_of(SqlType::from(found.base), &self.path)),
             );
-            self.notices.push(Error::new("00000", message));
         }
         Ok(())
     }
@@ -113,9 +109,7 @@ impl Ddl<'_> {
         let old = catalog.functions().find(same).cloned();
         match &old {
             Some(_) if !statement.or_replace => {
-                let message =
-                    format!("function \"{}\" already exists with same argument types", record.name);
-                return Err(Error::new(sqlstate::DUPLICATE_FUNCTION, message));
+                bail!(DUPLICATE_FUNCTION: "function \"{}\" already exists with same argument types", record.name);
             }
             Some(old) => {
                 check_replacement(&catalog, &self.path, old, &record)?;
@@ -211,9 +205,7 @@ impl Ddl<'_> {
             if parameter.mode == ParameterMode::Out {
                 let defaulted = parameters.iter().any(|one| one.default.is_some());
                 if kind == RoutineKind::Procedure && defaulted {
-                    let message =
-                        "procedure OUT parameters cannot appear after one with a default value";
-                    return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
+                    bail!(INVALID_FUNCTION_DEFINITION: "procedure OUT parameters cannot appear after one with a default value");
                 }
                 more.push(ParameterExtension::Out(at as u32, name, type_oid));
                 continue;
@@ -227,8 +219,7 @@ impl Ddl<'_> {
                     let base = sql_type.base;
                     let array = [DataType::AnyArray, DataType::CompatibleArray].contains(&base);
                     if base.element().is_none() && !array {
-                        let message = "VARIADIC parameter must be an array";
-                        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
+                        bail!(INVALID_FUNCTION_DEFINITION: "VARIADIC parameter must be an array");
                     }
                     more.push(ParameterExtension::Variadic);
                 }
@@ -247,9 +238,7 @@ impl Ddl<'_> {
                     Some(stored_text(names, &default.text, &[], target)?)
                 }
                 None if parameters.iter().any(|one| one.default.is_some()) => {
-                    let message =
-                        "input parameters after one with a default value must also have defaults";
-                    return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
+                    bail!(INVALID_FUNCTION_DEFINITION: "input parameters after one with a default value must also have defaults");
                 }
                 None => None,
             };
@@ -274,8 +263,7 @@ impl Ddl<'_> {
             let sql_type = catalog.type_named(type_name, &self.path);
             let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
             if statement.language == Language::PlPgSql && sql_type.base == DataType::Unknown {
-                let message = "PL/pgSQL functions cannot return type unknown";
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+                bail!(FEATURE_NOT_SUPPORTED: "PL/pgSQL functions cannot return type unknown");
             }
             check_given(sql_type, &inputs, statement.language)?;
             Ok::<u32, Error>(sql_type.oid())
@@ -299,9 +287,9 @@ impl Ddl<'_> {
         let fits = |oid: u32| match required {
             Some(required) if required != oid => {
                 let shown = catalog.shown_type_with(required, -1, &self.path).unwrap_or_default();
-                let message =
-                    format!("function result type must be {shown} because of OUT parameters");
-                Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message))
+                Err(
+                    err!(INVALID_FUNCTION_DEFINITION: "function result type must be {shown} because of OUT parameters"),
+                )
             }
             _ => Ok(oid),
         };
@@ -318,8 +306,7 @@ impl Ddl<'_> {
                 (Some(oid), _) => Ok(ReturnRecord::Value(oid)),
                 (None, RoutineKind::Procedure) => Ok(ReturnRecord::Value(DataType::Void.oid())),
                 (None, RoutineKind::Function) => {
-                    let message = "function result type must be specified";
-                    Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message))
+                    bail!(INVALID_FUNCTION_DEFINITION: "function result type must be specified")
                 }
             },
         }
@@ -373,11 +360,8 @@ impl Ddl<'_> {
                 && one.parameters == known.parameters
         });
         if taken {
-            let message = format!(
-                "function {} already exists in schema \"{schema}\"",
-                signature(&catalog, &self.path, name, &known.parameters),
-            );
-            return Err(Error::new(sqlstate::DUPLICATE_FUNCTION, message));
+            bail!(DUPLICATE_FUNCTION: "function {} already exists in schema \"{schema}\"",
+                signature(&catalog, &self.path, name, &known.parameters));
         }
         let object = Object::Function(known.record.number);
         if super::dependency::dropped_objects(&catalog, self.system.as_ref(), &[object]).len() > 1 {
@@ -437,15 +421,10 @@ impl Ddl<'_> {
             return match found.len() {
                 1 => Ok(found.remove(0)),
                 0 => {
-                    let message = format!("could not find a {missing} named \"{written}\"");
-                    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message))
+                    Err(err!(UNDEFINED_FUNCTION: "could not find a {missing} named \"{written}\""))
                 }
-                _ => {
-                    let message = format!("{noun} name \"{written}\" is not unique");
-                    let hint =
-                        format!("Specify the argument list to select the {noun} unambiguously.");
-                    Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(hint))
-                }
+                _ => Err(err!(AMBIGUOUS_FUNCTION: "{noun} name \"{written}\" is not unique";
+                    hint "Specify the argument list to select the {noun} unambiguously.")),
             };
         };
         let taken = arguments.iter().filter(|one| one.mode != ParameterMode::Out);
@@ -466,20 +445,15 @@ impl Ddl<'_> {
             one.parameters.iter().map(|one| one.oid()).eq(oids.iter().copied()) || whole(one)
         });
         if found.len() > 1 {
-            let message = format!("{noun} name \"{written}\" is not unique");
-            return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message));
+            bail!(AMBIGUOUS_FUNCTION: "{noun} name \"{written}\" is not unique");
         }
         let shown = || signature(catalog, &self.path, &written, &types);
         match found.pop() {
             Some(found) if !fits(&found) => {
-                let message = format!("{} is not a {noun}", shown());
-                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+                bail!(WRONG_OBJECT_TYPE: "{} is not a {noun}", shown())
             }
             Some(found) => Ok(found),
-            None => {
-                let message = format!("{missing} {} does not exist", shown());
-                Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message))
-            }
+            None => bail!(UNDEFINED_FUNCTION: "{missing} {} does not exist", shown()),
         }
     }
 
@@ -596,15 +570,14 @@ pub(super) fn texts_of(record: &TableRecord) -> impl Iterator<Item = &String> {
 
 /// Checks names, modes and defaults of parameters.
 fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
-    let invalid = |message: String| Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
+    let invalid = |message: String| Err(err!(INVALID_FUNCTION_DEFINITION: message));
     let table = match &statement.returns {
         Some(Returns::Table(columns)) => columns.as_slice(),
         _ => &[],
     };
     let gives = |mode: ParameterMode| matches!(mode, ParameterMode::Out | ParameterMode::InOut);
     if !table.is_empty() && statement.arguments.iter().any(|one| gives(one.mode)) {
-        let message = "OUT and INOUT arguments aren't allowed in TABLE functions";
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+        bail!(SYNTAX_ERROR: "OUT and INOUT arguments aren't allowed in TABLE functions");
     }
     let own = statement.arguments.iter().map(|one| (one.name.as_ref(), one.mode));
     let columns = table.iter().map(|(name, _)| (Some(name), ParameterMode::Out));
@@ -659,13 +632,11 @@ fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
         DataType::Record if is_procedural => Ok(()),
         DataType::CString | DataType::Void | DataType::Unknown if is_procedural => {
             let name = sql_type.base.sql_name();
-            let message = format!("PL/pgSQL functions cannot accept type {name}");
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+            bail!(FEATURE_NOT_SUPPORTED: "PL/pgSQL functions cannot accept type {name}")
         }
         DataType::Record | DataType::CString | DataType::Void | DataType::Unknown => {
             let name = sql_type.base.sql_name();
-            let message = format!("SQL functions cannot have arguments of type {name}");
-            Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message))
+            bail!(INVALID_FUNCTION_DEFINITION: "SQL functions cannot have arguments of type {name}")
         }
         _ => Ok(()),
     }
@@ -676,12 +647,10 @@ fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Res
     let base = sql_type.base;
     if base == DataType::CString {
         let whose = if language == Language::Sql { "SQL" } else { "PL/pgSQL" };
-        let message = format!("{whose} functions cannot return type {}", base.sql_name());
-        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
+        bail!(INVALID_FUNCTION_DEFINITION: "{whose} functions cannot return type {}", base.sql_name());
     }
     if base == DataType::Unknown {
-        let message = format!("SQL functions cannot return type {}", base.sql_name());
-        return Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message));
+        bail!(INVALID_FUNCTION_DEFINITION: "SQL functions cannot return type {}", base.sql_name());
     }
     if !base.is_polymorphic() {
         return Ok(());
@@ -701,12 +670,8 @@ fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Res
         }
         false => "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
     };
-    let detail = format!(
-        "A result of type {} requires at least one input of type {kinds}.",
-        base.sql_name()
-    );
-    Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, "cannot determine result data type")
-        .with_detail(detail))
+    bail!(INVALID_FUNCTION_DEFINITION: "cannot determine result data type";
+        detail "A result of type {} requires at least one input of type {kinds}.", base.sql_name())
 }
 
 /// Returns `f(integer,text)`.
@@ -744,13 +709,11 @@ fn check_replacement(
 ) -> Result<()> {
     let invalid = |message: String| {
         let shown = shown_function(catalog, path, old);
-        let hint = format!("Use DROP FUNCTION {shown} first.");
-        Err(Error::new(sqlstate::INVALID_FUNCTION_DEFINITION, message).with_hint(hint))
+        bail!(INVALID_FUNCTION_DEFINITION: message; hint "Use DROP FUNCTION {shown} first.")
     };
     if old.record.kind != new.kind {
         let detail = format!("\"{}\" is a {}.", new.name, old.record.noun());
-        let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, "cannot change routine kind");
-        return Err(error.with_detail(detail));
+        bail!(WRONG_OBJECT_TYPE: "cannot change routine kind"; detail detail);
     }
     let (was, is) = (old.record.result(), new.result());
     let is_row = is.1 == DataType::Record.oid();

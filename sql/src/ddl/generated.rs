@@ -26,11 +26,8 @@ impl Ddl<'_> {
         if record.columns[position].generated.take().is_some() {
             return Ok(true);
         }
-        let message = format!(
-            "column \"{}\" of relation \"{}\" is not a stored generated column",
-            column.value, table.name
-        );
-        let missing = Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+        let missing = err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "column \"{}\" of relation \"{}\" is not a stored generated \
+            column", column.value, table.name);
         self.missing_object(missing, if_exists).map(|()| false)
     }
 
@@ -90,7 +87,7 @@ pub(super) fn check<'w>(
             position: error.position.filter(|_| written.is_some()),
             ..mistyped(error, column, expression, &types, names)
         })?;
-        let invalid = |message: String| Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message);
+        let invalid = |message: String| err!(INVALID_OBJECT_DEFINITION: message);
         if let Some(other) = bound.columns().iter().find(|one| columns[**one].generated.is_some()) {
             let name = &columns[*other].name;
             let message =
@@ -136,9 +133,7 @@ pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Res
     if column.generated.is_none() {
         return Ok(());
     }
-    let message =
-        format!("column \"{}\" of relation \"{}\" is a generated column", column.name, table.name);
-    let error = Error::new(sqlstate::SYNTAX_ERROR, message);
+    let error = err!(SYNTAX_ERROR: "column \"{}\" of relation \"{}\" is a generated column", column.name, table.name);
     Err(match drops {
         true => error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."),
         false => error,
@@ -149,9 +144,8 @@ pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Res
 pub(super) fn refuse_using(table: &Table, position: usize, using: bool) -> Result<()> {
     let column = &table.columns[position];
     if column.generated.is_some() && using {
-        let message = "cannot specify USING when altering type of generated column";
-        return Err(Error::new("42611", message)
-            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+        bail!(INVALID_COLUMN_DEFINITION: "cannot specify USING when altering type of generated column";
+            detail "Column \"{}\" is a generated column.", column.name);
     }
     Ok(())
 }
@@ -164,9 +158,6 @@ pub(super) fn refuse_type(table: &Table, position: usize) -> Result<()> {
         other.generated.as_ref().is_some_and(|made| made.columns().contains(&position))
     });
     let Some(user) = user else { return Ok(()) };
-    let message = "cannot alter type of a column used by a generated column";
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(format!(
-        "Column \"{}\" is used by generated column \"{}\".",
-        column.name, user.name
-    )))
+    bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used by a generated column";
+        detail "Column \"{}\" is used by generated column \"{}\".", column.name, user.name)
 }

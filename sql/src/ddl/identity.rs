@@ -13,7 +13,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::{column_of, family_of};
 use crate::ddl::dependency::Object;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// The source of a new column's values in existing rows, if they differ from row to row.
 pub(super) enum ColumnFill {
@@ -54,12 +54,9 @@ impl Ddl<'_> {
         let of = (options, sql_type.base, column.identity.is_some());
         let oid = self.create_own_sequence(record, record.columns.len() - 1, of)?;
         let catalog = self.changes.catalog(self.engine);
-        catalog.sequence(oid).cloned().map(ColumnFill::Sequence).ok_or_else(|| {
-            Error::new(
-                sqlstate::INTERNAL_ERROR,
-                "the sequence of an identity column does not exist",
-            )
-        })
+        catalog.sequence(oid).cloned().map(ColumnFill::Sequence).ok_or_else(
+            || err!(INTERNAL_ERROR: "the sequence of an identity column does not exist"),
+        )
     }
 
     /// Stores a table with a new last column, and rewrites its rows with the column's values.
@@ -101,9 +98,8 @@ impl Ddl<'_> {
         let position = column_of(table, column)?;
         let known = &table.columns[position];
         let refused = |what: &str| {
-            let message =
-                format!("column \"{}\" of relation \"{}\" {what}", column.value, table.name);
-            Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE:
+                "column \"{}\" of relation \"{}\" {what}", column.value, table.name)
         };
         check_identity_type(known.sql_type)?;
         if !record.columns[position].not_null {
@@ -196,8 +192,7 @@ pub(super) fn check_identity_type(sql_type: SqlType) -> Result<()> {
     if sql_type.domain.is_none() && Sequence::range_of(sql_type.base).is_ok() {
         return Ok(());
     }
-    let message = "identity column type must be smallint, integer, or bigint";
-    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+    bail!(INVALID_PARAMETER_VALUE: "identity column type must be smallint, integer, or bigint")
 }
 
 fn kind_of(kind: IdentityKind) -> IdentityRecord {
@@ -214,16 +209,10 @@ fn whole_number(value: i64, data_type: DataType) -> Result<Datum> {
         DataType::Int4 => i32::try_from(value).ok().map(Datum::Int4),
         _ => Some(Datum::Int8(value)),
     };
-    narrow.ok_or_else(|| {
-        let message = format!("{} out of range", data_type.sql_name());
-        Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
-    })
+    narrow.ok_or_else(|| err!(NUMERIC_VALUE_OUT_OF_RANGE: "{} out of range", data_type.sql_name()))
 }
 
 fn no_identity(table: &Table, column: &ast::Ident) -> Error {
-    let message = format!(
-        "column \"{}\" of relation \"{}\" is not an identity column",
-        column.value, table.name
-    );
-    Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "column \"{}\" of relation \"{}\" is not an identity column",
+        column.value, table.name)
 }

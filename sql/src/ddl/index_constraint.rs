@@ -28,16 +28,10 @@ impl Ddl<'_> {
         let Some(index) = found else {
             let error = match catalog.relation(&table.schema, &written.value) {
                 Some(CatalogRelation::Index(..) | CatalogRelation::PrimaryKey(_)) => {
-                    let message = format!(
-                        "index \"{}\" does not belong to table \"{}\"",
-                        written.value, table.name
-                    );
-                    Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "index \"{}\" does not belong to table \"{}\"",
+                        written.value, table.name)
                 }
-                _ => {
-                    let message = format!("index \"{}\" does not exist", written.value);
-                    Error::new(sqlstate::UNDEFINED_OBJECT, message)
-                }
+                _ => err!(UNDEFINED_OBJECT: "index \"{}\" does not exist", written.value),
             };
             return Err(error.at(written.position));
         };
@@ -50,8 +44,7 @@ impl Ddl<'_> {
             );
             self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
             if catalog.relation(&table.schema, name).is_some() {
-                let message = format!("relation \"{name}\" already exists");
-                return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+                bail!(DUPLICATE_TABLE: "relation \"{name}\" already exists");
             }
         }
         if is_primary || deferral != Deferral::Never {
@@ -94,8 +87,8 @@ fn columns_of(table: &Table, index: &Index) -> Result<Vec<KeyColumn>> {
         return Err(Error::new(state, format!("index \"{name}\" is not valid")));
     }
     let unfit = |message: String| {
-        Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-            .with_detail("Cannot create a primary key or unique constraint using such an index.")
+        err!(WRONG_OBJECT_TYPE: message;
+            detail "Cannot create a primary key or unique constraint using such an index.")
     };
     if !index.is_unique() {
         return Err(unfit(format!("\"{name}\" is not a unique index")));

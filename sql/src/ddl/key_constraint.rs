@@ -16,7 +16,7 @@ use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecor
 use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::storage_parameters::{IndexKind, index_parameters};
 use crate::ddl::{foreign_key, name};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 pub(super) use crate::relation_assembly::DEFAULT_FAMILY;
@@ -35,8 +35,7 @@ pub(super) fn key_constraints(statement: &ast::CreateTable) -> Result<Vec<TableC
     written.sort_by_key(|one| !one.is_primary());
     if let Some(second) = written.get(1).filter(|one| one.is_primary()) {
         let table = &statement.name.name.value;
-        let message = format!("multiple primary keys for table \"{table}\" are not allowed");
-        return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(second.position));
+        bail!(INVALID_TABLE_DEFINITION: "multiple primary keys for table \"{table}\" are not allowed"; at second.position);
     }
     let mut kept: Vec<TableConstraint> = Vec::with_capacity(written.len());
     for one in written {
@@ -106,13 +105,11 @@ pub(super) fn key_records(
             .iter()
             .position(|one| !one.dropped && one.name == ident.value)
             .ok_or_else(|| {
-                let message = format!("column \"{}\" named in key does not exist", ident.value);
-                Error::new(sqlstate::UNDEFINED_COLUMN, message).at(constraint.position)
+                err!(UNDEFINED_COLUMN: "column \"{}\" named in key does not exist", ident.value; at constraint.position)
             })? as u32;
         if records.iter().any(|record| record.column == column) {
             let what = if constraint.is_primary() { "primary key" } else { "unique" };
-            let message = format!("column \"{}\" appears twice in {what} constraint", ident.value);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(constraint.position));
+            bail!(DUPLICATE_COLUMN: "column \"{}\" appears twice in {what} constraint", ident.value; at constraint.position);
         }
         types::keycode::check_type(catalog.column_type(&columns[column as usize])?.base)
             .map_err(|error| Error::from(error).at(ident.position))?;
@@ -208,8 +205,7 @@ pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Resu
     for column in columns {
         let ident = &column.name;
         let position = table.column_index(&ident.value).ok_or_else(|| {
-            let message = format!("column \"{}\" does not exist", ident.value);
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
+            err!(UNDEFINED_COLUMN: "column \"{}\" does not exist", ident.value; at ident.position)
         })? as u32;
         if !include.contains(&position) {
             include.push(position);
@@ -229,8 +225,7 @@ pub(super) fn retain_key(constraint: &TableConstraint, record: &mut TableRecord)
     for column in &constraint.index.include {
         let ident = &column.name;
         let position = record.column_index(&ident.value).ok_or_else(|| {
-            let message = format!("column \"{}\" named in key does not exist", ident.value);
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
+            err!(UNDEFINED_COLUMN: "column \"{}\" named in key does not exist", ident.value; at ident.position)
         })?;
         include.push(position as u32);
     }

@@ -15,7 +15,7 @@ use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::{Ddl, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 impl Ddl<'_> {
@@ -352,12 +352,10 @@ fn source(text: &str) -> Result<SourceExpr> {
 }
 
 fn wrong_kind(like: &LikeTable, relation: CatalogRelation<'_>) -> Error {
-    let message = format!("relation \"{}\" is invalid in LIKE clause", like.table.name.value);
     let kind = match relation {
         CatalogRelation::Sequence(_) => "sequences",
         _ => "indexes",
     };
-    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-        .with_detail(format!("This operation is not supported for {kind}."))
-        .at(like.table.position())
+    err!(WRONG_OBJECT_TYPE: "relation \"{}\" is invalid in LIKE clause", like.table.name.value;
+        detail "This operation is not supported for {kind}."; at like.table.position())
 }

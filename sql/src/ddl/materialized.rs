@@ -19,7 +19,7 @@ use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::temporary::refuse_materialized;
 use crate::ddl::{Ddl, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 impl Ddl<'_> {
@@ -70,15 +70,13 @@ impl Ddl<'_> {
             None => return Err(Error { position: None, ..undefined_table(&statement.name) }),
             Some(CatalogRelation::Table(table)) => table,
             Some(_) => {
-                let message = format!("\"{written}\" is not a table or materialized view");
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                bail!(WRONG_OBJECT_TYPE: "\"{written}\" is not a table or materialized view");
             }
         };
         let (TableKind::Materialized { populated }, Some(view)) =
             (table.kind, catalog.view(table.oid))
         else {
-            let message = format!("\"{written}\" is not a materialized view");
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "\"{written}\" is not a materialized view");
         };
         if statement.concurrently {
             check_concurrently(&catalog, table, (populated, statement.with_data))?;
@@ -132,12 +130,10 @@ fn check_concurrently(
     (populated, with_data): (bool, bool),
 ) -> Result<()> {
     if !populated {
-        let message = "CONCURRENTLY cannot be used when the materialized view is not populated";
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        bail!(FEATURE_NOT_SUPPORTED: "CONCURRENTLY cannot be used when the materialized view is not populated");
     }
     if !with_data {
-        let message = "CONCURRENTLY and WITH NO DATA options cannot be used together";
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+        bail!(SYNTAX_ERROR: "CONCURRENTLY and WITH NO DATA options cannot be used together");
     }
     let is_column = |key: &Expr| matches!(key, Expr::Column { .. });
     let tells_rows_apart = |index: &Arc<Index>| {
@@ -146,10 +142,8 @@ fn check_concurrently(
     if catalog.table(table.oid).is_some_and(|table| table.indexes.iter().any(tells_rows_apart)) {
         return Ok(());
     }
-    let message = format!("cannot refresh materialized view \"{}\" concurrently", full_name(table));
-    Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message).with_hint(
-        "Create a unique index with no WHERE clause on one or more columns of the materialized view.",
-    ))
+    bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "cannot refresh materialized view \"{}\" concurrently", full_name(table);
+        hint "Create a unique index with no WHERE clause on one or more columns of the materialized view.")
 }
 
 /// Returns the qualified name of a table, for messages.

@@ -168,13 +168,11 @@ impl Ddl<'_> {
         }
         self.check_row_type_name(&catalog, &schema, &statement.name.name.value)?;
         if statement.on_commit.is_some() && !is_temporary(&schema) {
-            let message = "ON COMMIT can only be used on temporary tables";
-            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+            bail!(INVALID_TABLE_DEFINITION: "ON COMMIT can only be used on temporary tables");
         }
         if statement.unlogged && is_temporary(&schema) {
-            let message = "only temporary relations may be created in temporary schemas";
             let position = statement.name.position();
-            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(position));
+            bail!(INVALID_TABLE_DEFINITION: "only temporary relations may be created in temporary schemas"; at position);
         }
         let (expanded, indexes);
         let mut statement = statement;
@@ -308,8 +306,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         let name = &table.name;
-        let message = format!("cannot {what} \"{name}\" because it has pending trigger events");
-        Err(Error::new(sqlstate::OBJECT_IN_USE, message))
+        bail!(OBJECT_IN_USE: "cannot {what} \"{name}\" because it has pending trigger events")
     }
 
     // ---- names ----
@@ -336,10 +333,10 @@ impl Ddl<'_> {
     }
 
     fn record_of(&self, catalog: &Catalog, table: &Table) -> Result<Arc<TableRecord>> {
-        catalog.record(table.oid).cloned().ok_or_else(|| {
-            let message = format!("no catalog record of table \"{}\"", table.name);
-            Error::new(sqlstate::INTERNAL_ERROR, message)
-        })
+        catalog
+            .record(table.oid)
+            .cloned()
+            .ok_or_else(|| err!(INTERNAL_ERROR: "no catalog record of table \"{}\"", table.name))
     }
 
     /// Returns the schema in which an object of this name is to be created.
@@ -350,15 +347,11 @@ impl Ddl<'_> {
         }
         let Some(schema) = &name.schema else {
             let Some(current) = catalog.current_schema(&self.path) else {
-                let message = "no schema has been selected to create in";
-                let error = Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
-                return Err(error.at(name.name.position));
+                bail!(INVALID_SCHEMA_NAME: "no schema has been selected to create in"; at name.name.position);
             };
             if catalog.schema(current).is_none() {
-                let message =
-                    format!("permission denied to create \"{current}.{}\"", name.name.value);
-                return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-                    .with_detail("System catalog modifications are currently disallowed."));
+                bail!(INSUFFICIENT_PRIVILEGE: "permission denied to create \"{current}.{}\"", name.name.value;
+                    detail "System catalog modifications are currently disallowed.");
             }
             return Ok(current.to_owned());
         };
@@ -366,8 +359,7 @@ impl Ddl<'_> {
             return Ok(schema.value.clone());
         }
         if SYSTEM_SCHEMAS.contains(&schema.value.as_str()) {
-            let message = format!("permission denied for schema {}", schema.value);
-            return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).at(schema.position));
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied for schema {}", schema.value; at schema.position);
         }
         Err(no_schema(&schema.value).at(schema.position))
     }
@@ -398,7 +390,7 @@ impl Ddl<'_> {
             self.add_notice(sqlstate::DUPLICATE_TABLE, format!("{message}, skipping"));
             return Ok(true);
         }
-        Err(Error::new(sqlstate::DUPLICATE_TABLE, message))
+        bail!(DUPLICATE_TABLE: message)
     }
 
     /// Adds a notice for a missing object (`IF EXISTS`).
@@ -476,18 +468,17 @@ pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> 
         Some(CatalogRelation::View(_)) => format!("\"{written}\" is a view, not a table"),
         Some(_) => format!("\"{written}\" is not a table"),
     };
-    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+    err!(WRONG_OBJECT_TYPE: message)
 }
 
 /// Returns `relation "t" does not exist`, which PostgreSQL reports without a position.
 pub fn undefined_table(name: &ast::TableName) -> Error {
-    let message = format!("relation \"{}\" does not exist", name_as_written(name));
-    Error::new(sqlstate::UNDEFINED_TABLE, message)
+    err!(UNDEFINED_TABLE: "relation \"{}\" does not exist", name_as_written(name))
 }
 
 /// Returns `schema "s" does not exist`.
 pub fn no_schema(name: &str) -> Error {
-    Error::new(sqlstate::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+    err!(INVALID_SCHEMA_NAME: "schema \"{name}\" does not exist")
 }
 
 /// Returns a name as written, for messages.

@@ -6,7 +6,7 @@ use crate::ast::TableConstraint;
 use crate::catalog::Catalog;
 use crate::catalog::record::TableRecord;
 use crate::catalog::user_type::UserType;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 
 /// The names in use in a schema: those of tables, views, sequences and indexes, which share one
@@ -60,8 +60,7 @@ pub fn of_index(
         return Ok(chosen().free(|candidate| taken.contains_constraint(candidate)));
     };
     if taken.contains(&name.value) {
-        let message = format!("relation \"{}\" already exists", name.value);
-        return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+        bail!(DUPLICATE_TABLE: "relation \"{}\" already exists", name.value);
     }
     Ok(name.value.clone())
 }

@@ -117,8 +117,7 @@ impl Ddl<'_> {
 
     fn outdated(&mut self) -> Error {
         self.retry_reason = Some(RetryReason::Outdated);
-        let message = "could not serialize access due to concurrent definitions";
-        Error::new(sqlstate::SERIALIZATION_FAILURE, message)
+        err!(SERIALIZATION_FAILURE: "could not serialize access due to concurrent definitions")
     }
 }
 

@@ -15,7 +15,7 @@ use types::{DataType, Datum};
 use crate::ast::{CreateTable, OptionValue, TableOption};
 use crate::catalog::ignored_attributes::{Parameter, set_parameter};
 use crate::ddl::storage_parameters::{is_of_toast, is_without_oids, table_parameter};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::settings::parse_bytes;
 
 /// The parsed options of a table.
@@ -177,12 +177,10 @@ impl TableOptions {
         for name in self.families.iter().flat_map(|(_, columns)| columns) {
             let found = statement.columns.iter().find(|column| column.name.name.value == *name);
             let Some(column) = found else {
-                let message = format!("column \"{name}\" named in column_families does not exist");
-                return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+                bail!(UNDEFINED_COLUMN: "column \"{name}\" named in column_families does not exist");
             };
             if seen.contains(&name.as_str()) || column.name.family.is_some() {
-                let message = format!("column \"{name}\" is assigned to two column families");
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+                bail!(INVALID_PARAMETER_VALUE: "column \"{name}\" is assigned to two column families");
             }
             seen.push(name);
         }
@@ -197,8 +195,7 @@ impl TableOptions {
     /// conflicting options.
     pub fn family(&self, name: &str) -> Result<FamilyDescriptor> {
         if name.contains('=') {
-            let message = format!("invalid column family name \"{name}\": must not contain \"=\"");
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "invalid column family name \"{name}\": must not contain \"=\"");
         }
         let mut family = FamilyDescriptor { name: name.to_owned(), ..self.family.clone() };
         let mut has_block_size = self.has_block_size;
@@ -217,8 +214,7 @@ impl TableOptions {
             .then(|| "MIN_VERSIONS must not exceed VERSIONS".to_owned());
         match of_versions.or(of_compaction.map(Into::into)) {
             Some(why) => {
-                let message = format!("invalid options of column family \"{name}\": {why}");
-                Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+                bail!(INVALID_PARAMETER_VALUE: "invalid options of column family \"{name}\": {why}")
             }
             None => Ok(family),
         }
@@ -391,11 +387,7 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
             .at(option.name.position));
         }
         name => {
-            return Err(Error::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("unrecognized parameter \"{name}\""),
-            )
-            .at(option.name.position));
+            bail!(INVALID_PARAMETER_VALUE: "unrecognized parameter \"{name}\""; at option.name.position);
         }
     }
     Ok(())
@@ -460,11 +452,7 @@ fn word(option: &TableOption) -> Result<String> {
 }
 
 fn bad(option: &TableOption, why: &str) -> Error {
-    Error::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("invalid value for parameter \"{}\": {why}", option.name.value),
-    )
-    .at(option.name.position)
+    err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{}\": {why}", option.name.value; at option.name.position)
 }
 
 #[cfg(test)]

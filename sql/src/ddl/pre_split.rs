@@ -12,7 +12,7 @@ use types::{DataType, Datum, SqlType};
 use crate::ast;
 use crate::binder::{self, NameContext, TableClause};
 use crate::ddl::options::{SplitAlgorithm, TableOptions};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 /// A key column for pre-splitting.
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +55,7 @@ pub fn split_points(
             points.collect::<Result<Vec<_>>>()?
         }
         Some(_) if !written.is_empty() => {
-            return Err(Error::new(
-                sqlstate::SYNTAX_ERROR,
-                "SPLIT ON and SPLIT_ALGORITHM are mutually exclusive",
-            ));
+            bail!(SYNTAX_ERROR: "SPLIT ON and SPLIT_ALGORITHM are mutually exclusive");
         }
         Some((algorithm, regions)) => {
             let Some(first) = key.first() else { return Ok(Vec::new()) };
@@ -88,11 +85,7 @@ fn by_number(options: &TableOptions) -> Result<Option<(SplitAlgorithm, u32)>> {
 }
 
 fn lone(given: &str, missing: &str) -> Error {
-    Error::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("parameter \"{given}\" cannot be used alone"),
-    )
-    .with_hint(format!("Add {missing}."))
+    err!(INVALID_PARAMETER_VALUE: "parameter \"{given}\" cannot be used alone"; hint "Add {missing}.")
 }
 
 /// Returns the row key prefix with these values of the leading key columns.
@@ -107,13 +100,8 @@ pub fn point(
     names: NameContext<'_>,
 ) -> Result<Vec<u8>> {
     if written.len() > key.len() {
-        let message = format!(
-            "SPLIT ON has {} values for a key of {} column{}",
-            written.len(),
-            key.len(),
-            if key.len() == 1 { "" } else { "s" }
-        );
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+        bail!(SYNTAX_ERROR: "SPLIT ON has {} values for a key of {} column{}",
+            written.len(), key.len(), if key.len() == 1 { "" } else { "s" });
     }
     let mut values = Vec::with_capacity(written.len());
     for (value, key) in written.iter().zip(key) {
@@ -126,7 +114,7 @@ pub fn point(
         )?;
         let datum = bound.eval_row(&[], eval)?;
         if datum == Datum::Null && !key.nullable {
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, "SPLIT ON values cannot be NULL"));
+            bail!(SYNTAX_ERROR: "SPLIT ON values cannot be NULL");
         }
         values.push((datum, key));
     }
@@ -190,14 +178,8 @@ fn unsuited(algorithm: SplitAlgorithm, digits: bool, data_type: DataType) -> Err
              the split points with SPLIT ON."
         }
     };
-    Error::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!(
-            "SPLIT_ALGORITHM '{name}' does not support a key whose first column has type {}",
-            data_type.sql_name()
-        ),
-    )
-    .with_hint(hint)
+    err!(INVALID_PARAMETER_VALUE: "SPLIT_ALGORITHM '{name}' does not support a key whose first column has type {}",
+        data_type.sql_name(); hint hint)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::ddl::Ddl;
 
 use crate::ddl::key_constraint::{key_records, retain_key, row_id_column};
 use crate::ddl::{foreign_key, name};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Ddl<'_> {
     /// Adds a primary key to a table without one. The table's lock must be held.
@@ -28,9 +28,7 @@ impl Ddl<'_> {
         (constraint, key): (&TableConstraint, &[ast::KeyColumn]),
     ) -> Result<()> {
         if table.has_primary_key() {
-            let message =
-                format!("multiple primary keys for table \"{}\" are not allowed", table.name);
-            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+            bail!(INVALID_TABLE_DEFINITION: "multiple primary keys for table \"{}\" are not allowed", table.name);
         }
         for one in key {
             self.set_not_null(table, &mut record, &one.name.name)?;

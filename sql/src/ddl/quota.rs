@@ -14,7 +14,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::split_options::{SplitChange, is_split_option};
 use crate::ddl::storage_parameters::{is_of_toast, is_parameter};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::settings::parse_bytes;
 
 impl Ddl<'_> {
@@ -137,11 +137,10 @@ fn split_parameters(change: &QuotaChange) -> (Option<QuotaChange>, Option<QuotaC
 fn kind(name: &ast::Ident, of_family: bool) -> Result<QuotaKind> {
     let found = QuotaKind::ALL.into_iter().find(|kind| kind.name() == name.value);
     match found {
-        Some(_) if of_family => Err(Error::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("\"{}\" is a quota of the table, not of a column family", name.value),
-        )
-        .at(name.position)),
+        Some(_) if of_family => {
+            bail!(INVALID_PARAMETER_VALUE: "\"{}\" is a quota of the table, not of a column family", name.value;
+                at name.position)
+        }
         Some(kind) => Ok(kind),
         None => {
             let names = QuotaKind::ALL.map(QuotaKind::name).join(", ");
@@ -169,10 +168,7 @@ fn per_second(option: &TableOption, kind: QuotaKind) -> Result<u64> {
     let number = number.filter(|number| (1..=i64::MAX as u64).contains(number));
     number.ok_or_else(|| {
         let name = &option.name.value;
-        let error = Error::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("invalid value for parameter \"{name}\""),
-        );
+        let error = err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{name}\"");
         error
             .with_hint(match kind {
                 QuotaKind::Requests => {

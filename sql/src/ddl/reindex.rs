@@ -166,10 +166,7 @@ impl Ddl<'_> {
 fn wrong(found: Option<CatalogRelation<'_>>, name: &ast::TableName, wanted: &str) -> Error {
     match found {
         None => undefined_table(name),
-        Some(_) => {
-            let message = format!("\"{}\" is not {wanted}", name.name.value);
-            Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-        }
+        Some(_) => err!(WRONG_OBJECT_TYPE: "\"{}\" is not {wanted}", name.name.value),
     }
 }
 

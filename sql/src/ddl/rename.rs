@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::dependency::{self, Object, takes_from};
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, no_schema, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Ddl<'_> {
     /// Renames a table, view, sequence or index, or moves it to another schema.
@@ -40,8 +40,7 @@ impl Ddl<'_> {
             RenameTarget::Owner(_) => return self.change_owner(&statement.to),
         };
         if new.schema != old.schema && [&new, &old].iter().any(|name| is_temporary(&name.schema)) {
-            let message = "cannot move objects into or out of temporary schemas";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot move objects into or out of temporary schemas");
         }
         if new == old && matches!(statement.to, RenameTarget::Schema(_)) {
             return Ok(());
@@ -58,7 +57,7 @@ impl Ddl<'_> {
                     )
                 }
             };
-            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+            bail!(DUPLICATE_TABLE: message);
         }
         if let CatalogRelation::Table(table) = relation {
             self.refuse_named_by_coprocessor(table)?;
@@ -78,8 +77,7 @@ impl Ddl<'_> {
             (relation, &statement.to)
             && sequence.owned_by.is_some()
         {
-            let message = "cannot move an owned sequence into another schema";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot move an owned sequence into another schema");
         }
         self.put_name(&catalog, relation, &new)
     }
@@ -203,12 +201,10 @@ fn check_kind(relation: CatalogRelation<'_>, statement: &ast::Rename) -> Result<
     let (kind, wanted) = (relation.kind(), statement.kind.name());
     let name = &statement.name.name.value;
     if kind == "index" && matches!(statement.to, RenameTarget::Schema(_)) {
-        let message = format!("cannot change schema of index \"{name}\"");
-        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-            .with_hint("Change the schema of the table instead."));
+        bail!(WRONG_OBJECT_TYPE: "cannot change schema of index \"{name}\""; hint "Change the schema of the table instead.");
     }
     if kind == wanted || matches!(statement.kind, ObjectKind::Table | ObjectKind::Index) {
         return Ok(());
     }
-    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a {wanted}")))
+    bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a {wanted}")
 }

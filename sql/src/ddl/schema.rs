@@ -28,7 +28,7 @@ impl Ddl<'_> {
                 self.add_notice(sqlstate::DUPLICATE_SCHEMA, format!("{message}, skipping"));
                 return Ok(name);
             }
-            return Err(Error::new(sqlstate::DUPLICATE_SCHEMA, message));
+            bail!(DUPLICATE_SCHEMA: message);
         }
         let oid = self.take_ids(1)?;
         let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
@@ -47,8 +47,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         if name != &self.user {
-            let message = format!("role \"{name}\" does not exist");
-            return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+            bail!(UNDEFINED_OBJECT: "role \"{name}\" does not exist");
         }
         let what = format!("changing the owner to role \"{name}\"");
         Err(Error::not_supported(what, format!("Role {OWNER} owns all objects.")))
@@ -61,8 +60,7 @@ impl Ddl<'_> {
         let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
         check_name(new)?;
         if exists(&catalog, new) {
-            let message = format!("schema \"{new}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_SCHEMA, message));
+            bail!(DUPLICATE_SCHEMA: "schema \"{new}\" already exists");
         }
         let renamed = Schema { oid: schema.oid, name: new.clone(), relations: AHashMap::new() };
         self.move_relations(name, new)?;
@@ -92,15 +90,11 @@ fn check_element(element: &Statement, schema: &str) -> Result<()> {
     match name.schema.as_ref().filter(|given| given.value != schema) {
         None => Ok(()),
         Some(given) if given.value == TEMP => {
-            let message = "cannot create temporary relation in non-temporary schema";
-            Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(given.position))
+            bail!(INVALID_TABLE_DEFINITION: "cannot create temporary relation in non-temporary schema"; at given.position)
         }
         Some(given) => {
-            let message = format!(
-                "CREATE specifies a schema ({}) different from the one being created ({schema})",
-                given.value
-            );
-            Err(Error::new(sqlstate::INVALID_SCHEMA_DEFINITION, message))
+            bail!(INVALID_SCHEMA_DEFINITION: "CREATE specifies a schema ({}) different from the one being created \
+                ({schema})", given.value)
         }
     }
 }
@@ -111,9 +105,7 @@ fn exists(catalog: &Catalog, name: &str) -> bool {
 
 fn check_name(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
-        let message = format!("unacceptable schema name \"{name}\"");
-        return Err(Error::new(sqlstate::RESERVED_NAME, message)
-            .with_detail("The prefix \"pg_\" is reserved for system schemas."));
+        bail!(RESERVED_NAME: "unacceptable schema name \"{name}\""; detail "The prefix \"pg_\" is reserved for system schemas.");
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::drop::identity_of;
 use crate::ddl::user_type::stored_text;
 use crate::ddl::{Ddl, name, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Ddl<'_> {
     /// Creates a sequence. With IF NOT EXISTS, an existing relation is only a notice.
@@ -43,8 +43,7 @@ impl Ddl<'_> {
             Some(CatalogRelation::Sequence(old)) => old,
             Some(_) => {
                 let name = &statement.name.name.value;
-                let message = format!("\"{name}\" is not a sequence");
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a sequence");
             }
             None => {
                 let missing = Error { position: None, ..undefined_table(&statement.name) };
@@ -59,9 +58,8 @@ impl Ddl<'_> {
         if options.owned_by.is_some() && identity_of(&catalog, old.oid).is_some() {
             let table = old.owned_by.and_then(|(table, _)| catalog.table(table));
             let table = table.map_or("", |table| table.name.as_str());
-            let message = "cannot change ownership of identity sequence";
-            let detail = format!("Sequence \"{}\" is linked to table \"{table}\".", old.name);
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
+            bail!(FEATURE_NOT_SUPPORTED: "cannot change ownership of identity sequence";
+                detail "Sequence \"{}\" is linked to table \"{table}\".", old.name);
         }
         let owned_by = match &options.owned_by {
             Some(Some(owner)) => Some(self.owner_of(&catalog, &old.schema, owner)?),
@@ -132,8 +130,7 @@ impl Ddl<'_> {
         (options, data_type, is_identity): (&SequenceOptions, DataType, bool),
     ) -> Result<u32> {
         if is_identity && Sequence::range_of(data_type).is_err() {
-            let message = "identity column type must be smallint, integer, or bigint";
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "identity column type must be smallint, integer, or bigint");
         }
         let catalog = self.changes.catalog(self.engine);
         let mut taken = name::NamesInUse::of(&catalog, &record.schema);
@@ -147,9 +144,7 @@ impl Ddl<'_> {
                     None => record.schema.clone(),
                 };
                 if schema != record.schema {
-                    let message = "sequence must be in same schema as table it is linked to";
-                    let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-                    return Err(Error::new(state, message));
+                    bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "sequence must be in same schema as table it is linked to");
                 }
                 self.name_exists(&catalog, &schema, &written.name, false)?;
                 ObjectName::new(&schema, &written.name.value)
@@ -243,14 +238,8 @@ pub(super) fn stored_default(
                 let full = ObjectName::new(&sequence.schema, &sequence.name);
                 text = replace_name(&text, &name, &full);
             }
-            Some(_) => {
-                let message = format!("\"{name}\" is not a sequence");
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-            }
-            None => {
-                let message = format!("relation \"{name}\" does not exist");
-                return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
-            }
+            Some(_) => bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a sequence"),
+            None => bail!(UNDEFINED_TABLE: "relation \"{name}\" does not exist"),
         }
     }
     Ok(text)
@@ -272,13 +261,11 @@ impl Ddl<'_> {
     ) -> Result<(u32, u32)> {
         let table = self.table(catalog, name)?;
         if table.schema != schema {
-            let message = "sequence must be in same schema as table it is linked to";
-            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "sequence must be in same schema as table it is linked to");
         }
         let position = table.column_index(&column.value).ok_or_else(|| {
             let (column, table) = (&column.value, &table.name);
-            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
-            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+            err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{table}\" does not exist")
         })?;
         Ok((table.oid, position as u32))
     }
@@ -327,7 +314,7 @@ pub(super) fn new_sequence(
 
 /// Returns a sequence with some of its options changed.
 fn changed(old: &Sequence, options: &SequenceOptions) -> Result<Sequence> {
-    let invalid = |message: String| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+    let invalid = |message: String| err!(INVALID_PARAMETER_VALUE: message);
     let old_type = DataType::from_oid(old.type_oid).unwrap_or(DataType::Int8);
     let old_range = Sequence::range_of(old_type)?;
     let data_type = options.data_type.as_ref().map_or(old_type, |written| written.sql_type.base);
@@ -400,5 +387,5 @@ fn check_value(word: &str, value: i64, sequence: &Sequence) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+    bail!(INVALID_PARAMETER_VALUE: message)
 }

@@ -124,10 +124,7 @@ pub(super) fn is_without_oids(option: &TableOption) -> Result<bool> {
     }
     match checked(option, &ParameterKind::Bool)?.to_ascii_lowercase().as_str() {
         "false" | "off" | "no" | "0" => Ok(true),
-        _ => {
-            let message = "tables declared WITH OIDS are not supported";
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-        }
+        _ => bail!(FEATURE_NOT_SUPPORTED: "tables declared WITH OIDS are not supported"),
     }
 }
 
@@ -159,8 +156,7 @@ fn index_parameter(option: &TableOption, kind: IndexKind) -> Result<Option<Param
 }
 
 fn unrecognized(name: &Ident) -> Error {
-    let message = format!("unrecognized parameter \"{}\"", name.value);
-    Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    err!(INVALID_PARAMETER_VALUE: "unrecognized parameter \"{}\"", name.value)
 }
 
 /// Checks a value and returns it as written.
@@ -172,14 +168,10 @@ fn checked(option: &TableOption, kind: &ParameterKind) -> Result<String> {
         }
         OptionValue::Boolean(value) => value.to_string(),
     };
-    let bad = |what: &str| {
-        let message = format!("invalid value for {what} option \"{name}\": {text}");
-        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-    };
+    let bad = |what: &str| err!(INVALID_PARAMETER_VALUE: "invalid value for {what} option \"{name}\": {text}");
     let bounds = |low: String, high: String| {
-        let message = format!("value {text} out of bounds for option \"{name}\"");
-        let detail = format!("Valid values are between \"{low}\" and \"{high}\".");
-        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_detail(detail)
+        err!(INVALID_PARAMETER_VALUE: "value {text} out of bounds for option \"{name}\"";
+            detail "Valid values are between \"{low}\" and \"{high}\".")
     };
     let lower = text.to_ascii_lowercase();
     match kind {
@@ -258,10 +250,7 @@ impl Ddl<'_> {
             None => return Err(undefined_table(name)),
             Some(CatalogRelation::Index(table, index)) => (table, Some(index.oid)),
             Some(CatalogRelation::PrimaryKey(table)) => (table, None),
-            Some(_) => {
-                let message = format!("\"{}\" is not an index", name.name.value);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-            }
+            Some(_) => bail!(WRONG_OBJECT_TYPE: "\"{}\" is not an index", name.name.value),
         };
         let record = self.record_of(&catalog, table)?;
         let mut indexes = record.indexes.iter();
@@ -312,11 +301,9 @@ impl Ddl<'_> {
             found.map(|one| one.oid).ok_or_else(|| {
                 let (index, name) = (&index.value, &table.name);
                 if catalog.relation(&table.schema, index).is_some() {
-                    let message = format!("\"{index}\" is not an index for table \"{name}\"");
-                    return Error::new(sqlstate::WRONG_OBJECT_TYPE, message);
+                    return err!(WRONG_OBJECT_TYPE: "\"{index}\" is not an index for table \"{name}\"");
                 }
-                let message = format!("index \"{index}\" for table \"{name}\" does not exist");
-                Error::new(sqlstate::UNDEFINED_OBJECT, message)
+                err!(UNDEFINED_OBJECT: "index \"{index}\" for table \"{name}\" does not exist")
             })
         };
         let retained = &mut record.retained;
@@ -340,11 +327,7 @@ impl Ddl<'_> {
             }
             TableAttribute::AllTriggers { enabled } => record.without_triggers = !enabled,
             TableAttribute::Trigger(name) => {
-                let message = format!(
-                    "trigger \"{}\" for table \"{}\" does not exist",
-                    name.value, table.name
-                );
-                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+                bail!(UNDEFINED_OBJECT: "trigger \"{}\" for table \"{}\" does not exist", name.value, table.name);
             }
             TableAttribute::Unchanged => {}
         }
@@ -357,9 +340,9 @@ fn check_identity_index(table: &Table, number: u32) -> Result<()> {
     let Some(index) = table.indexes.iter().find(|index| index.oid == number) else { return Ok(()) };
     let name = &index.name;
     let cannot = |kind: &str| format!("cannot use {kind} index \"{name}\" as replica identity");
-    let unfit = |message: String| Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+    let unfit = |message: String| Err(err!(FEATURE_NOT_SUPPORTED: message));
     if !index.is_unique() {
-        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, cannot("non-unique")));
+        bail!(WRONG_OBJECT_TYPE: cannot("non-unique"));
     }
     if index.deferral != Deferral::Never {
         return unfit(cannot("non-immediate"));
@@ -375,18 +358,15 @@ fn check_identity_index(table: &Table, number: u32) -> Result<()> {
         _ => None,
     });
     let Some(column) = nullable else { return Ok(()) };
-    let message = format!(
-        "index \"{name}\" cannot be used as replica identity because column \"{}\" is nullable",
-        column.name
-    );
-    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+    bail!(WRONG_OBJECT_TYPE: "index \"{name}\" cannot be used as replica identity because column \"{}\" is nullable",
+        column.name)
 }
 
 /// Checks SET LOGGED and SET UNLOGGED: a permanent table must not reference one that is not.
 fn check_persistence(catalog: &Catalog, table: &Table, unlogged: bool) -> Result<()> {
     let name = &table.name;
     let refused = |message: String, of: &Table, constraint: Option<&String>| {
-        let error = Error::new(sqlstate::INVALID_TABLE_DEFINITION, message);
+        let error = err!(INVALID_TABLE_DEFINITION: message);
         let (schema, table) = (Some(of.schema.clone()), Some(of.name.clone()));
         Err(Error { schema, table, constraint: constraint.cloned(), ..error })
     };
@@ -443,8 +423,8 @@ pub(super) fn set_column_attribute(
     let sql_type = table.columns[position].sql_type;
     let is_fixed = sql_type.base.length() != -1;
     let refused = |what: &str| {
-        let message = format!("column data type {} {what}", sql_type.base.sql_name());
-        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_type_mention(sql_type.base)
+        err!(FEATURE_NOT_SUPPORTED: "column data type {} {what}", sql_type.base.sql_name();
+            with_type_mention sql_type.base)
     };
     let retained = &mut record.columns[position].retained;
     match attribute {

@@ -93,8 +93,7 @@ impl Ddl<'_> {
             return Ok(None);
         }
         if schema.is_some() {
-            let message = "cannot create temporary relation in non-temporary schema";
-            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+            bail!(INVALID_TABLE_DEFINITION: "cannot create temporary relation in non-temporary schema");
         }
         let mut placed = statement.clone();
         let name = &statement.name.name;
@@ -109,10 +108,8 @@ impl Ddl<'_> {
 }
 
 fn unlike_references(from: &str, to: &str) -> Error {
-    let message = "unsupported ON COMMIT and foreign key combination";
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(format!(
-        "Table \"{from}\" references \"{to}\", but they do not have the same ON COMMIT setting."
-    ))
+    err!(FEATURE_NOT_SUPPORTED: "unsupported ON COMMIT and foreign key combination";
+        detail "Table \"{from}\" references \"{to}\", but they do not have the same ON COMMIT setting.")
 }
 
 /// Rejects materialized views over temporary relations.
@@ -120,8 +117,7 @@ pub(super) fn refuse_materialized(catalog: &Catalog, definition: &ViewDefinition
     if !reads_temporary(catalog, definition) {
         return Ok(());
     }
-    let message = "materialized views must not use temporary tables or views";
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    bail!(FEATURE_NOT_SUPPORTED: "materialized views must not use temporary tables or views")
 }
 
 fn reads_temporary(catalog: &Catalog, definition: &ViewDefinition) -> bool {
@@ -152,5 +148,5 @@ pub(super) fn check_reference(from: &TableRecord, to: &TableRecord) -> Result<()
         }
         "constraints on permanent tables may reference only permanent tables"
     };
-    Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message))
+    bail!(INVALID_TABLE_DEFINITION: message)
 }

@@ -30,8 +30,7 @@ impl Ddl<'_> {
                     _ => error,
                 })?;
             if table.is_materialized() {
-                let message = format!("\"{}\" is not a table", table.name);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a table", table.name);
             }
             if !tables.iter().any(|other| other.oid == table.oid) {
                 tables.push(table);

@@ -86,8 +86,7 @@ impl Ddl<'_> {
         }
         match built_in(schema, text) {
             Some(data_type) => {
-                let message = format!("{} is not an enum", data_type.sql_name());
-                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+                bail!(WRONG_OBJECT_TYPE: "{} is not an enum", data_type.sql_name())
             }
             None => Err(catalog.no_type(schema, &super::name_as_written(name))),
         }
@@ -101,8 +100,7 @@ impl Ddl<'_> {
         name: &str,
     ) -> Result<()> {
         if catalog.type_in(schema, name).is_some() {
-            let message = format!("type \"{name}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+            bail!(DUPLICATE_OBJECT: "type \"{name}\" already exists");
         }
         Ok(())
     }
@@ -118,11 +116,9 @@ impl Ddl<'_> {
         if catalog.type_in(schema, name).is_none() {
             return Ok(());
         }
-        let message = format!("type \"{name}\" already exists");
-        Err(Error::new(sqlstate::DUPLICATE_OBJECT, message).with_hint(
-            "A relation has an associated type of the same name, so you must use a name that \
-             doesn't conflict with any existing type.",
-        ))
+        bail!(DUPLICATE_OBJECT: "type \"{name}\" already exists";
+            hint "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any \
+            existing type.")
     }
 
     // ---- DROP TYPE ----
@@ -157,15 +153,10 @@ impl Ddl<'_> {
                 return Ok(found.number());
             }
             None if !domain || built_in(schema, text).is_none() => {}
-            _ => {
-                let message = format!("\"{}\" is not a domain", super::name_as_written(name));
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-            }
+            _ => bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a domain", super::name_as_written(name)),
         }
-        let required = |what: String| {
-            let message = format!("cannot drop type {what}");
-            Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message))
-        };
+        let required =
+            |what: String| Err(err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop type {what}"));
         if let Some(data_type) = built_in(schema, text) {
             let shown = data_type.sql_name();
             return required(format!("{shown} because it is required by the database system"));
@@ -224,9 +215,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         if catalog.type_in(schema, known.name()).is_some() {
-            let message =
-                format!("type \"{}\" already exists in schema \"{schema}\"", known.name());
-            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+            bail!(DUPLICATE_OBJECT: "type \"{}\" already exists in schema \"{schema}\"", known.name());
         }
         self.rename_type(known, schema, known.name())
     }

@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::alter_table::{refused_action, without_position};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::{Ddl, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 
 impl Ddl<'_> {
     /// Creates or replaces a view. `definition` was bound with the catalog that
@@ -44,13 +44,9 @@ impl Ddl<'_> {
                 old.oid
             }
             Some(_) if statement.or_replace => {
-                let message = format!("\"{view_name}\" is not a view");
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                bail!(WRONG_OBJECT_TYPE: "\"{view_name}\" is not a view");
             }
-            Some(_) => {
-                let message = format!("relation \"{view_name}\" already exists");
-                return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
-            }
+            Some(_) => bail!(DUPLICATE_TABLE: "relation \"{view_name}\" already exists"),
         };
         let query = crate::parser::parse_query(&definition.text)?;
         let view = View {
@@ -80,10 +76,7 @@ impl Ddl<'_> {
         let name = &statement.name.name.value;
         let view = match self.find(&catalog, &statement.name) {
             Some(CatalogRelation::View(view)) => View { check_option, ..view.as_ref().clone() },
-            Some(_) => {
-                let message = format!("\"{name}\" is not a view");
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-            }
+            Some(_) => bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a view"),
             None => {
                 let missing = Error { position: None, ..undefined_table(&statement.name) };
                 return self.missing_object(missing, statement.if_exists);
@@ -116,12 +109,10 @@ impl Ddl<'_> {
             let Some(view) = catalog.view(view.oid) else { return Ok(()) };
             let known = |name: &String| view.columns.iter().any(|column| column.name == *name);
             if !known(from) {
-                let message = format!("column \"{from}\" does not exist");
-                return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+                bail!(UNDEFINED_COLUMN: "column \"{from}\" does not exist");
             }
             if known(to) {
-                let message = format!("column \"{to}\" of relation \"{name}\" already exists");
-                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+                bail!(DUPLICATE_COLUMN: "column \"{to}\" of relation \"{name}\" already exists");
             }
             self.rename_view_column(view, from, to)?;
         }
@@ -141,8 +132,7 @@ impl Ddl<'_> {
         let found = view.columns.iter().position(|one| one.name == column.value);
         let at = found.ok_or_else(|| {
             let (column, view) = (&column.value, &view.name);
-            let message = format!("column \"{column}\" of relation \"{view}\" does not exist");
-            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+            err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{view}\" does not exist")
         })?;
         let of = (view.columns[at].name.as_str(), view.columns[at].sql_type);
         let text = match default {
@@ -208,16 +198,14 @@ fn named_columns(
     mut columns: Vec<ViewColumn>,
 ) -> Result<Vec<ViewColumn>> {
     if statement.columns.len() > columns.len() {
-        let message = "CREATE VIEW specifies more column names than columns";
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+        bail!(SYNTAX_ERROR: "CREATE VIEW specifies more column names than columns");
     }
     for (column, name) in columns.iter_mut().zip(&statement.columns) {
         column.name.clone_from(&name.value);
     }
     for (index, column) in columns.iter().enumerate() {
         if columns[..index].iter().any(|other| other.name == column.name) {
-            let message = format!("column \"{}\" specified more than once", column.name);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+            bail!(DUPLICATE_COLUMN: "column \"{}\" specified more than once", column.name);
         }
     }
     Ok(columns)
@@ -225,7 +213,7 @@ fn named_columns(
 
 /// Checks that a new definition has the old columns, optionally followed by new ones.
 fn check_replacement(names: NameContext<'_>, old: &View, columns: &[ViewColumn]) -> Result<()> {
-    let invalid = |message: String| Error::new(sqlstate::INVALID_TABLE_DEFINITION, message);
+    let invalid = |message: String| err!(INVALID_TABLE_DEFINITION: message);
     if columns.len() < old.columns.len() {
         return Err(invalid("cannot drop columns from view".to_owned()));
     }
@@ -262,9 +250,7 @@ fn check_recursion(catalog: &Catalog, view: &View, relations: &[ViewRelation]) -
     while let Some(&relation) = known.get(next) {
         next += 1;
         if relation == view.oid {
-            let message =
-                format!("infinite recursion detected in rules for relation \"{}\"", view.name);
-            return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message));
+            bail!(INVALID_OBJECT_DEFINITION: "infinite recursion detected in rules for relation \"{}\"", view.name);
         }
         for one in catalog.view(relation).iter().flat_map(|view| &view.relations) {
             if !known.contains(&one.oid) {

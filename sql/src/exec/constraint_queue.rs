@@ -468,12 +468,8 @@ pub fn key_text(table: &Table, columns: &[u32], values: &[Datum], style: &TextSt
 
 /// Returns a foreign key violation.
 pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String) -> Error {
-    Error {
-        schema: Some(table.schema.clone()),
-        table: Some(table.name.clone()),
-        constraint: Some(key.name.clone()),
-        ..Error::new(sqlstate::FOREIGN_KEY_VIOLATION, message).with_detail(detail)
-    }
+    err!(FOREIGN_KEY_VIOLATION: message; detail detail;
+        of_table &table.schema, &table.name; of_constraint &key.name)
 }
 
 /// Returns the violation of a reference to a missing row.

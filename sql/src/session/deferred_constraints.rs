@@ -214,13 +214,11 @@ fn constraints_named(
                 || table.constraints.checks.iter().any(|check| check.name == *wanted);
         }
         if known && found.is_empty() && deferred {
-            let message = format!("constraint \"{wanted}\" is not deferrable");
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            bail!(WRONG_OBJECT_TYPE: "constraint \"{wanted}\" is not deferrable");
         }
         if known {
             return Ok(found);
         }
     }
-    let message = format!("constraint \"{wanted}\" does not exist");
-    Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+    bail!(UNDEFINED_OBJECT: "constraint \"{wanted}\" does not exist")
 }

@@ -346,8 +346,7 @@ impl StatementExecutor {
                     if is_own {
                         seen.insert(key);
                     } else if !seen.contains(&key) && self.is_there(&own, table, key.as_deref())? {
-                        let message = "could not serialize access due to concurrent update";
-                        return Err(Error::new(sqlstate::SERIALIZATION_FAILURE, message));
+                        bail!(SERIALIZATION_FAILURE: "could not serialize access due to concurrent update");
                     }
                 }
             }
@@ -391,9 +390,8 @@ impl StatementExecutor {
         let types = types.iter().chain(types).map(|base| Some(SqlType::from(*base)));
         let types: Vec<Option<SqlType>> = types.collect();
         let parsed = super::parse(&text)?.pop();
-        let parsed = parsed.ok_or_else(|| {
-            Error::new(sqlstate::INTERNAL_ERROR, "the statement of a foreign key is empty")
-        })?;
+        let parsed = parsed
+            .ok_or_else(|| err!(INTERNAL_ERROR: "the statement of a foreign key is empty"))?;
         let statement = &parsed.statement.statement;
         let planned = self.with_planning(|planning| planning.plan(statement, &types))?.planned;
         let planned = Arc::new(planned);
