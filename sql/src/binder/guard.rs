@@ -16,7 +16,7 @@
 use types::Datum;
 use types::expr::Expr;
 
-use crate::binder::level::SUBQUERY_COLUMN;
+use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN};
 use crate::binder::tree::{conjunction, for_each_column};
 use crate::binder::typed::boolean;
 
@@ -49,7 +49,7 @@ impl Guard {
 
     /// Returns the condition; `None` if there is none.
     pub(super) fn condition(&self) -> Option<Expr> {
-        conjunction(self.0.clone())
+        qualification(self.0.clone())
     }
 
     /// Returns whether all rows for which `self` is true also satisfy `other`.
@@ -75,6 +75,23 @@ impl Guard {
     }
 }
 
+/// Returns the conjunction as PostgreSQL evaluates a qualification: it ends at the first condition
+/// that is not true, while AND evaluates the operands behind a NULL. `None` if the list is empty.
+pub(super) fn qualification(list: Vec<Expr>) -> Option<Expr> {
+    let matters = |expr: &Expr| {
+        let mut found = expr.may_fail() || expr.is_volatile();
+        for_each_column(expr, &mut |index| found |= index >= SUBQUERY);
+        found
+    };
+    let last = list.iter().rposition(matters).unwrap_or(0);
+    let ends = |(at, expr): (usize, Expr)| match &expr {
+        Expr::IsDistinct { .. } | Expr::IsNull(_) => expr,
+        _ if at >= last => expr,
+        _ => is_true(expr),
+    };
+    conjunction(list.into_iter().enumerate().map(ends).collect())
+}
+
 fn is_of_subquery(expr: &Expr) -> bool {
     let mut found = false;
     for_each_column(expr, &mut |index| found |= index >= SUBQUERY_COLUMN);
@@ -87,6 +104,11 @@ pub(super) fn is_computed_once(expr: &Expr) -> bool {
     let mut nodes = 0;
     expr.walk(&mut |_| nodes += 1);
     (expr.is_session_only() || nodes > NODES_MAX) && !is_of_subquery(expr)
+}
+
+/// `expr IS TRUE`
+fn is_true(expr: Expr) -> Expr {
+    Expr::IsDistinct { left: Box::new(expr), right: Box::new(boolean(true)), negated: true }
 }
 
 /// `expr IS NOT TRUE`

@@ -41,6 +41,8 @@ impl Binder<'_> {
             } else {
                 outer_join(rows, (right, bindings), kind, on, &level.subqueries);
             }
+            // The subqueries of the next condition, or of the query, have the same numbers.
+            rows.begin_level();
             return Ok(());
         }
         let (late, early): (Vec<Expr>, Vec<Expr>) =

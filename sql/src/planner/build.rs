@@ -510,6 +510,15 @@ fn provides_order(plan: &Logical, wanted: RequiredProperties) -> bool {
     }
 }
 
+/// Tells whether only filters and projections are above a scan.
+fn is_filtered_scan(plan: &Logical) -> bool {
+    match plan {
+        Logical::Scan(_) => true,
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => is_filtered_scan(input),
+        _ => false,
+    }
+}
+
 fn reaches_scan(plan: &Logical) -> bool {
     match plan {
         Logical::Scan(_) => true,
@@ -651,7 +660,8 @@ fn build_extreme(
         _ => return None,
     };
     let argument = aggregate.arguments.first()?.clone();
-    let volatile = is_volatile(&argument) || !reaches_scan(input);
+    // Rules that add parameters do not apply to such an input.
+    let volatile = is_volatile(&argument) || !is_filtered_scan(input);
     if aggregate.filter.is_some() || columns_of(&argument).is_empty() || volatile {
         return None;
     }

@@ -24,6 +24,8 @@
 //! database `bennu`) the ignored test compares with it, or records its answers; it skips
 //! scenarios whose title ends with `(onlyif bennu)`.
 
+mod random;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -227,7 +229,8 @@ fn run_script(script: &str, address: SocketAddr, server: Oracle) -> String {
 fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/isolation");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut scripts: Vec<PathBuf> = entries.filter(|path| path.extension().is_some()).collect();
+    let mut scripts: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|kind| kind == "spec")).collect();
     if let Ok(only) = std::env::var("BENNU_ISOLATION") {
         scripts.retain(|path| path.file_stem().is_some_and(|name| name == only.as_str()));
     }
