@@ -145,12 +145,7 @@ impl Session {
                 self.rollback();
                 self.begin_chained(modes);
             }
-            Statement::SetTransaction(modes) if self.is_in_block() => {
-                let now = self.open.as_ref().map(|open| open.modes);
-                let now = now.unwrap_or_else(|| self.settings.parsed().default_modes);
-                self.worker.begin_with(now.with(modes))?;
-                self.report_modes()?;
-            }
+            Statement::SetTransaction(modes) if self.is_in_block() => self.run_modes(modes)?,
             Statement::SetSnapshot(name) if in_block || self.body_depth > 0 => {
                 if let Some(open) = &mut self.worker.open {
                     open.import_snapshot(name)?;
@@ -193,12 +188,19 @@ impl Session {
                 sqlstate::ACTIVE_SQL_TRANSACTION,
                 "there is already a transaction in progress",
             );
-            return Ok(());
+            return self.run_modes(modes);
         }
         let modes = self.settings.parsed().default_modes.with(modes);
         let open = self.worker.begin_with(modes)?;
         open.in_block = true;
         Ok(())
+    }
+
+    fn run_modes(&mut self, modes: &ast::TransactionModes) -> Result<()> {
+        let now = self.open.as_ref().map(|open| open.modes);
+        let now = now.unwrap_or_else(|| self.settings.parsed().default_modes);
+        self.worker.begin_with(now.with(modes))?;
+        self.report_modes()
     }
 
     fn run_savepoint(&mut self, statement: &Statement) -> Result<()> {
