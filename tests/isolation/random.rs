@@ -53,7 +53,7 @@ const STATEMENTS: [&str; 30] = [
     "select id from p where id = K for key share",
     "select id, v from p where id >= K order by id for update skip locked",
     "select id, v from p where id = K for update nowait",
-    "select p.id, c.id from p join c on c.p = p.id where p.id = K for update of c",
+    "select p.id, c.id from p join c on c.p = p.id where p.id = K order by 2 for update of c",
     "select * from p order by id",
     "select id, p, v from c order by id",
     "select sum(v) from p",
