@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::index::{IndexSpec, base_key, index_row_key};
-use store::transaction::{LockMode, PreviousRow};
+use store::transaction::{LockMode, LockWait, PreviousRow};
 use store::{CellBatch, Get, TableId};
 use types::Datum;
 
@@ -233,6 +233,7 @@ impl<'a> ConflictWriter<'a> {
         let transaction = &context.transaction;
         let (get, mut entries) = (Get::new(entry.as_slice()), CellBatch::new());
         let mut locked: Option<ConflictingRow> = None;
+        let mut waited = None;
         loop {
             context.check()?;
             entries.clear();
@@ -247,6 +248,13 @@ impl<'a> ConflictWriter<'a> {
                 return Ok(locked);
             }
             let mode = LockMode::NoKeyExclusive;
+            // A row that was deleted since the snapshot does not conflict: the entry is read again
+            // before the changes of the row count.
+            if transaction.isolation().is_repeatable() && waited.as_ref() != Some(&key) {
+                transaction.lock_present_row(self.table.id, &key, mode, LockWait::Wait)?;
+                waited = Some(key);
+                continue;
+            }
             let row = lock_and_read((self.table, &key), mode, &mut self.changes.cells, context)?;
             locked = row.map(|row| ConflictingRow { key, row });
         }

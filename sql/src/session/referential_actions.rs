@@ -263,7 +263,7 @@ impl StatementExecutor {
             (ReferentialAction::SetNull, _) => set(&|_| "NULL".to_owned()),
             (ReferentialAction::SetDefault, _) => set(&|_| "DEFAULT".to_owned()),
         };
-        let planned = self.inner_plan(&statement, gone, plans)?;
+        let planned = self.inner_plan((&statement, ""), gone, plans)?;
         let context = self.inner_context(&parameters, Some(&planned), watch);
         exec::modify(&planned.plan, context)?;
         if action == ReferentialAction::SetDefault {
@@ -286,14 +286,17 @@ impl StatementExecutor {
         }
     }
 
-    /// Returns whether a row references the key.
+    /// Returns whether a row references the key. At READ COMMITTED a row that another transaction
+    /// deletes or changes is waited for, as in PostgreSQL.
     fn is_referenced(
         &mut self,
         gone: &ReferencedRowChange<'_>,
         watch: &Arc<ConstraintQueue>,
         plans: &mut ReferentialPlans,
     ) -> Result<bool> {
-        let planned = self.inner_plan("SELECT 1 FROM", gone, plans)?;
+        let is_repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
+        let lock = if is_repeatable { "" } else { " FOR KEY SHARE" };
+        let planned = self.inner_plan(("SELECT 1 FROM", lock), gone, plans)?;
         let mut rows =
             exec::open(&planned.plan, self.inner_context(&gone.old, Some(&planned), watch))?;
         while let Some(batch) = rows.next()? {
@@ -314,7 +317,7 @@ impl StatementExecutor {
     ) -> Result<()> {
         let table = gone.referencing;
         let keys: Vec<usize> = table.key_columns().collect();
-        let planned = self.inner_plan("SELECT * FROM", gone, plans)?;
+        let planned = self.inner_plan(("SELECT * FROM", ""), gone, plans)?;
         let own = self.inner_context(&gone.old, Some(&planned), watch);
         let mut seen = AHashSet::new();
         let latest = TransactionOptions {
@@ -362,10 +365,10 @@ impl StatementExecutor {
     }
 
     /// Returns the plan of an internal statement over the rows that reference a key, with
-    /// parameters `$1` and so on.
+    /// parameters `$1` and so on. `suffix`: text behind the condition.
     fn inner_plan(
         &mut self,
-        statement: &str,
+        (statement, suffix): (&str, &str),
         gone: &ReferencedRowChange<'_>,
         plans: &mut ReferentialPlans,
     ) -> Result<Arc<CachedStatementPlan>> {
@@ -382,7 +385,7 @@ impl StatementExecutor {
             }
         });
         let conditions: Vec<String> = conditions.collect();
-        let text = format!("{statement}{from} WHERE {}", conditions.join(" AND "));
+        let text = format!("{statement}{from} WHERE {}{suffix}", conditions.join(" AND "));
         let kept = (text.clone(), types.clone());
         if let Some(planned) = plans.get(&kept) {
             return Ok(Arc::clone(planned));
