@@ -176,13 +176,17 @@ pub trait SystemSource: Send + Sync {
     /// Errors of the view or function.
     fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Vec<Datum>>>;
 
-    /// Returns the rows of a view that only depends on the catalog, as batches; `None` for other
-    /// views.
+    /// Returns the rows of a view that is a query or only depends on the catalog, as batches;
+    /// `None` for other views. `run` executes the query.
     ///
     /// # Errors
     ///
     /// Errors of the view.
-    fn shared_rows(&self, _name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
+    fn shared_rows(
+        &self,
+        _name: &str,
+        _run: &dyn Fn(&Arc<Plan>) -> Result<Vec<Batch>>,
+    ) -> Result<Option<Arc<Vec<Batch>>>> {
         Ok(None)
     }
 

@@ -8,8 +8,8 @@ use types::{Batch, DataType, Datum};
 
 use crate::error::Result;
 use crate::exec::endpoint::EndpointRows;
-use crate::exec::{Context, Operator};
-use crate::plan::SystemRowsNode;
+use crate::exec::{self, Context, CteScope, Operator, UncorrelatedResults};
+use crate::plan::{Plan, SystemRowsNode};
 
 /// Opens a view or function.
 pub(super) fn open(
@@ -23,7 +23,7 @@ pub(super) fn open(
     for argument in &node.arguments {
         arguments.push(context.value(argument)?);
     }
-    if let Some(batches) = context.system.shared_rows(&node.name)? {
+    if let Some(batches) = context.system.shared_rows(&node.name, &|plan| rows_of(plan, context))? {
         return Ok(Box::new(SharedRows { context: Arc::clone(context), batches, next: 0 }));
     }
     let rows = context.system.rows(&node.name, &arguments)?;
@@ -32,6 +32,23 @@ pub(super) fn open(
         context: Arc::clone(context),
         rows: rows.into_iter(),
     }))
+}
+
+/// Executes the query of a view, which has parameters and subqueries of its own.
+fn rows_of(plan: &Arc<Plan>, context: &Context) -> Result<Vec<Batch>> {
+    let mut context = Context {
+        profile: None,
+        cte_scope: CteScope::default(),
+        uncorrelated_results: UncorrelatedResults::default(),
+        ..context.clone()
+    };
+    context.eval.parameters.clear();
+    let mut operator = exec::open(plan, context)?;
+    let mut batches = Vec::new();
+    while let Some(batch) = operator.next()? {
+        batches.push(batch);
+    }
+    Ok(batches)
 }
 
 /// Rows that are shared with other statements.

@@ -253,7 +253,8 @@ impl CatalogObjects {
         let own = catalog.schemas().map(|schema| namespace(schema_oid_of(schema), &schema.name));
         objects.namespaces.extend(own);
         objects.namespaces.sort_by_key(|namespace| namespace.oid);
-        SHAPES.iter().for_each(|shape| objects.add_system(shape));
+        let shown = SHAPES.iter().filter(|shape| !shape.is_hidden());
+        shown.for_each(|shape| objects.add_system(shape));
         for table in catalog.tables() {
             objects.add_table(table, catalog);
             objects.add_foreign_keys(catalog, table);
@@ -439,12 +440,6 @@ impl CatalogObjects {
             });
         }
         self.domains.push(Arc::clone(domain));
-    }
-
-    /// Returns the array type of a domain by its OID.
-    pub(super) fn array_of_domain(&self, oid: u32) -> Option<&Arc<Domain>> {
-        let mut arrays = self.domains.iter().filter_map(|domain| domain.array.as_ref());
-        arrays.find(|array| array.sql_type.oid() == oid)
     }
 
     /// Returns a domain by OID.

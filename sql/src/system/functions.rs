@@ -28,12 +28,11 @@ use crate::system::catalog_objects::{
 };
 use crate::system::definition::{self, qualified};
 use crate::system::relation_definitions::PG_CATALOG;
-use crate::system::updatable::Updatable;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::view_cache::SystemViewCache;
 use crate::system::views::{DefinitionContext, roles, timestamptz};
 use crate::system::{
-    Row, SystemContext, pg_proc, privileges, pseudo_types, reg_names, session, text_search,
+    Row, SystemContext, constants, pg_proc, privileges, pseudo_types, reg_names, session,
     user_functions,
 };
 
@@ -208,7 +207,8 @@ fn updatable(
     arguments: Arguments<'_>,
 ) -> Datum {
     let relation = objects.relation(oid_at(arguments, 0));
-    let of = relation.map(|one| Updatable::of(&source.catalog, one));
+    let snapshot = SystemViewCache::of(&source.catalog);
+    let of = relation.map(|one| snapshot.updatable(&source.catalog, one));
     if function == "pg_relation_is_updatable" {
         return int4(of.map_or(0, |of| of.events()));
     }
@@ -446,8 +446,8 @@ fn visible(source: &SystemContext, objects: &CatalogObjects, function: &str, oid
         "pg_collation_is_visible" => {
             Collation::ALL.into_iter().any(|one| one.oid() == oid).then_some(true)
         }
-        "pg_ts_config_is_visible" => text_search::configuration_name(oid).map(|_| true),
-        "pg_ts_dict_is_visible" => text_search::dictionary_name(oid).map(|_| true),
+        "pg_ts_config_is_visible" => constants::name_of("pg_ts_config", oid).map(|_| true),
+        "pg_ts_dict_is_visible" => constants::name_of("pg_ts_dict", oid).map(|_| true),
         _ => None,
     };
     known.map_or(Datum::Null, Datum::Bool)

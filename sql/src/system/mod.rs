@@ -3,15 +3,13 @@
 //! The binder finds their columns through [`SystemNames`]; scans read their rows from a
 //! [`SystemContext`]. A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns and
 //! the function that computes its rows. Relations of `pg_catalog` and `information_schema` are
-//! defined in [`relation_definitions`]; the rows of most depend on the catalog alone and are cached
-//! in its [`view_cache`].
+//! defined in [`relation_definitions`]. Views have a query ([`view_query`]); other relations have a
+//! function. The rows of most depend on the catalog alone and are cached in its [`view_cache`].
 
 mod coprocessors;
 mod definition;
 mod functions;
-mod privilege_views;
 mod history;
-mod information_schema;
 mod locks;
 mod memory;
 mod reg_names;
@@ -26,12 +24,12 @@ mod privileges;
 mod pseudo_types;
 mod regions;
 mod session;
+mod view_query;
 mod relation_definitions;
 mod view_cache;
+mod constants;
 mod storage_options;
 mod statistics;
-mod text_search;
-mod type_modifier_columns;
 mod updatable;
 mod usage;
 mod user_functions;
@@ -49,6 +47,8 @@ use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datatype::RegKind;
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::expr::Routine;
+use types::text::TextStyle;
+use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::SessionLocks;
@@ -58,11 +58,11 @@ use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogRelation};
-use crate::deparse::DeparseContext;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, HistoryBegin, SystemSource};
 use crate::logical::{Origin, OutputColumn};
+use crate::plan::Plan;
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::value::{bytes, int8, text};
@@ -377,6 +377,13 @@ pub trait RoutineExecutor: Send + Sync {
 }
 
 impl SystemContext {
+    /// Returns the settings that the texts of definitions depend on.
+    fn text_settings(&self) -> String {
+        let portable = self.settings.is_on("portable_definitions");
+        let TextStyle { time_zone, formats, .. } = self.settings.style();
+        format!("{:?} {time_zone:?} {formats:?} {portable}", self.settings.search_path())
+    }
+
     fn viewer(&self) -> DefinitionContext<'_> {
         DefinitionContext {
             catalog: &self.catalog,
@@ -403,24 +410,30 @@ impl SystemSource for SystemContext {
         Ok(views::rows(shape, &snapshot.objects, self)?.unwrap_or_default())
     }
 
-    fn shared_rows(&self, name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
+    fn shared_rows(
+        &self,
+        name: &str,
+        run: &dyn Fn(&Arc<Plan>) -> Result<Vec<Batch>>,
+    ) -> Result<Option<Arc<Vec<Batch>>>> {
         let Some(shape) = shape_named(name) else { return Ok(None) };
         let snapshot = SystemViewCache::of(&self.catalog);
-        if shape.schema == relation_definitions::INFORMATION_SCHEMA {
-            let path = self.viewer().search_path();
-            let reader = DeparseContext::with_search_path(&self.catalog, &path);
-            return Ok(snapshot.view(shape, Some(&path), |objects| {
-                information_schema::rows(shape, reader, objects)
-            }));
+        if let Some(query) = &shape.query {
+            let names = SystemNames { coprocessors: None, settings: None };
+            let plan = query.plan(&shape.columns, &self.catalog, &names)?;
+            return match query.is_cached {
+                true => snapshot.view(shape, self.text_settings(), || run(&plan).map(Some)),
+                false => run(&plan).map(|rows| Some(Arc::new(rows))),
+            };
         }
-        let portable = self.settings.is_on("portable_definitions");
-        if portable && shape.name == "pg_class" {
+        if shape.name == "pg_class" && self.settings.is_on("portable_definitions") {
             return Ok(None);
         }
-        Ok(snapshot.view(shape, None, |objects| {
-            let rows = pg_catalog::rows(shape, objects, &self.catalog);
-            rows.or_else(|| views::shared_rows(shape, objects))
-        }))
+        snapshot.view(shape, String::new(), || {
+            let rows = pg_catalog::rows(shape, &snapshot.objects, &self.catalog);
+            let types: Vec<DataType> = shape.columns.iter().map(|(_, of)| of.base).collect();
+            let batch = |rows: &[Row]| Batch::from_rows(&types, rows);
+            Ok(rows.map(|rows| rows.chunks(BATCH_ROWS).map(batch).collect()))
+        })
     }
 
     fn history_begin(&self, table: &Table, columns: &[usize]) -> Result<HistoryBegin> {

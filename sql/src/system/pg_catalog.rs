@@ -20,8 +20,8 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::DeparseContext;
 use crate::system::catalog_objects::{
-    Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE, DATABASE_CLASS,
-    DATABASE_NAME, DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
+    Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
+    DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
     SystemRelationKind, composite_relation_oid, extension_oid, hashed_oid, schema_oid_of, user_oid,
 };
 use crate::system::definition;
@@ -30,7 +30,7 @@ use crate::system::pseudo_types;
 use crate::system::relation_definitions::{BENNU, PG_CATALOG, RelationDefinition};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
-    Row, pg_cast, pg_depend, pg_opclass, pg_proc, storage_options, text_search, user_functions,
+    Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, storage_options, usage, user_functions,
 };
 
 /// OID of access method `heap`.
@@ -45,9 +45,6 @@ pub(super) const TABLESPACE: u32 = 1_663;
 const DESCENDING: i16 = 1;
 /// `pg_index.indoption`: NULLS FIRST.
 const NULLS_FIRST: i16 = 2;
-/// `pg_char_to_encoding('UTF8')`
-pub(super) const UTF8: i32 = 6;
-
 /// Returns the rows of a table; `None` if it is always empty.
 pub(super) fn rows(
     shape: &RelationDefinition,
@@ -78,8 +75,6 @@ pub(super) fn rows(
         }
         "pg_cast" => pg_cast::rows(shape),
         "pg_amop" => pg_opclass::operators(shape),
-        "pg_opclass" => pg_opclass::classes(shape),
-        "pg_opfamily" => pg_opclass::families(shape),
         "pg_operator" => pg_proc::operators(shape),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => pg_depend::rows(shape, objects, catalog),
@@ -90,22 +85,13 @@ pub(super) fn rows(
             here.map(|one| comment(shape, one)).collect()
         }
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
-        "pg_am" => access_methods(shape),
-        "pg_collation" => collations(shape),
-        "pg_database" => vec![database(shape)],
-        "pg_tablespace" => vec![shape.row([
-            ("oid", oid(TABLESPACE)),
-            ("spcname", text("pg_default")),
-            ("spcowner", oid(OWNER)),
-        ])],
-        "pg_language" => languages(shape),
         "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
         "pg_available_extensions" => available_extensions(shape, catalog),
         "pg_available_extension_versions" => extension_versions(shape, catalog),
         "pg_stats" => statistics(shape, catalog),
-        "pg_ts_config" => text_search::configurations(shape),
-        "pg_ts_dict" => text_search::dictionaries(shape),
-        _ => return None,
+        "view_column_usage" => usage::view_columns(shape, objects),
+        "column_column_usage" => usage::generated_columns(shape, objects),
+        _ => return constants::rows(shape, pg_proc::internal_oid),
     })
 }
 
@@ -722,62 +708,6 @@ fn comment(
     ])
 }
 
-fn access_methods(shape: &RelationDefinition) -> Vec<Row> {
-    let row = |number, name: &str, handler: &str, kind| {
-        shape.row([
-            ("oid", oid(number)),
-            ("amname", text(name)),
-            ("amhandler", oid(pg_proc::internal_oid(handler))),
-            ("amtype", char(kind)),
-        ])
-    };
-    vec![
-        row(HEAP, "heap", "heap_tableam_handler", 't'),
-        row(BTREE, "btree", "bthandler", 'i'),
-        row(HASH, "hash", "hashhandler", 'i'),
-    ]
-}
-
-fn collations(shape: &RelationDefinition) -> Vec<Row> {
-    let row = |collation: Collation| {
-        let (provider, encoding, locale) = match collation {
-            Collation::Default => ('d', -1, Datum::Null),
-            Collation::UcsBasic => ('c', UTF8, text("C")),
-            Collation::CUtf8 => ('c', UTF8, text("C.utf8")),
-            Collation::C | Collation::Posix => ('c', -1, text(collation.name())),
-        };
-        shape.row([
-            ("oid", oid(collation.oid())),
-            ("collname", text(collation.name())),
-            ("collnamespace", oid(PG_CATALOG)),
-            ("collowner", oid(OWNER)),
-            ("collprovider", char(provider)),
-            ("collisdeterministic", Datum::Bool(true)),
-            ("collencoding", int4(encoding)),
-            ("collcollate", locale.clone()),
-            ("collctype", locale),
-        ])
-    };
-    Collation::ALL.into_iter().map(row).collect()
-}
-
-fn languages(shape: &RelationDefinition) -> Vec<Row> {
-    let row = |number, name: &str, trusted| {
-        shape.row([
-            ("oid", oid(number)),
-            ("lanname", text(name)),
-            ("lanowner", oid(OWNER)),
-            ("lanpltrusted", Datum::Bool(trusted)),
-            ("lanispl", Datum::Bool(number == pg_proc::PLPGSQL)),
-        ])
-    };
-    vec![
-        row(pg_proc::INTERNAL, "internal", false),
-        row(pg_proc::SQL, "sql", true),
-        row(pg_proc::PLPGSQL, "plpgsql", true),
-    ]
-}
-
 /// Returns the installed extensions with the OIDs of their schemas.
 pub(super) fn created_extensions(
     catalog: &Catalog,
@@ -829,21 +759,6 @@ fn extension_versions(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row>
         ])
     };
     EXTENSIONS.iter().map(row).collect()
-}
-
-fn database(shape: &RelationDefinition) -> Row {
-    shape.row([
-        ("oid", oid(DATABASE)),
-        ("datname", text(DATABASE_NAME)),
-        ("datdba", oid(OWNER)),
-        ("encoding", int4(UTF8)),
-        ("datlocprovider", char('c')),
-        ("datallowconn", Datum::Bool(true)),
-        ("datconnlimit", int4(-1)),
-        ("dattablespace", oid(TABLESPACE)),
-        ("datcollate", text("C.UTF-8")),
-        ("datctype", text("C.UTF-8")),
-    ])
 }
 
 /// Returns the rows of `pg_stats` from the statistics of ANALYZE.

@@ -19,7 +19,7 @@ use crate::system::pg_proc::{self, NamedFunction};
 use crate::system::pseudo_types;
 use crate::system::relation_definitions::PG_CATALOG;
 use crate::system::views::{DefinitionContext, roles};
-use crate::system::{text_search, user_functions};
+use crate::system::{constants, user_functions};
 
 /// Returns the OIDs of the schemas that are searched for an unqualified name, in order.
 fn searched(viewer: &DefinitionContext<'_>, objects: &CatalogObjects) -> Vec<u32> {
@@ -232,10 +232,11 @@ fn text_search_object(
     let name = parse(text)?;
     check_schema(viewer, objects, &name)?;
     let is_ours = name.schema.as_ref().is_none_or(|schema| schema.value == "pg_catalog");
-    let (what, found) = match kind {
-        RegKind::Config => ("configuration", text_search::configuration(&name.name.value)),
-        _ => ("dictionary", text_search::dictionary(&name.name.value)),
+    let (what, relation) = match kind {
+        RegKind::Config => ("configuration", "pg_ts_config"),
+        _ => ("dictionary", "pg_ts_dict"),
     };
+    let found = constants::oid_of(relation, &name.name.value);
     found.filter(|_| is_ours).ok_or_else(|| {
         let message = format!("text search {what} \"{}\" does not exist", shown(&name));
         Error::new(sqlstate::UNDEFINED_OBJECT, message)
@@ -375,7 +376,7 @@ pub(super) fn name_of(
             let found = Collation::ALL.into_iter().find(|known| known.oid() == number);
             found.map(|known| identifier(known.name()))
         }
-        RegKind::Config => text_search::configuration_name(number).map(String::from),
-        RegKind::Dictionary => text_search::dictionary_name(number),
+        RegKind::Config => constants::name_of("pg_ts_config", number).map(String::from),
+        RegKind::Dictionary => constants::name_of("pg_ts_dict", number).map(String::from),
     }
 }

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use ahash::AHashMap;
 use types::{DataType, Datum, SqlType};
 
+use crate::system::view_query::{self, ViewQuery};
+
 /// OID of schema `pg_catalog`.
 pub(super) const PG_CATALOG: u32 = 11;
 /// OID of schema `information_schema`.
@@ -29,6 +31,8 @@ pub(super) struct RelationDefinition {
     pub(super) columns: Vec<(&'static str, SqlType)>,
     /// True if PostgreSQL has it as a table.
     pub(super) is_table: bool,
+    /// The query of a view that is defined by SQL.
+    pub(super) query: Option<ViewQuery>,
     positions: AHashMap<&'static str, usize>,
 }
 
@@ -47,6 +51,7 @@ pub(super) fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation
 
 fn read() -> Vec<RelationDefinition> {
     let mut shapes: Vec<RelationDefinition> = Vec::new();
+    let mut queries = view_query::read();
     let lines = include_str!("relations.txt").lines().filter(|line| !line.starts_with('#'));
     for line in lines {
         if let Some(columns) = line.strip_prefix("  ") {
@@ -66,6 +71,7 @@ fn read() -> Vec<RelationDefinition> {
             name,
             columns: Vec::new(),
             is_table: (1..12_000).contains(&fixed),
+            query: queries.remove(full),
             positions: AHashMap::new(),
         });
     }
@@ -98,6 +104,11 @@ fn type_named(name: &str) -> SqlType {
 }
 
 impl RelationDefinition {
+    /// Returns true for a part of other views, which `pg_class` does not show.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.name.starts_with('_')
+    }
+
     /// Returns a row with these values. Other columns have PostgreSQL's empty value: NULL in
     /// views; in tables 0, false or the empty name, NULL for nullable types.
     pub(super) fn row<'v>(&self, values: impl IntoIterator<Item = (&'v str, Datum)>) -> Vec<Datum> {

@@ -47,16 +47,6 @@ impl Updatable {
         }
     }
 
-    /// Returns true if UPDATE and DELETE are supported.
-    pub(super) fn is_updatable(&self) -> bool {
-        self.events() & (UPDATE | DELETE) == UPDATE | DELETE
-    }
-
-    /// Returns true if INSERT is supported.
-    pub(super) fn is_insertable(&self) -> bool {
-        self.events() & INSERT != 0
-    }
-
     /// Returns true if a column is updatable, by its attribute number.
     pub(super) fn has_column(&self, number: i64) -> bool {
         match self {

@@ -1,7 +1,6 @@
-//! User-defined functions in `pg_proc`, `information_schema.routines` and `parameters`, and in
-//! `pg_get_functiondef` and related functions.
+//! User-defined functions in `pg_proc`, and in `pg_get_functiondef` and related functions.
 
-use types::{DataType, Datum, SqlType};
+use types::{Datum, SqlType};
 
 use crate::ast::Language;
 use crate::ast::{Parallel, Volatility};
@@ -14,12 +13,11 @@ use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
 use crate::settings::Settings;
 use crate::system::Row;
-use crate::system::catalog_objects::{CatalogObjects, DATABASE_NAME, OWNER};
+use crate::system::catalog_objects::{CatalogObjects, OWNER};
 use crate::system::definition::{self, identifier, qualified};
-use crate::system::information_schema::type_names;
 use crate::system::pg_proc::{self, SQL};
 use crate::system::relation_definitions::RelationDefinition;
-use crate::system::value::{array, char, int2, int4, oid, text, text_or_null, vector};
+use crate::system::value::{array, char, int2, oid, text, vector};
 
 /// `pg_type.oid` of `record`.
 const RECORD: u32 = 2_249;
@@ -335,89 +333,4 @@ pub(super) fn row(
         ("prosrc", text(body)),
         ("proconfig", if settings.is_empty() { Datum::Null } else { array(settings) }),
     ])
-}
-
-/// Returns the row of `information_schema.routines`.
-pub(super) fn routine(
-    shape: &RelationDefinition,
-    objects: &CatalogObjects,
-    function: &Function,
-) -> Row {
-    let record = &function.record;
-    let specific = format!("{}_{}", record.name, function.oid());
-    let is_procedure = record.is_procedure();
-    let is_sql = record.language == Language::Sql;
-    let result = match function.columns.as_slice() {
-        [(_, sql_type)] if !function.is_row() => *sql_type,
-        _ => DataType::Record.into(),
-    };
-    let (data_type, udt_schema, udt_name) = type_names(objects, result);
-    let of_result = |value: Datum| if is_procedure { Datum::Null } else { value };
-    let body = Some(record.body.as_str()).filter(|_| record.search_path.is_none());
-    let yes_or_no = |value: bool| text(if value { "YES" } else { "NO" });
-    shape.row([
-        ("specific_catalog", text(DATABASE_NAME)),
-        ("specific_schema", text(&record.schema)),
-        ("specific_name", text(specific)),
-        ("routine_catalog", text(DATABASE_NAME)),
-        ("routine_schema", text(&record.schema)),
-        ("routine_name", text(&record.name)),
-        ("routine_type", text(record.noun().to_uppercase())),
-        ("data_type", of_result(text(data_type))),
-        ("type_udt_catalog", of_result(text(DATABASE_NAME))),
-        ("type_udt_schema", of_result(text(udt_schema))),
-        ("type_udt_name", of_result(text(udt_name))),
-        ("dtd_identifier", of_result(text("0"))),
-        ("routine_body", text(if is_sql { "SQL" } else { "EXTERNAL" })),
-        ("routine_definition", text_or_null(body)),
-        ("external_language", text(record.language.name().to_uppercase())),
-        ("parameter_style", text("GENERAL")),
-        ("is_deterministic", yes_or_no(record.volatility == Volatility::Immutable)),
-        ("sql_data_access", text("MODIFIES")),
-        ("is_null_call", of_result(yes_or_no(record.strict))),
-        ("schema_level_routine", text("YES")),
-        ("max_dynamic_result_sets", int4(0)),
-        ("security_type", text("INVOKER")),
-        ("as_locator", yes_or_no(false)),
-        ("is_udt_dependent", yes_or_no(false)),
-    ])
-}
-
-/// Returns the rows of `information_schema.parameters`: parameters, then the columns of RETURNS
-/// TABLE.
-pub(super) fn parameters(
-    shape: &RelationDefinition,
-    reader: DeparseContext<'_>,
-    objects: &CatalogObjects,
-    function: &Function,
-) -> Vec<Row> {
-    let record = &function.record;
-    let row = |(at, one): (usize, &DeclaredParameter<'_>)| {
-        let sql_type = reader.catalog.stored_type(one.type_oid, -1).ok();
-        let (data_type, udt_schema, udt_name) =
-            type_names(objects, sql_type.unwrap_or(DataType::Unknown.into()));
-        let default = one.default.map(|text| default_text(reader, text, sql_type));
-        let mode = match one.mode {
-            DeclaredMode::In | DeclaredMode::Variadic => "IN",
-            DeclaredMode::Out | DeclaredMode::Table => "OUT",
-            DeclaredMode::InOut => "INOUT",
-        };
-        shape.row([
-            ("specific_catalog", text(DATABASE_NAME)),
-            ("specific_schema", text(&record.schema)),
-            ("specific_name", text(format!("{}_{}", record.name, function.oid()))),
-            ("ordinal_position", int4(at + 1)),
-            ("parameter_mode", text(mode)),
-            ("is_result", text("NO")),
-            ("as_locator", text("NO")),
-            ("parameter_name", text_or_null(Some(one.name).filter(|name| !name.is_empty()))),
-            ("data_type", text(data_type)),
-            ("udt_catalog", text(DATABASE_NAME)),
-            ("udt_schema", text(udt_schema)),
-            ("udt_name", text(udt_name)),
-            ("dtd_identifier", text((at + 1).to_string())),
-            ("parameter_default", text_or_null(default)),
-        ])
-    };
-    record.declared().iter().enumerate().map(row).collect()
 }

@@ -42,10 +42,6 @@ pub(super) fn char(value: char) -> Datum {
     text(value.encode_utf8(&mut [0; 4]))
 }
 
-pub(super) fn yes_or_no(value: bool) -> Datum {
-    text(if value { "YES" } else { "NO" })
-}
-
 pub(super) fn array(elements: Vec<Datum>) -> Datum {
     Datum::Nested(Nested::Array(Arc::new(Array::from_elements(elements))))
 }

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
-use types::vector::BATCH_ROWS;
-use types::{Batch, DataType};
+use types::Batch;
 
 use crate::catalog::Catalog;
-use crate::catalog::name::SearchPath;
-use crate::system::Row;
-use crate::system::catalog_objects::CatalogObjects;
+use crate::error::Result;
+use crate::system::catalog_objects::{CatalogObjects, SystemRelation};
 use crate::system::relation_definitions::RelationDefinition;
+use crate::system::updatable::Updatable;
 
 /// The objects of a catalog snapshot, and the rows of the views that were read.
 pub(super) struct SystemViewCache {
     pub(super) objects: CatalogObjects,
     views: Mutex<AHashMap<u32, CachedView>>,
+    updatable: Mutex<AHashMap<u32, Arc<Updatable>>>,
 }
 
-/// The rows of a view, and the search path that their texts depend on; `None` if on none.
+/// The rows of a view, and the session settings that their texts depend on; empty if on none.
 struct CachedView {
-    path: Option<SearchPath>,
+    settings: String,
     rows: Arc<Vec<Batch>>,
 }
 
@@ -32,28 +32,41 @@ impl SystemViewCache {
         catalog.derived(|catalog| SystemViewCache {
             objects: CatalogObjects::of(catalog),
             views: Mutex::default(),
+            updatable: Mutex::default(),
         })
     }
 
-    /// Returns the rows of a view that depends on nothing but the catalog and, if given, the
-    /// search path. They are cached for the last search path. `None` if `make` returns `None`.
+    /// Returns the rows of a view that depends on nothing but the catalog and these settings. They
+    /// are cached for the last settings. `None` if `make` returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `make`.
     pub(super) fn view(
         &self,
         shape: &RelationDefinition,
-        path: Option<&SearchPath>,
-        make: impl FnOnce(&CatalogObjects) -> Option<Vec<Row>>,
-    ) -> Option<Arc<Vec<Batch>>> {
+        settings: String,
+        make: impl FnOnce() -> Result<Option<Vec<Batch>>>,
+    ) -> Result<Option<Arc<Vec<Batch>>>> {
         if let Some(known) = self.views.lock().get(&shape.oid)
-            && known.path.as_ref() == path
+            && known.settings == settings
         {
-            return Some(Arc::clone(&known.rows));
+            return Ok(Some(Arc::clone(&known.rows)));
         }
-        let types: Vec<DataType> = shape.columns.iter().map(|(_, of)| of.base).collect();
-        let rows = make(&self.objects)?;
-        let batches = rows.chunks(BATCH_ROWS).map(|rows| Batch::from_rows(&types, rows)).collect();
-        let rows = Arc::new(batches);
-        let shared = CachedView { path: path.cloned(), rows: Arc::clone(&rows) };
-        self.views.lock().insert(shape.oid, shared);
-        Some(rows)
+        let Some(rows) = make()? else { return Ok(None) };
+        let rows = Arc::new(rows);
+        let cached = CachedView { settings, rows: Arc::clone(&rows) };
+        self.views.lock().insert(shape.oid, cached);
+        Ok(Some(rows))
+    }
+
+    /// Returns the updatable columns of a relation.
+    pub(super) fn updatable(&self, catalog: &Catalog, relation: &SystemRelation) -> Arc<Updatable> {
+        if let Some(known) = self.updatable.lock().get(&relation.oid) {
+            return Arc::clone(known);
+        }
+        let columns = Arc::new(Updatable::of(catalog, relation));
+        self.updatable.lock().insert(relation.oid, Arc::clone(&columns));
+        columns
     }
 }

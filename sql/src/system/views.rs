@@ -1,9 +1,4 @@
-//! Rows of the views of `pg_catalog`, and dispatch of all rows that depend on the session.
-//!
-//! [`shared_rows`] has the views that [`SystemViewCache`] caches; [`rows`] computes the others for
-//! each scan.
-//!
-//! [`SystemViewCache`]: crate::system::view_cache::SystemViewCache
+//! Rows of `pg_catalog` that depend on the session, which are computed for each scan.
 
 use types::Datum;
 use types::datetime::UNIX_EPOCH_SECONDS;
@@ -11,31 +6,17 @@ use types::datetime::UNIX_EPOCH_SECONDS;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::quota::QuotaSubject;
-use crate::deparse::{DeparseContext, Layout};
+use crate::deparse::DeparseContext;
 use crate::error::Result;
 use crate::settings::{SettingDescription, Settings};
 use crate::system::catalog_objects::{
-    CatalogObjects, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, OWNER_NAME, SystemRelation,
-    SystemRelationKind, hashed_oid,
+    CatalogObjects, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, OWNER_NAME, SystemRelationKind,
+    hashed_oid,
 };
 use crate::system::relation_definitions::RelationDefinition;
-use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::{
-    Row, SystemContext, definition, information_schema, locks, pg_catalog, session,
-};
+use crate::system::value::{array, int4, int8, oid, text};
+use crate::system::{Row, SystemContext, locks, pg_catalog, session};
 use crate::table_coprocessors::CoprocessorRegistry;
-
-/// Returns the rows of a view that depends on nothing but the catalog; `None` for other views.
-pub(super) fn shared_rows(
-    shape: &RelationDefinition,
-    objects: &CatalogObjects,
-) -> Option<Vec<Row>> {
-    let relations = objects.relations.iter();
-    Some(match shape.name {
-        "pg_tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
-        _ => return None,
-    })
-}
 
 /// Returns the rows of a view that depends on the session; `None` if it is always empty.
 pub(super) fn rows(
@@ -50,21 +31,9 @@ pub(super) fn rows(
             let row = |one| pg_catalog::class(shape, one, (objects, viewer.catalog), true);
             relations.map(row).collect()
         }
-        "pg_views" => relations.filter_map(|one| view(shape, objects, one, &viewer)).collect(),
-        "pg_matviews" => {
-            relations.filter_map(|one| materialized(shape, objects, one, &viewer)).collect()
+        "pg_authid" => {
+            roles(&viewer).iter().map(|(number, name)| role(shape, *number, name)).collect()
         }
-        "pg_indexes" => relations.filter_map(|one| index(shape, objects, one, &viewer)).collect(),
-        "views" => information_schema::views(shape, objects, &viewer),
-        "pg_roles" | "pg_authid" => roles(&source.viewer())
-            .iter()
-            .map(|(number, name)| role(shape, *number, name))
-            .collect(),
-        "pg_user" | "pg_shadow" => roles(&source.viewer())
-            .iter()
-            .filter(|(number, _)| *number != DATABASE_OWNER)
-            .map(|(number, name)| user(shape, *number, name))
-            .collect(),
         "pg_settings" => settings(shape, source),
         "pg_stat_activity" => session::activity(shape, source),
         "pg_prepared_statements" => session::prepared_statements(shape, source),
@@ -115,54 +84,18 @@ pub(super) fn roles(viewer: &DefinitionContext<'_>) -> Vec<(u32, String)> {
 
 /// Returns the row of a role. All roles are superusers, except `pg_database_owner`.
 fn role(shape: &RelationDefinition, number: u32, name: &str) -> Row {
-    if number == DATABASE_OWNER {
-        return shape.row([
-            ("oid", oid(number)),
-            ("rolname", text(name)),
-            ("rolsuper", Datum::Bool(false)),
-            ("rolinherit", Datum::Bool(true)),
-            ("rolcreaterole", Datum::Bool(false)),
-            ("rolcreatedb", Datum::Bool(false)),
-            ("rolcanlogin", Datum::Bool(false)),
-            ("rolreplication", Datum::Bool(false)),
-            ("rolbypassrls", Datum::Bool(false)),
-            ("rolconnlimit", int4(-1)),
-            ("rolpassword", password(shape)),
-        ]);
-    }
+    let can = || Datum::Bool(number != DATABASE_OWNER);
     shape.row([
         ("oid", oid(number)),
         ("rolname", text(name)),
-        ("rolsuper", Datum::Bool(true)),
+        ("rolsuper", can()),
         ("rolinherit", Datum::Bool(true)),
-        ("rolcreaterole", Datum::Bool(true)),
-        ("rolcreatedb", Datum::Bool(true)),
-        ("rolcanlogin", Datum::Bool(true)),
-        ("rolreplication", Datum::Bool(true)),
-        ("rolbypassrls", Datum::Bool(true)),
+        ("rolcreaterole", can()),
+        ("rolcreatedb", can()),
+        ("rolcanlogin", can()),
+        ("rolreplication", can()),
+        ("rolbypassrls", can()),
         ("rolconnlimit", int4(-1)),
-        ("rolpassword", password(shape)),
-    ])
-}
-
-/// Returns the password column of a role: roles have no password, and PostgreSQL's public views
-/// mask it.
-fn password(shape: &RelationDefinition) -> Datum {
-    match shape.name {
-        "pg_authid" | "pg_shadow" => Datum::Null,
-        _ => text("********"),
-    }
-}
-
-fn user(shape: &RelationDefinition, number: u32, name: &str) -> Row {
-    shape.row([
-        ("usename", text(name)),
-        ("usesysid", oid(number)),
-        ("usecreatedb", Datum::Bool(true)),
-        ("usesuper", Datum::Bool(true)),
-        ("userepl", Datum::Bool(true)),
-        ("usebypassrls", Datum::Bool(true)),
-        ("passwd", password(shape)),
     ])
 }
 
@@ -217,91 +150,6 @@ fn sequences(
         ]));
     }
     Ok(rows)
-}
-
-fn table(
-    shape: &RelationDefinition,
-    objects: &CatalogObjects,
-    relation: &SystemRelation,
-) -> Option<Row> {
-    let has_indexes = match &relation.kind {
-        SystemRelationKind::Table(table) => {
-            !table.primary_key_name.is_empty() || !table.indexes.is_empty()
-        }
-        SystemRelationKind::System(shape) if shape.is_table => false,
-        _ => return None,
-    };
-    Some(shape.row([
-        ("schemaname", text(objects.namespace(relation.schema))),
-        ("tablename", text(&relation.name)),
-        ("tableowner", text(OWNER_NAME)),
-        ("hasindexes", Datum::Bool(has_indexes)),
-        ("hasrules", Datum::Bool(false)),
-        ("hastriggers", Datum::Bool(false)),
-        ("rowsecurity", Datum::Bool(false)),
-    ]))
-}
-
-fn view(
-    shape: &RelationDefinition,
-    objects: &CatalogObjects,
-    relation: &SystemRelation,
-    viewer: &DefinitionContext<'_>,
-) -> Option<Row> {
-    let text_of = match &relation.kind {
-        SystemRelationKind::View(_) => definition::view(relation, viewer, Layout::QUERY),
-        SystemRelationKind::System(shape) if !shape.is_table => None,
-        _ => return None,
-    };
-    Some(shape.row([
-        ("schemaname", text(objects.namespace(relation.schema))),
-        ("viewname", text(&relation.name)),
-        ("viewowner", text(OWNER_NAME)),
-        ("definition", text_or_null(text_of)),
-    ]))
-}
-
-fn materialized(
-    shape: &RelationDefinition,
-    objects: &CatalogObjects,
-    relation: &SystemRelation,
-    viewer: &DefinitionContext<'_>,
-) -> Option<Row> {
-    let SystemRelationKind::Materialized(table, _) = &relation.kind else { return None };
-    Some(shape.row([
-        ("schemaname", text(objects.namespace(relation.schema))),
-        ("matviewname", text(&relation.name)),
-        ("matviewowner", text(OWNER_NAME)),
-        ("hasindexes", Datum::Bool(!table.indexes.is_empty())),
-        ("ispopulated", Datum::Bool(relation.is_populated())),
-        ("definition", text_or_null(definition::view(relation, viewer, Layout::QUERY))),
-    ]))
-}
-
-fn index(
-    shape: &RelationDefinition,
-    objects: &CatalogObjects,
-    relation: &SystemRelation,
-    viewer: &DefinitionContext<'_>,
-) -> Option<Row> {
-    let path = viewer.search_path();
-    let shown = definition::IndexDefinitionStyle {
-        reader: viewer.reader(&path),
-        layout: Layout::QUERY,
-        hides_schema: false,
-        is_portable: viewer.settings.is_on("portable_definitions"),
-    };
-    let (SystemRelationKind::PrimaryKey(table) | SystemRelationKind::Index(table, _)) =
-        &relation.kind
-    else {
-        return None;
-    };
-    Some(shape.row([
-        ("schemaname", text(objects.namespace(relation.schema))),
-        ("tablename", text(&table.name)),
-        ("indexname", text(&relation.name)),
-        ("indexdef", text_or_null(definition::index(objects, relation, 0, shown))),
-    ]))
 }
 
 /// Returns microseconds of the Unix epoch as a `timestamptz`.

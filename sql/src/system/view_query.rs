@@ -1,0 +1,114 @@
+//! Queries of the system views that are defined by SQL, from the texts in `views`.
+//!
+//! A query is planned once in the life of the server: it reads system relations and calls built-in
+//! functions only, so that its plan does not depend on the catalog. Its rows are cached with the
+//! catalog snapshot, unless the text says otherwise.
+
+use std::sync::{Arc, OnceLock};
+
+use ahash::AHashMap;
+use types::SqlType;
+
+use crate::binder::{self, BoundStatement, SessionConstants, SystemCatalog};
+use crate::catalog::Catalog;
+use crate::catalog::name::{self, SearchPath};
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+use crate::plan::Plan;
+use crate::planner;
+use crate::planner::statistics::NoStatistics;
+use crate::system::value::text;
+
+const TEXTS: [&str; 2] =
+    [include_str!("views/information_schema.sql"), include_str!("views/pg_catalog.sql")];
+
+/// The option of a view whose rows depend on more than the catalog and the formats of the session.
+const NOT_CACHED: &str = " with (cached = off)";
+
+/// The query of a system view.
+#[derive(Debug)]
+pub(super) struct ViewQuery {
+    text: &'static str,
+    /// True if its rows are valid for a whole catalog snapshot.
+    pub(super) is_cached: bool,
+    plan: OnceLock<Arc<Plan>>,
+}
+
+/// Returns the queries by the full names of their views.
+pub(super) fn read() -> AHashMap<&'static str, ViewQuery> {
+    let texts = TEXTS.iter().flat_map(|text| text.split("\ncreate view ").skip(1));
+    let view = |one: &'static str| {
+        let (head, text) = one.split_once(" as\n")?;
+        // What follows the semicolon is the comment of the next view.
+        let (text, _) = text.split_once(";\n")?;
+        let name = head.strip_suffix(NOT_CACHED);
+        let is_cached = name.is_none();
+        Some((name.unwrap_or(head), ViewQuery { text, is_cached, plan: OnceLock::new() }))
+    };
+    texts.filter_map(view).collect()
+}
+
+impl ViewQuery {
+    /// Returns the plan, whose rows have these columns: those that the query names, and NULL for
+    /// the others.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the text, which tests exclude.
+    pub(super) fn plan(
+        &self,
+        columns: &[(&'static str, SqlType)],
+        catalog: &Catalog,
+        system: &dyn SystemCatalog,
+    ) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.plan.get() {
+            return Ok(Arc::clone(plan));
+        }
+        let named = bind(self.text, catalog, system)?;
+        let named = named.bound.columns().unwrap_or_default();
+        let column = |(name, sql_type): &(&str, SqlType)| {
+            let is_named = named.iter().any(|one| one.name == *name);
+            let value = if is_named { parser::quoted(name) } else { "NULL".to_owned() };
+            format!("CAST({value} AS {})", sql_type.name())
+        };
+        let list: Vec<String> = columns.iter().map(column).collect();
+        let all = format!("SELECT {} FROM ({}) AS view", list.join(", "), self.text);
+        let plan = Arc::new(planner::plan(&bind(&all, catalog, system)?.bound, &NoStatistics)?);
+        Ok(Arc::clone(self.plan.get_or_init(|| plan)))
+    }
+}
+
+/// Binds a query with system relations and functions only.
+fn bind(query: &str, catalog: &Catalog, system: &dyn SystemCatalog) -> Result<BoundStatement> {
+    let statement = parser::parse_statements(query)?.pop();
+    let statement = statement
+        .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of a view is empty"))?;
+    let mut constants = SessionConstants::new();
+    constants.set_search_path(Arc::new(SearchPath::parse("pg_catalog", "")?));
+    constants.insert("current_database", text(name::DATABASE));
+    binder::bind(&statement.statement, catalog, system, &constants, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::SystemNames;
+    use crate::system::relation_definitions::SHAPES;
+
+    #[test]
+    fn queries_have_the_columns_of_their_views() {
+        let catalog = Catalog::default();
+        let names = SystemNames { coprocessors: None, settings: None };
+        let planned = SHAPES.iter().filter_map(|shape| Some((shape, shape.query.as_ref()?)));
+        let planned = planned.map(|(shape, query)| {
+            let bound = bind(query.text, &catalog, &names).unwrap();
+            for column in bound.bound.columns().unwrap() {
+                let mut columns = shape.columns.iter();
+                let name = &column.name;
+                assert!(columns.any(|(one, _)| one == name), "{}: {name}", shape.name);
+            }
+            query.plan(&shape.columns, &catalog, &names).unwrap();
+        });
+        assert_eq!(planned.count(), read().len(), "a text has no relation in relations.txt");
+    }
+}
