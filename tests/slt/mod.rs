@@ -240,6 +240,7 @@ const PORTABLE: &[&str] = &[
     "subqueries_in_changes",
     "subqueries_written_twice",
     "tablesample",
+    "system_relations",
     "system_columns",
     "temporary_tables",
     "text_forms",

@@ -86,6 +86,8 @@ fn type_named(name: &str) -> SqlType {
     let mut modifier = -1;
     let base = match name {
         "anyarray" | "inet" => DataType::Text,
+        "pg_dependencies" | "pg_mcv_list" | "pg_ndistinct" => DataType::Bytea,
+        "pg_statistic" => DataType::Text,
         "char" => super::value::CHAR,
         "sql_identifier" => DataType::Name,
         "character_data" => DataType::Varchar,

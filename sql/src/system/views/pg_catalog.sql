@@ -38,3 +38,84 @@ select rolname as usename, oid as usesysid, rolcreatedb as usecreatedb, rolsuper
     rolreplication as userepl, rolbypassrls as usebypassrls
 from pg_authid
 where rolcanlogin;
+
+-- Statistics. Columns that the server does not count are NULL.
+
+create view pg_catalog.pg_stat_all_tables as
+select c.oid as relid, n.nspname as schemaname, c.relname, case when c.reltuples >= 0 then c.reltuples::int8 end as n_live_tup
+from pg_class c left join pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'm');
+
+create view pg_catalog.pg_stat_user_tables as
+select * from pg_stat_all_tables where relid >= 16384;
+
+create view pg_catalog.pg_stat_sys_tables as
+select * from pg_stat_all_tables where relid < 16384;
+
+create view pg_catalog.pg_stat_xact_all_tables as
+select relid, schemaname, relname from pg_stat_all_tables;
+
+create view pg_catalog.pg_stat_xact_user_tables as
+select relid, schemaname, relname from pg_stat_user_tables;
+
+create view pg_catalog.pg_stat_xact_sys_tables as
+select relid, schemaname, relname from pg_stat_sys_tables;
+
+create view pg_catalog.pg_statio_all_tables as
+select relid, schemaname, relname from pg_stat_all_tables;
+
+create view pg_catalog.pg_statio_user_tables as
+select relid, schemaname, relname from pg_stat_user_tables;
+
+create view pg_catalog.pg_statio_sys_tables as
+select relid, schemaname, relname from pg_stat_sys_tables;
+
+create view pg_catalog.pg_stat_all_indexes as
+select i.indrelid as relid, i.indexrelid, n.nspname as schemaname, t.relname, c.relname as indexrelname
+from pg_index i
+    left join pg_class c on c.oid = i.indexrelid
+    left join pg_class t on t.oid = i.indrelid
+    left join pg_namespace n on n.oid = t.relnamespace;
+
+-- Relations of the system have no indexes.
+create view pg_catalog.pg_stat_user_indexes as
+select * from pg_stat_all_indexes;
+
+create view pg_catalog.pg_statio_all_indexes as
+select relid, indexrelid, schemaname, relname, indexrelname from pg_stat_all_indexes;
+
+create view pg_catalog.pg_statio_user_indexes as
+select * from pg_statio_all_indexes;
+
+create view pg_catalog.pg_statio_all_sequences as
+select c.oid as relid, n.nspname as schemaname, c.relname
+from pg_class c left join pg_namespace n on n.oid = c.relnamespace
+where c.relkind = 'S';
+
+create view pg_catalog.pg_statio_user_sequences as
+select * from pg_statio_all_sequences;
+
+create view pg_catalog.pg_stat_database with (cached = off) as
+select d.oid as datid, d.datname, (select count(*) from pg_stat_activity a where a.datid = d.oid)::int4 as numbackends
+from pg_database d;
+
+-- There is no standby, so that nothing conflicts with recovery.
+create view pg_catalog.pg_stat_database_conflicts as
+select oid as datid, datname, 0 as confl_tablespace, 0 as confl_lock, 0 as confl_snapshot, 0 as confl_bufferpin,
+    0 as confl_deadlock
+from pg_database;
+
+create view pg_catalog.pg_stat_archiver as
+select 0 as archived_count, 0 as failed_count;
+
+create view pg_catalog.pg_stat_bgwriter as
+select null::timestamptz as stats_reset;
+
+create view pg_catalog.pg_stat_wal as
+select null::timestamptz as stats_reset;
+
+create view pg_catalog.pg_stat_ssl with (cached = off) as
+select pid from pg_stat_activity;
+
+create view pg_catalog.pg_stat_gssapi with (cached = off) as
+select pid, false as gss_authenticated, false as encrypted from pg_stat_activity;
