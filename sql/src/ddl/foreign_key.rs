@@ -19,7 +19,7 @@ use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::temporary::check_reference;
 use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result};
-use crate::exec::constraint_queue::{ForeignKeyCheck, missing_row_violation, violated};
+use crate::exec::constraint_queue::{ForeignKeyCheck, KeyChange, ReferenceCheck};
 use crate::relation_assembly;
 
 impl Ddl<'_> {
@@ -210,27 +210,31 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };
         self.lock_table(referenced.id, mode)?;
-        let reference =
-            ForeignKeyCheck { key: key.clone(), referenced, at_once: true, is_deferred: false };
+        let foreign_key = Arc::new(ForeignKeyCheck {
+            key: key.clone(),
+            referencing: Arc::new(table.clone()),
+            referenced: Arc::clone(&referenced),
+            at_once: true,
+            is_deferred: false,
+        });
         let transaction = Arc::clone(self.transaction);
         let style = self.eval.style.clone();
+        let violation = |values: Vec<Datum>| {
+            let (foreign_key, change) = (Arc::clone(&foreign_key), KeyChange::Reference(None));
+            ReferenceCheck { foreign_key, values, change }.violation(&style)
+        };
         let mut known = AHashSet::new();
         let mut cells = CellBatch::new();
         self.each_row(table, &mut |row| {
             let values = key.values(row);
             if values.iter().any(Datum::is_null) {
-                if key.match_full && !values.iter().all(Datum::is_null) {
-                    let message = format!(
-                        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                        table.name, key.name
-                    );
-                    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
-                    return Err(violated(table, key, message, detail.to_owned()));
-                }
-                return Ok(());
+                return match key.match_full && !values.iter().all(Datum::is_null) {
+                    true => Err(violation(values)),
+                    false => Ok(()),
+                };
             }
-            let Some(place) = key.place(&reference.referenced, &values)? else {
-                return Err(missing_row_violation(table, &reference, &values, &style));
+            let Some(place) = key.place(&referenced, &values)? else {
+                return Err(violation(values));
             };
             if known.contains(&place) {
                 return Ok(());
@@ -248,7 +252,7 @@ impl Ddl<'_> {
                 if key.values(&table.layout.unpack(present.key(), &packed)?) != values {
                     return Ok(());
                 }
-                return Err(missing_row_violation(table, &reference, &values, &style));
+                return Err(violation(values));
             }
             if known.len() < KNOWN_KEYS_MAX {
                 known.insert(place);

@@ -1,12 +1,15 @@
 //! Constraint queue: foreign keys and deferrable UNIQUE constraints of the rows that a statement
 //! changes.
 //!
-//! A new reference is checked when its row is written, unless the statement may also write the
-//! referenced table: it is then queued, like all changes of referenced rows, and the session
-//! processes the queue after the statement, in the order of the changes.
+//! ```text
+//! changed row -> references      -> batch: lock and look up the keys, before the rows are staged
+//!            \-> queued checks   -> after the statement, in the order of the changes
+//!            \-> new unique keys -> after the statement
+//! ```
 //!
-//! For deferrable UNIQUE constraints the keys of new rows are recorded; the session checks them
-//! after the statement.
+//! A new reference is checked in the batch of its row, unless the statement may also write the
+//! referenced table: it is then queued, like the removal of referenced keys. A violation of a
+//! deferred constraint is checked again at the end of the transaction.
 //!
 //! # Concurrency
 //!
@@ -23,10 +26,10 @@ use ahash::{AHashMap, AHashSet};
 use coprocessors::index::{base_key, key_prefix};
 use coprocessors::violation;
 use parking_lot::Mutex;
-use store::transaction::{LockMode, LockWait};
-use store::{CellBatch, Get, TableId, Transaction};
-use types::Datum;
+use store::transaction::LockMode;
+use store::{CellBatch, Get, RowRef, TableId, Transaction};
 use types::text::TextStyle;
+use types::{DataType, Datum};
 
 use crate::catalog::foreign_key::{ForeignKey, KeyLocation};
 use crate::catalog::table::{Index, Table};
@@ -36,61 +39,61 @@ use crate::exec::{Context, memory};
 
 /// Maximum number of cached existing keys.
 const KNOWN_KEYS_MAX: usize = 65_536;
+/// Maximum number of references that are checked together.
+pub const REFERENCES_MAX: usize = 1_000;
 
-/// Constraints of the tables that a statement may change, and its queued changes.
+/// Constraints of the tables that a statement may change, and its queued checks.
 #[derive(Default)]
 pub struct ConstraintQueue {
     tables: AHashMap<TableId, TableConstraints>,
-    changes: Mutex<RowChangeQueue>,
-    /// Keys that exist and whose locks are held.
-    known: Mutex<AHashSet<KeyLocation>>,
-    /// First violation found before the statement has ended.
-    violation: Mutex<Option<Error>>,
-    /// Violations of deferred constraints.
-    late: Mutex<Vec<DeferredViolation>>,
-    /// New keys of deferrable UNIQUE constraints.
-    keys: Mutex<NewKeySet>,
+    queued: Mutex<QueuedChecks>,
 }
 
-#[derive(Default)]
-struct NewKeySet {
-    known: AHashSet<DeferrableKey>,
-    /// In the order of the rows.
-    order: Vec<DeferrableKey>,
-    bytes: usize,
+/// Constraints of a table.
+pub struct TableConstraints {
+    /// Number of the table.
+    pub table: u32,
+    /// Its foreign keys.
+    pub references: Vec<Arc<ForeignKeyCheck>>,
+    /// Foreign keys that reference it.
+    pub referencing: Vec<Arc<ForeignKeyCheck>>,
+    /// Indexes of its deferrable UNIQUE constraints.
+    pub unique: Vec<Arc<Index>>,
 }
 
-/// Locks the row that a foreign key references FOR KEY SHARE; returns whether there is one.
-///
-/// # Errors
-///
-/// Errors that end a wait.
-pub fn lock_key(
-    transaction: &Transaction,
-    referenced: &Table,
-    key: &ForeignKey,
-    place: &KeyLocation,
-) -> Result<bool> {
-    let (mode, get) = (LockMode::KeyShared, Get::new(place.row.clone()));
-    let mut cells = CellBatch::new();
-    let Some(index) = key.index_of(referenced) else {
-        transaction.lock_present_row(place.table, &place.row, mode, LockWait::Wait)?;
-        return Ok(transaction.get_locked(place.table, &get, &mut cells)?);
-    };
-    // The owner of the entry is known for sure only once that row is locked.
-    let mut locked = None;
-    loop {
-        cells.clear();
-        if !transaction.get_locked(place.table, &get, &mut cells)? {
-            return Ok(false);
-        }
-        let row = base_key(&index.spec, &cells.row(0))?;
-        if locked.as_ref() == Some(&row) {
-            return Ok(true);
-        }
-        transaction.lock_present_row(referenced.id, &row, mode, LockWait::Wait)?;
-        locked = Some(row);
-    }
+/// Foreign key with its tables, as a statement checks it.
+pub struct ForeignKeyCheck {
+    /// The constraint.
+    pub key: ForeignKey,
+    /// The referencing table.
+    pub referencing: Arc<Table>,
+    /// The referenced table.
+    pub referenced: Arc<Table>,
+    /// True if new references can be checked before the statement ends.
+    pub at_once: bool,
+    /// True if its violations are deferred to the end of the transaction.
+    pub is_deferred: bool,
+}
+
+/// Check of a foreign key for one changed row.
+#[derive(Clone)]
+pub struct ReferenceCheck {
+    /// The foreign key.
+    pub foreign_key: Arc<ForeignKeyCheck>,
+    /// Values of the referencing columns of the new row, or of the referenced columns of the old
+    /// one. Some are NULL only for a new row with MATCH FULL.
+    pub values: Vec<Datum>,
+    /// Change of the row.
+    pub change: KeyChange,
+}
+
+/// Change that requires the check of a foreign key.
+#[derive(Clone)]
+pub enum KeyChange {
+    /// A row with a new reference; its row key, if the check is queued.
+    Reference(Option<Vec<u8>>),
+    /// Removal of a referenced key; the new key, if it was updated.
+    Removal(Option<Vec<Datum>>),
 }
 
 /// New key of a deferrable UNIQUE constraint.
@@ -104,288 +107,287 @@ pub struct DeferrableKey {
     pub prefix: Vec<u8>,
 }
 
-/// Violation of a deferred constraint, to be checked again at the end of the transaction.
-#[derive(Debug, Clone)]
-pub struct DeferredViolation {
-    /// Number of the referencing table.
-    pub table: u32,
-    /// The constraint.
-    pub key: ForeignKey,
-    /// Values of the referencing columns, or of the referenced columns of a removed row. Some are
-    /// NULL only in a violation of MATCH FULL.
-    pub values: Vec<Datum>,
-    /// True if a referenced row was deleted or its key updated; false for a row that references
-    /// nothing.
-    pub is_removal: bool,
-    /// New key, if it was updated.
-    pub new: Option<Vec<Datum>>,
-}
-
 #[derive(Default)]
-struct RowChangeQueue {
-    queue: VecDeque<RowChange>,
+struct QueuedChecks {
+    /// New references to be checked with the next batch of rows.
+    references: Vec<ReferenceCheck>,
+    /// Checks after the statement.
+    checks: VecDeque<ReferenceCheck>,
+    /// Keys that exist and whose locks are held.
+    known: AHashSet<KeyLocation>,
+    /// First violation found before the statement has ended.
+    violation: Option<Error>,
+    /// Violations of deferred constraints.
+    deferred: Vec<ReferenceCheck>,
+    /// New keys of deferrable UNIQUE constraints, in the order of the rows.
+    keys: Vec<DeferrableKey>,
+    known_keys: AHashSet<DeferrableKey>,
+    /// Size of `checks` and `keys` in bytes.
     bytes: usize,
 }
 
-/// Constraints of a table that has foreign keys or is referenced.
-pub struct TableConstraints {
-    /// The table.
-    pub table: Arc<Table>,
-    /// Its foreign keys.
-    pub references: Vec<ForeignKeyCheck>,
-    /// True if foreign keys reference it.
-    pub is_referenced: bool,
-    /// Indexes of its deferrable UNIQUE constraints.
-    pub unique: Vec<Arc<Index>>,
+/// Referenced keys of a foreign key that are looked up together.
+struct KeyGroup<'a> {
+    foreign_key: &'a Arc<ForeignKeyCheck>,
+    table: TableId,
+    /// Distinct row keys.
+    keys: Vec<&'a [u8]>,
+    /// Positions in `keys`.
+    positions: AHashMap<&'a [u8], usize>,
+    /// Numbers of the references, each with the position of its key.
+    references: Vec<(usize, usize)>,
 }
 
-/// Foreign key of a table.
-#[derive(Clone)]
-pub struct ForeignKeyCheck {
-    /// The constraint.
-    pub key: ForeignKey,
-    /// The referenced table.
-    pub referenced: Arc<Table>,
-    /// True if it can be checked before the statement ends.
-    pub at_once: bool,
-    /// True if its violations are deferred to the end of the transaction.
-    pub is_deferred: bool,
-}
+impl ForeignKeyCheck {
+    /// Locks referenced rows FOR KEY SHARE, given the distinct row keys of the primary key or of
+    /// the index that the foreign key references; returns which of them exist.
+    ///
+    /// # Errors
+    ///
+    /// Errors that end a wait.
+    pub fn lock_keys(&self, transaction: &Transaction, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let (referenced, mode) = (&self.referenced, LockMode::KeyShared);
+        let Some(index) = self.key.index_of(referenced) else {
+            transaction.lock_present_rows(referenced.id, keys, mode)?;
+            return transaction.multi_get_locked(referenced.id, keys, |row| Ok(row.is_some()));
+        };
+        // The owner of an entry is known for sure only once that row is locked.
+        let mut locked: Vec<Option<Vec<u8>>> = vec![None; keys.len()];
+        loop {
+            let entries = index.spec.store_table;
+            let owner = |entry: RowRef<'_>| Ok::<_, Error>(base_key(&index.spec, &entry)?);
+            let owners = transaction
+                .multi_get_locked(entries, keys, |entry| entry.map(owner).transpose())?;
+            let is_unlocked = |(owner, locked): &(&Option<Vec<u8>>, _)| owner != locked;
+            let rows = owners.iter().zip(&locked).filter(is_unlocked);
+            let rows: Vec<&[u8]> = rows.filter_map(|(owner, _)| owner.as_deref()).collect();
+            if rows.is_empty() {
+                return Ok(owners.iter().map(Option::is_some).collect());
+            }
+            transaction.lock_present_rows(referenced.id, &rows, mode)?;
+            locked = owners;
+        }
+    }
 
-impl DeferredViolation {
-    /// Returns its approximate size in bytes.
-    pub fn bytes(&self) -> usize {
-        size_of::<DeferredViolation>() + 4 * self.values.len() * size_of::<Datum>()
+    /// Returns which keys exist for new references. At REPEATABLE READ a row that was committed
+    /// after the snapshot does not exist.
+    fn visible_keys(&self, table: TableId, keys: &[&[u8]], own: &Transaction) -> Result<Vec<bool>> {
+        let mut found = self.lock_keys(own, keys)?;
+        if !own.isolation().is_repeatable() {
+            return Ok(found);
+        }
+        let view = own.view()?;
+        for (key, is_there) in keys.iter().zip(&mut found) {
+            let is_seen = own.get(table, &Get::new(*key), &mut CellBatch::new())?;
+            if is_seen && !*is_there {
+                let detail = "due to concurrent update".to_owned();
+                return Err(store::Error::Serialization { detail }.into());
+            }
+            *is_there = *is_there && (is_seen || !own.is_newer(table, key, &view)?);
+        }
+        Ok(found)
     }
 }
 
-/// Change of a row, queued for the end of the statement.
-pub struct RowChange {
-    /// The table.
-    pub table: TableId,
-    /// Old row; `None` for an insert.
-    pub old: Option<Vec<Datum>>,
-    /// New row; `None` for a delete.
-    pub new: Option<Vec<Datum>>,
+impl ReferenceCheck {
+    /// Returns its approximate size in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<ReferenceCheck>() + 4 * self.values.len() * size_of::<Datum>()
+    }
+
+    /// Returns the types of its values.
+    pub fn types(&self) -> Vec<DataType> {
+        let ForeignKeyCheck { key, referencing, referenced, .. } = &*self.foreign_key;
+        let (table, columns) = match self.change {
+            KeyChange::Reference(_) => (referencing, &key.columns),
+            KeyChange::Removal(_) => (referenced, &key.referenced),
+        };
+        columns.iter().map(|column| table.columns[*column as usize].sql_type.base).collect()
+    }
+
+    /// Returns the error of a new reference without a referenced row, or of a partly NULL one.
+    pub fn violation(&self, style: &TextStyle) -> Error {
+        let ForeignKeyCheck { key, referencing, referenced, .. } = &*self.foreign_key;
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            referencing.name, key.name
+        );
+        let detail = match self.values.iter().any(Datum::is_null) {
+            true => "MATCH FULL does not allow mixing of null and nonnull key values.".to_owned(),
+            false => format!(
+                "Key {} is not present in table \"{}\".",
+                key_text(referencing, &key.columns, &self.values, style),
+                referenced.name
+            ),
+        };
+        violated(referencing, key, message, detail)
+    }
+
+    /// Returns whether the row of a queued reference exists and has the same reference.
+    fn still_refers(&self, context: &Context) -> Result<bool> {
+        let KeyChange::Reference(Some(row)) = &self.change else { return Ok(true) };
+        let ForeignKeyCheck { key, referencing, .. } = &*self.foreign_key;
+        let current = read_locked((referencing, row), &mut CellBatch::new(), context)?;
+        Ok(current.is_some_and(|row| key.values(&row) == self.values))
+    }
 }
 
 impl ConstraintQueue {
     /// Adds a table.
-    pub fn add(&mut self, watched: TableConstraints) {
-        self.tables.insert(watched.table.id, watched);
+    pub fn add(&mut self, table: TableId, constraints: TableConstraints) {
+        self.tables.insert(table, constraints);
     }
 
-    /// Returns whether the queue covers no table.
-    pub fn is_empty(&self) -> bool {
-        self.tables.is_empty()
-    }
-
-    /// Returns the constraints of a table.
-    pub fn table(&self, table: TableId) -> Option<&TableConstraints> {
-        self.tables.get(&table)
-    }
-
-    /// Removes and returns the first queued change.
-    pub fn next(&self) -> Option<RowChange> {
-        let mut changes = self.changes.lock();
-        let change = changes.queue.pop_front();
-        if let Some(RowChange { table, .. }) = &change {
-            debug_assert!(self.tables.contains_key(table), "a queued change of another table");
-        }
-        if changes.queue.is_empty() {
-            changes.bytes = 0;
-        }
-        change
+    /// Removes and returns the first check to be made after the statement.
+    pub fn next(&self) -> Option<ReferenceCheck> {
+        let mut queued = self.queued.lock();
+        let check = queued.checks.pop_front()?;
+        queued.bytes -= check.bytes();
+        Some(check)
     }
 
     /// Removes and returns the new keys of deferrable UNIQUE constraints.
     pub fn take_keys(&self) -> Vec<DeferrableKey> {
-        std::mem::take(&mut *self.keys.lock()).order
+        std::mem::take(&mut self.queued.lock().keys)
+    }
+
+    /// Removes and returns the violations of deferred constraints.
+    pub fn take_deferred(&self) -> Vec<ReferenceCheck> {
+        std::mem::take(&mut self.queued.lock().deferred)
+    }
+
+    /// Raises the first violation that was found during the statement: all errors of the rows
+    /// themselves come first.
+    ///
+    /// # Errors
+    ///
+    /// 23503.
+    pub fn raise_violation(&self) -> Result<()> {
+        let mut queued = self.queued.lock();
+        debug_assert!(queued.references.is_empty(), "unchecked references after a statement");
+        queued.violation.take().map_or(Ok(()), Err)
+    }
+
+    /// Checks the new references of the present batch of rows; records the violations.
+    fn check_batch(&self, context: &Context) -> Result<()> {
+        let references = std::mem::take(&mut self.queued.lock().references);
+        if references.is_empty() {
+            return Ok(());
+        }
+        for check in self.violations(references, context)? {
+            let mut queued = self.queued.lock();
+            if check.foreign_key.is_deferred {
+                queued.deferred.push(check);
+            } else {
+                queued.violation.get_or_insert_with(|| check.violation(&context.eval.style));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks queued references, after the statement. A row that was deleted, or whose reference
+    /// was changed, since it was queued is no violation.
+    ///
+    /// # Errors
+    ///
+    /// 23503 if a referenced row does not exist.
+    pub fn check_queued(&self, references: Vec<ReferenceCheck>, context: &Context) -> Result<()> {
+        for check in self.violations(references, context)? {
+            if check.still_refers(context)? {
+                return Err(check.violation(&context.eval.style));
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks and looks up the keys of new references, those of each foreign key together. Returns
+    /// the references without a referenced row, in order.
+    fn violations(
+        &self,
+        references: Vec<ReferenceCheck>,
+        context: &Context,
+    ) -> Result<Vec<ReferenceCheck>> {
+        let location = |check: &ReferenceCheck| match check.values.iter().any(Datum::is_null) {
+            true => Ok(None),
+            false => check.foreign_key.key.place(&check.foreign_key.referenced, &check.values),
+        };
+        let locations = references.iter().map(location).collect::<Result<Vec<_>>>()?;
+        let mut is_missing: Vec<bool> = locations.iter().map(Option::is_none).collect();
+        for group in self.unknown_keys(&references, &locations) {
+            let KeyGroup { foreign_key, table, keys, references, .. } = group;
+            let found = foreign_key.visible_keys(table, &keys, &context.transaction)?;
+            for (reference, at) in references {
+                is_missing[reference] = !found[at];
+            }
+            // A key that this statement may remove is searched each time.
+            let cached =
+                keys.iter().zip(&found).filter(|(_, found)| **found && foreign_key.at_once);
+            let known = &mut self.queued.lock().known;
+            for (key, _) in cached.take(KNOWN_KEYS_MAX.saturating_sub(known.len())) {
+                known.insert(KeyLocation { table, row: key.to_vec() });
+            }
+        }
+        let missing = references.into_iter().zip(is_missing).filter(|(_, is_missing)| *is_missing);
+        Ok(missing.map(|(check, _)| check).collect())
+    }
+
+    /// Returns the referenced keys that are not known to exist, in the order of the references.
+    fn unknown_keys<'a>(
+        &self,
+        references: &'a [ReferenceCheck],
+        locations: &'a [Option<KeyLocation>],
+    ) -> Vec<KeyGroup<'a>> {
+        let known = &self.queued.lock().known;
+        let mut groups: Vec<KeyGroup<'_>> = Vec::new();
+        for (number, (check, location)) in references.iter().zip(locations).enumerate() {
+            let Some(location) = location.as_ref().filter(|one| !known.contains(*one)) else {
+                continue;
+            };
+            let (foreign_key, row) = (&check.foreign_key, location.row.as_slice());
+            let is_of = |group: &KeyGroup<'_>| Arc::ptr_eq(group.foreign_key, foreign_key);
+            let at = groups.iter().position(is_of).unwrap_or_else(|| {
+                let (keys, positions, references) = (Vec::new(), AHashMap::new(), Vec::new());
+                let table = location.table;
+                groups.push(KeyGroup { foreign_key, table, keys, positions, references });
+                groups.len() - 1
+            });
+            let group = &mut groups[at];
+            let position = *group.positions.entry(row).or_insert(group.keys.len());
+            if position == group.keys.len() {
+                group.keys.push(row);
+            }
+            group.references.push((number, position));
+        }
+        groups
     }
 
     /// Records the new keys of deferrable UNIQUE constraints.
     fn note_keys(
         &self,
-        watched: &TableConstraints,
+        constraints: &TableConstraints,
         old: Option<&[Datum]>,
         new: &[Datum],
         context: &Context,
     ) -> Result<()> {
-        for index in &watched.unique {
+        for index in &constraints.unique {
             let Some(prefix) = key_prefix(&index.spec, new, &context.eval)? else { continue };
             let before =
                 old.map(|old| key_prefix(&index.spec, old, &context.eval)).transpose()?.flatten();
             if before.as_ref() == Some(&prefix) {
                 continue;
             }
-            let mut keys = self.keys.lock();
-            let key = DeferrableKey { table: watched.table.oid, index: index.oid, prefix };
-            if keys.known.insert(key.clone()) {
-                keys.bytes += 2 * (size_of::<DeferrableKey>() + key.prefix.len());
-                memory::check(keys.bytes, context.work_mem())?;
-                keys.order.push(key);
+            let key = DeferrableKey { table: constraints.table, index: index.oid, prefix };
+            let queued = &mut *self.queued.lock();
+            if queued.known_keys.insert(key.clone()) {
+                queued.bytes += 2 * (size_of::<DeferrableKey>() + key.prefix.len());
+                memory::check(queued.bytes, context.work_mem())?;
+                queued.keys.push(key);
             }
         }
         Ok(())
     }
 
-    /// Removes and returns the violations of deferred constraints.
-    pub fn take_late(&self) -> Vec<DeferredViolation> {
-        std::mem::take(&mut self.late.lock())
-    }
-
-    /// Like [`ConstraintQueue::check_reference`], during the statement: a violation is only raised
-    /// at its end, after all errors of the rows themselves.
-    fn look_early(
-        &self,
-        watched: &TableConstraints,
-        reference: &ForeignKeyCheck,
-        new: &[Datum],
-        context: &Context,
-    ) -> Result<()> {
-        match self.check_reference(watched, reference, new, context) {
-            Err(error) if error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION => {
-                self.violation.lock().get_or_insert(error);
-                Ok(())
-            }
-            looked => looked,
-        }
-    }
-
-    /// Raises the first violation that was found during the statement.
-    ///
-    /// # Errors
-    ///
-    /// 23503.
-    pub fn raise_violation(&self) -> Result<()> {
-        self.violation.lock().take().map_or(Ok(()), Err)
-    }
-
-    /// Checks a reference of a new or updated row; records a violation of a deferred constraint.
-    ///
-    /// # Errors
-    ///
-    /// 23503 if the referenced row does not exist.
-    pub fn check_reference(
-        &self,
-        watched: &TableConstraints,
-        reference: &ForeignKeyCheck,
-        new: &[Datum],
-        context: &Context,
-    ) -> Result<()> {
-        let found = self.check(watched, reference, new, context);
-        let Err(error) = found else { return Ok(()) };
-        let values = reference.key.values(new);
-        let is_violation = error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION;
-        if !reference.is_deferred || !is_violation {
-            return Err(error);
-        }
-        let (table, key) = (watched.table.oid, reference.key.clone());
-        self.late.lock().push(DeferredViolation {
-            table,
-            key,
-            values,
-            is_removal: false,
-            new: None,
-        });
-        Ok(())
-    }
-
-    /// Like [`ConstraintQueue::check_reference`], after the statement. A row that was deleted, or
-    /// whose reference was changed, since it was queued is no violation.
-    ///
-    /// # Errors
-    ///
-    /// See [`ConstraintQueue::check_reference`].
-    pub fn check_queued_reference(
-        &self,
-        watched: &TableConstraints,
-        reference: &ForeignKeyCheck,
-        new: &[Datum],
-        context: &Context,
-    ) -> Result<()> {
-        match self.check_reference(watched, reference, new, context) {
-            Err(error)
-                if error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION
-                    && !still_refers(&watched.table, reference, new, context)? =>
-            {
-                Ok(())
-            }
-            looked => looked,
-        }
-    }
-
-    /// Checks a reference of a new or updated row.
-    ///
-    /// # Errors
-    ///
-    /// 23503 if the referenced row does not exist.
-    pub fn check(
-        &self,
-        watched: &TableConstraints,
-        reference: &ForeignKeyCheck,
-        new: &[Datum],
-        context: &Context,
-    ) -> Result<()> {
-        let values = reference.key.values(new);
-        if values.iter().any(Datum::is_null) {
-            let partly = reference.key.match_full && !values.iter().all(Datum::is_null);
-            return if partly {
-                Err(partly_null_violation(&watched.table, &reference.key))
-            } else {
-                Ok(())
-            };
-        }
-        let referenced = &reference.referenced;
-        let Some(place) = reference.key.place(referenced, &values)? else {
-            return Err(missing_row_violation(
-                &watched.table,
-                reference,
-                &values,
-                &context.eval.style,
-            ));
-        };
-        if self.known.lock().contains(&place) {
-            return Ok(());
-        }
-        let transaction = &context.transaction;
-        let is_there = lock_key(transaction, referenced, &reference.key, &place)?;
-        if transaction.isolation().is_repeatable() {
-            let get = Get::new(place.row.as_slice());
-            let is_seen = transaction.get(place.table, &get, &mut CellBatch::new())?;
-            if is_seen && !is_there {
-                let detail = "due to concurrent update".to_owned();
-                return Err(store::Error::Serialization { detail }.into());
-            }
-            // A row that was committed after the snapshot does not exist for this transaction.
-            let is_new = is_there && !is_seen && {
-                transaction.is_newer(place.table, &place.row, &transaction.view()?)?
-            };
-            if is_new {
-                return Err(missing_row_violation(
-                    &watched.table,
-                    reference,
-                    &values,
-                    &context.eval.style,
-                ));
-            }
-        }
-        if !is_there {
-            return Err(missing_row_violation(
-                &watched.table,
-                reference,
-                &values,
-                &context.eval.style,
-            ));
-        }
-        let mut known = self.known.lock();
-        // A key that this statement may remove is searched each time.
-        if reference.at_once && known.len() < KNOWN_KEYS_MAX {
-            known.insert(place);
-        }
-        Ok(())
-    }
-
+    /// Queues the checks of a changed row.
     fn note(
         &self,
         table: &Table,
@@ -393,40 +395,61 @@ impl ConstraintQueue {
         new: Option<&[Datum]>,
         context: &Context,
     ) -> Result<()> {
-        let Some(watched) = self.tables.get(&table.id) else { return Ok(()) };
-        let width = table.columns.len();
+        let Some(constraints) = self.tables.get(&table.id) else { return Ok(()) };
         debug_assert!(old.is_some() || new.is_some(), "a change without a row");
         for row in old.iter().chain(&new) {
-            debug_assert!(row.len() >= width, "{} values of {width} columns", row.len());
+            let (found, width) = (row.len(), table.columns.len());
+            debug_assert!(found >= width, "{found} values of {width} columns");
         }
-        let mut later = watched.is_referenced && old.is_some();
-        if let Some(new) = new {
-            self.note_keys(watched, old, new, context)?;
-            for reference in &watched.references {
-                if old.is_some_and(|old| reference.key.values(old) == reference.key.values(new)) {
-                    continue;
-                }
-                match reference.at_once {
-                    true => self.look_early(watched, reference, new, context)?,
-                    false => later = true,
-                }
+        for foreign_key in constraints.referencing.iter().filter(|_| old.is_some()) {
+            let values = |row: &[Datum]| foreign_key.key.referenced_values(row);
+            let (old, new) = (old.map(values).unwrap_or_default(), new.map(values));
+            if new.as_ref() != Some(&old) && !old.iter().any(Datum::is_null) {
+                self.queue(foreign_key, old, KeyChange::Removal(new), context)?;
             }
         }
-        if !later {
+        let Some(new) = new else { return Ok(()) };
+        self.note_keys(constraints, old, new, context)?;
+        for foreign_key in &constraints.references {
+            let key = &foreign_key.key;
+            let values = key.values(new);
+            let is_same = old.is_some_and(|old| key.values(old) == values);
+            let has_null = values.iter().any(Datum::is_null);
+            let is_checked = !has_null || key.match_full && !values.iter().all(Datum::is_null);
+            if !is_same && is_checked {
+                let is_queued = !foreign_key.at_once;
+                let row = is_queued.then(|| table.layout.encode_key(new)).transpose()?;
+                self.queue(foreign_key, values, KeyChange::Reference(row), context)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(
+        &self,
+        foreign_key: &Arc<ForeignKeyCheck>,
+        values: Vec<Datum>,
+        change: KeyChange,
+        context: &Context,
+    ) -> Result<()> {
+        let foreign_key = Arc::clone(foreign_key);
+        let is_early = foreign_key.at_once && matches!(change, KeyChange::Reference(_));
+        let check = ReferenceCheck { foreign_key, values, change };
+        let mut queued = self.queued.lock();
+        if is_early {
+            queued.references.push(check);
             return Ok(());
         }
-        let kept = |row: Option<&[Datum]>| row.map(|row| row[..width].to_vec());
-        let change = RowChange { table: table.id, old: kept(old), new: kept(new) };
-        let mut changes = self.changes.lock();
-        changes.bytes += width * 2 * size_of::<Datum>();
-        memory::check(changes.bytes, context.work_mem())?;
-        changes.queue.push_back(change);
+        queued.bytes += check.bytes();
+        memory::check(queued.bytes, context.work_mem())?;
+        queued.checks.push_back(check);
         Ok(())
     }
 }
 
 impl Context {
-    /// Queues the insert, update or delete of a row, in table order; further columns are ignored.
+    /// Queues the constraint checks of an insert, update or delete of a row, in table order;
+    /// further columns are ignored.
     pub(super) fn row_changed(
         &self,
         table: &Table,
@@ -435,27 +458,19 @@ impl Context {
     ) -> Result<()> {
         match &self.constraint_queue {
             None => Ok(()),
-            Some(watch) => watch.note(table, old, new, self),
+            Some(queue) => queue.note(table, old, new, self),
         }
+    }
+
+    /// Checks the references of the changed rows, before they are staged.
+    pub(super) fn check_references(&self) -> Result<()> {
+        self.constraint_queue.as_ref().map_or(Ok(()), |queue| queue.check_batch(self))
     }
 
     /// Returns whether the constraint queue covers a table.
     pub(super) fn watches(&self, table: &Table) -> bool {
-        self.constraint_queue.as_ref().is_some_and(|watch| watch.tables.contains_key(&table.id))
+        self.constraint_queue.as_ref().is_some_and(|queue| queue.tables.contains_key(&table.id))
     }
-}
-
-/// Returns whether a row that the transaction has written exists with the same reference.
-fn still_refers(
-    table: &Table,
-    reference: &ForeignKeyCheck,
-    new: &[Datum],
-    context: &Context,
-) -> Result<bool> {
-    let key = table.layout.encode_key(new)?;
-    let current = read_locked((table, &key), &mut CellBatch::new(), context)?;
-    let values = |row: &[Datum]| reference.key.values(row);
-    Ok(current.is_some_and(|row| values(&row) == values(new)))
 }
 
 /// Returns the text `(a, b)=(1, x)` of key columns.
@@ -470,33 +485,4 @@ pub fn key_text(table: &Table, columns: &[u32], values: &[Datum], style: &TextSt
 pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String) -> Error {
     err!(FOREIGN_KEY_VIOLATION: message; detail detail;
         of_table &table.schema, &table.name; of_constraint &key.name)
-}
-
-/// Returns the violation of a reference to a missing row.
-pub fn missing_row_violation(
-    table: &Table,
-    reference: &ForeignKeyCheck,
-    values: &[Datum],
-    style: &TextStyle,
-) -> Error {
-    let key = &reference.key;
-    let detail = format!(
-        "Key {} is not present in table \"{}\".",
-        key_text(table, &key.columns, values, style),
-        reference.referenced.name
-    );
-    violated(table, key, not_inserted(table, key), detail)
-}
-
-/// Returns the violation of a partly NULL reference with MATCH FULL.
-pub fn partly_null_violation(table: &Table, key: &ForeignKey) -> Error {
-    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
-    violated(table, key, not_inserted(table, key), detail.to_owned())
-}
-
-fn not_inserted(table: &Table, key: &ForeignKey) -> String {
-    format!(
-        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-        table.name, key.name
-    )
 }

@@ -64,8 +64,9 @@ impl<'a> RowChanges<'a> {
 
     /// Inserts a complete row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
-        self.writer.insert(values, context)?;
-        context.row_changed(&self.table, None, Some(values))
+        self.writer.refuse_nulls(values, context)?;
+        context.row_changed(&self.table, None, Some(values))?;
+        self.writer.insert(values, context)
     }
 
     /// Updates a row that is locked and was read into `cells`, and returns the new values. The
@@ -116,6 +117,7 @@ impl<'a> RowChanges<'a> {
         // One after the other: the new key may be that of a row updated before.
         writer.delete_for_key_update(key, previous, context)?;
         writer.flush(context)?;
+        writer.refuse_nulls(new, context)?;
         writer.insert(new, context)?;
         writer.flush(context)?;
         transaction.note_move(before, table.id, (from.clone(), to.clone()));

@@ -58,9 +58,8 @@ impl RowWriter {
         self.pending.len()
     }
 
-    /// Inserts a row that must not exist.
+    /// Inserts a row that must not exist; its NOT NULL constraints are checked before.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
-        self.refuse_nulls(values, context)?;
         let key = self.table.layout.encode_key(values)?;
         context.claims_row(self.table.id, &key);
         let mut mutation = self.puts(key, values, WrittenFamilies::Fresh, context)?;
@@ -108,8 +107,9 @@ impl RowWriter {
         self.push(deletion(key, previous, Locking::Row), context)
     }
 
-    /// Stages pending mutations, so that locked reads see them.
+    /// Checks new references and stages pending mutations, so that locked reads see them.
     pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
+        context.check_references()?;
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl RowWriter {
 
     /// Raises a NOT NULL violation before a duplicate key of the same row, and after the errors
     /// of earlier rows.
-    fn refuse_nulls(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+    pub(super) fn refuse_nulls(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         let refused = &self.table.constraints.not_null;
         if refused.iter().all(|&column| !values[column].is_null()) {
             return Ok(());

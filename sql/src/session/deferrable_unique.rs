@@ -5,7 +5,6 @@
 //!
 //! A check locks the key first, until the end of the transaction: of two transactions that write
 //! one key, the later one waits and then sees the other's row.
-//! the later one waits, and then sees the row of the other.
 
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ impl StatementExecutor {
         for (key, error) in self.shared_keys(&keys)? {
             let deferred = self.is_key_deferred(&key);
             match &self.open {
-                Some(open) if deferred => open.constraints.lock().deferred.put_off_key(key),
+                Some(open) if deferred => open.constraints.lock().deferred.defer_key(key),
                 _ => return Err(error),
             }
         }
@@ -47,12 +46,12 @@ impl StatementExecutor {
     /// deferred.
     pub(super) fn check_deferred_keys(&mut self, all: bool) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
-        let late = open.constraints.lock().deferred.take_late_keys();
+        let late = open.constraints.lock().deferred.take_keys();
         let (due, rest): (Vec<DeferrableKey>, Vec<DeferrableKey>) =
             late.into_iter().partition(|key| all || !self.is_key_deferred(key));
         if let Some(open) = &self.open {
             let deferred = &mut open.constraints.lock().deferred;
-            rest.into_iter().for_each(|key| deferred.put_off_key(key));
+            rest.into_iter().for_each(|key| deferred.defer_key(key));
         }
         match self.shared_keys(&due)?.pop() {
             Some((_, error)) => Err(error),

@@ -1,7 +1,7 @@
 //! Deferred constraints: foreign keys and unique keys that are checked at commit.
 //!
 //! A deferred constraint is checked after the statement like any other, but a violation is queued
-//! ([`DeferredViolation`]) instead of raised, and checked again by COMMIT or SET CONSTRAINTS
+//! ([`ReferenceCheck`]) instead of raised, and checked again by COMMIT or SET CONSTRAINTS
 //! IMMEDIATE. That check reads the present tables: a row that was deleted since, or a key that was
 //! added, is no violation. Referential actions (CASCADE, SET NULL, SET DEFAULT) and RESTRICT are
 //! never deferred, as in PostgreSQL.
@@ -14,12 +14,11 @@ use crate::ast::{Deferral, SetConstraints, TableName};
 use crate::catalog::Catalog;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
-use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::constraint_queue::{ConstraintQueue, DeferrableKey, DeferredViolation};
+use crate::exec::constraint_queue::{DeferrableKey, ForeignKeyCheck, KeyChange, ReferenceCheck};
 use crate::exec::memory;
 use crate::session::Session;
-use crate::session::referential_actions::{ReferencedRowChange, ReferentialPlans};
+use crate::session::referential_actions::ReferentialActions;
 use crate::session::statement_executor::StatementExecutor;
 
 /// Deferred-constraint state of a transaction.
@@ -29,10 +28,11 @@ pub(crate) struct DeferredConstraints {
     all: Option<bool>,
     /// Later SET CONSTRAINTS of single constraints: table, name, deferred.
     named: Vec<(u32, String, bool)>,
-    late: Vec<DeferredViolation>,
+    /// Violations of deferred foreign keys.
+    checks: Vec<ReferenceCheck>,
     /// Keys of deferred unique constraints that more than one row had.
-    late_keys: Vec<DeferrableKey>,
-    /// Size of `late` in bytes.
+    keys: Vec<DeferrableKey>,
+    /// Size of `checks` in bytes.
     bytes: usize,
 }
 
@@ -45,42 +45,38 @@ impl DeferredConstraints {
     }
 
     /// Queues a violation for the deferred check.
-    pub(crate) fn defer(&mut self, late: DeferredViolation, work_mem: usize) -> Result<()> {
+    pub(crate) fn defer(&mut self, check: ReferenceCheck, work_mem: usize) -> Result<()> {
         debug_assert!(
-            late.key.match_full || !late.values.iter().any(Datum::is_null),
+            check.foreign_key.key.match_full || !check.values.iter().any(Datum::is_null),
             "a NULL in a violation of foreign key {}",
-            late.key.name
+            check.foreign_key.key.name
         );
-        debug_assert!(late.is_removal || late.new.is_none(), "a new key of a reference");
-        self.bytes += late.bytes();
+        self.bytes += check.bytes();
         memory::check(self.bytes, work_mem)?;
-        self.late.push(late);
+        self.checks.push(check);
         Ok(())
     }
 
     /// Queues a duplicate key for the deferred check.
-    pub(crate) fn put_off_key(&mut self, key: DeferrableKey) {
-        if !self.late_keys.contains(&key) {
-            self.late_keys.push(key);
+    pub(crate) fn defer_key(&mut self, key: DeferrableKey) {
+        if !self.keys.contains(&key) {
+            self.keys.push(key);
         }
     }
 
     /// Removes and returns the queued keys.
-    pub(crate) fn take_late_keys(&mut self) -> Vec<DeferrableKey> {
-        std::mem::take(&mut self.late_keys)
+    pub(crate) fn take_keys(&mut self) -> Vec<DeferrableKey> {
+        std::mem::take(&mut self.keys)
     }
 
     /// Returns the tables that have queued rows or keys.
     pub(crate) fn tables(&self) -> Vec<u32> {
-        let of_late =
-            |late: &DeferredViolation| if late.is_removal { late.key.table } else { late.table };
-        let of_keys = self.late_keys.iter().map(|key| key.table);
-        self.late.iter().map(of_late).chain(of_keys).collect()
-    }
-
-    /// Returns whether no foreign-key violation is queued.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.late.is_empty()
+        let of_check = |check: &ReferenceCheck| match check.change {
+            KeyChange::Reference(_) => check.foreign_key.referencing.oid,
+            KeyChange::Removal(_) => check.foreign_key.key.table,
+        };
+        let of_keys = self.keys.iter().map(|key| key.table);
+        self.checks.iter().map(of_check).chain(of_keys).collect()
     }
 }
 
@@ -128,61 +124,45 @@ impl StatementExecutor {
         self.check_deferred_keys(all)?;
         let Some(open) = &self.open else { return Ok(()) };
         let deferred = open.constraints.lock().deferred.clone();
-        if deferred.is_empty() {
+        if deferred.checks.is_empty() {
             return Ok(());
         }
         let catalog = self.catalog();
-        let is_due = |late: &DeferredViolation| {
-            let key = &late.key;
-            all || !deferred.is_deferred(late.table, &key.name, key.deferral)
+        let is_due = |check: &ReferenceCheck| {
+            let ForeignKeyCheck { key, referencing, .. } = &*check.foreign_key;
+            all || !deferred.is_deferred(referencing.oid, &key.name, key.deferral)
         };
-        let (due, rest): (Vec<DeferredViolation>, Vec<DeferredViolation>) =
-            deferred.late.iter().cloned().partition(is_due);
+        let (due, rest): (Vec<ReferenceCheck>, Vec<ReferenceCheck>) =
+            deferred.checks.iter().cloned().partition(is_due);
         self.begin_statement();
-        let (watch, mut plans) = (Arc::new(ConstraintQueue::default()), ReferentialPlans::new());
-        for late in &due {
-            // The constraint may have been renamed since.
-            let same = |key: &&ForeignKey| {
-                key.columns == late.key.columns
-                    && key.table == late.key.table
-                    && key.referenced == late.key.referenced
-            };
-            let Some(referencing) = catalog.table(late.table) else { continue };
-            let Some(key) = referencing.foreign_keys.iter().find(same) else { continue };
-            let Some(referenced) = catalog.table(key.table) else { continue };
-            self.settle_one(late, (referencing, key, referenced), &watch, &mut plans)?;
+        let mut actions = ReferentialActions::new(self, Arc::default());
+        for check in due {
+            if let Some(foreign_key) = present(&check.foreign_key, &catalog) {
+                actions.recheck(&ReferenceCheck { foreign_key, ..check })?;
+            }
         }
         if let Some(open) = &self.open {
             let deferred = &mut open.constraints.lock().deferred;
-            deferred.bytes = rest.iter().map(DeferredViolation::bytes).sum();
-            deferred.late = rest;
+            deferred.bytes = rest.iter().map(ReferenceCheck::bytes).sum();
+            deferred.checks = rest;
         }
         Ok(())
     }
+}
 
-    fn settle_one(
-        &mut self,
-        late: &DeferredViolation,
-        (referencing, key, referenced): (&Arc<Table>, &ForeignKey, &Arc<Table>),
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<()> {
-        let columns = if late.is_removal { &key.referenced } else { &key.columns };
-        let of = if late.is_removal { referenced } else { referencing };
-        let types = columns.iter().map(|column| of.columns[*column as usize].sql_type.base);
-        let gone = ReferencedRowChange {
-            referenced,
-            referencing,
-            key,
-            old: late.values.clone(),
-            new: late.new.clone(),
-            types: types.collect(),
-        };
-        if late.is_removal {
-            return self.execute_action(&gone, watch, plans);
-        }
-        self.check_late(&gone, watch, plans)
-    }
+/// Returns a foreign key as it is defined now: it may have been renamed or dropped.
+fn present(of: &ForeignKeyCheck, catalog: &Catalog) -> Option<Arc<ForeignKeyCheck>> {
+    let same = |key: &&ForeignKey| {
+        key.columns == of.key.columns
+            && key.table == of.key.table
+            && key.referenced == of.key.referenced
+    };
+    let referencing = catalog.table(of.referencing.oid)?;
+    let key = referencing.foreign_keys.iter().find(same)?.clone();
+    let (referencing, referenced) =
+        (Arc::clone(referencing), Arc::clone(catalog.table(key.table)?));
+    let (at_once, is_deferred) = (false, false);
+    Some(Arc::new(ForeignKeyCheck { key, referencing, referenced, at_once, is_deferred }))
 }
 
 /// Returns the constraints of a name: those of the first schema in the search path that has any.

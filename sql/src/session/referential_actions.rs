@@ -1,6 +1,6 @@
 //! Referential actions and checks of foreign keys, after a statement has changed rows.
 //!
-//! The executor queues changes of referenced rows and unchecked references in a
+//! The executor queues removals of referenced keys and unchecked references in a
 //! [`ConstraintQueue`]; this module processes the queue. As in PostgreSQL, actions on referencing
 //! rows are executed as SQL statements: they use indexes like other statements, and their changes
 //! are queued in turn.
@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use store::transaction::{Isolation, TableLockMode, TransactionOptions};
-use store::{CellBatch, Get, TableId};
-use types::text::TextStyle;
+use store::{CellBatch, Get, TableId, Transaction};
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{Deferral, ReferentialAction};
@@ -20,8 +19,8 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::exec::constraint_queue::{
-    ConstraintQueue, DeferredViolation, ForeignKeyCheck, TableConstraints, key_text, lock_key,
-    missing_row_violation, partly_null_violation, violated,
+    ConstraintQueue, ForeignKeyCheck, KeyChange, REFERENCES_MAX, ReferenceCheck, TableConstraints,
+    key_text, violated,
 };
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
@@ -29,19 +28,14 @@ use crate::session::CachedStatementPlan;
 use crate::session::deferred_constraints::DeferredConstraints;
 use crate::session::statement_executor::StatementExecutor;
 
-/// Old and new version of a row that is referenced by a foreign key.
-pub(super) struct ReferencedRowChange<'a> {
-    pub(super) referenced: &'a Arc<Table>,
-    pub(super) referencing: &'a Arc<Table>,
-    pub(super) key: &'a ForeignKey,
-    pub(super) old: Vec<Datum>,
-    pub(super) new: Option<Vec<Datum>>,
-    /// Types of the key values.
-    pub(super) types: Vec<DataType>,
+/// Executor of the checks and actions of foreign keys.
+pub(super) struct ReferentialActions<'a> {
+    executor: &'a mut StatementExecutor,
+    /// Queue of the statement, also for the changes of actions.
+    queue: Arc<ConstraintQueue>,
+    /// Cached plans of the internal statements, by text and parameter types.
+    plans: AHashMap<(String, Vec<DataType>), Arc<CachedStatementPlan>>,
 }
-
-/// Cached plans of the internal statements, by text and parameter types.
-pub(super) type ReferentialPlans = AHashMap<(String, Vec<DataType>), Arc<CachedStatementPlan>>;
 
 impl StatementExecutor {
     /// Executes a data-changing statement with its referential checks and actions.
@@ -50,10 +44,10 @@ impl StatementExecutor {
         planned: &CachedStatementPlan,
         context: Context,
     ) -> Result<ModifyOutcome> {
-        let watch = self.constraint_queue(&planned.writes)?;
-        let context = Context { constraint_queue: watch.clone(), ..context };
+        let queue = self.constraint_queue(&planned.writes)?;
+        let context = Context { constraint_queue: queue.clone(), ..context };
         let outcome = exec::modify(&planned.plan, context)?;
-        self.process_queue(watch)?;
+        self.process_queue(queue)?;
         Ok(outcome)
     }
 
@@ -87,147 +81,114 @@ impl StatementExecutor {
                 let held = self.open.as_ref().map(|open| open.constraints.lock());
                 let deferred = held.as_ref().map(|held| &held.deferred);
                 let is_replica = self.settings.value("session_replication_role") == "replica";
-                return Ok(Some(Arc::new(watched(&catalog, &concerned, deferred, is_replica))));
+                return Ok(Some(Arc::new(queue_of(&catalog, &concerned, deferred, is_replica))));
             }
         }
     }
 
     /// Processes the constraint queue at the end of the statement.
-    pub(super) fn process_queue(&mut self, watch: Option<Arc<ConstraintQueue>>) -> Result<()> {
-        let Some(watch) = watch else { return Ok(()) };
-        watch.raise_violation()?;
-        let mut plans = ReferentialPlans::new();
-        while let Some(change) = watch.next() {
-            let Some(watched) = watch.table(change.table) else { continue };
-            let catalog = self.catalog();
-            if let Some(old) = change.old.as_ref().filter(|_| watched.is_referenced) {
-                for (referencing, key) in catalog.referencing(watched.table.oid) {
-                    let types = key.referenced.iter();
-                    let types = types.map(|one| watched.table.columns[*one as usize].sql_type.base);
-                    let gone = ReferencedRowChange {
-                        types: types.collect(),
-                        referenced: &watched.table,
-                        referencing,
-                        key,
-                        old: key.referenced_values(old),
-                        new: change.new.as_ref().map(|new| key.referenced_values(new)),
-                    };
-                    if !gone.old.iter().any(Datum::is_null) && gone.new.as_ref() != Some(&gone.old)
-                    {
-                        self.react_now(&gone, &watch, &mut plans)?;
-                    }
-                }
-            }
-            let Some(new) = &change.new else { continue };
-            let late = watched.references.iter().filter(|reference| !reference.at_once);
-            let late: Vec<ForeignKeyCheck> = late.cloned().collect();
-            for reference in late {
-                let values = reference.key.values(new);
-                let same =
-                    change.old.as_ref().is_some_and(|old| reference.key.values(old) == values);
-                if !same {
-                    let context = self.inner_context(&[], None, &watch);
-                    if self.open.as_ref().is_some_and(|open| open.is_repeatable()) {
-                        // The snapshot must show the transaction's own deletes.
-                        context.transaction.begin_statement();
-                    }
-                    watch.check_queued_reference(watched, &reference, new, &context)?;
-                }
-            }
-        }
-        watch.raise_violation()?;
-        watch.take_late().into_iter().try_for_each(|late| self.put_off(late))?;
-        self.check_keys(watch.take_keys())
+    pub(super) fn process_queue(&mut self, queue: Option<Arc<ConstraintQueue>>) -> Result<()> {
+        let Some(queue) = queue else { return Ok(()) };
+        ReferentialActions::new(self, Arc::clone(&queue)).process()?;
+        queue.take_deferred().into_iter().try_for_each(|check| self.defer(check))?;
+        self.check_keys(queue.take_keys())
     }
 
-    fn put_off(&mut self, late: DeferredViolation) -> Result<()> {
+    fn defer(&mut self, check: ReferenceCheck) -> Result<()> {
         let work_mem = self.settings.parsed().work_mem_bytes;
         match &self.open {
-            Some(open) => open.constraints.lock().deferred.defer(late, work_mem),
+            Some(open) => open.constraints.lock().deferred.defer(check, work_mem),
             None => Ok(()),
         }
     }
+}
 
-    /// Like [`StatementExecutor::execute_action`], but queues the violation of a deferred
-    /// constraint.
-    fn react_now(
-        &mut self,
-        gone: &ReferencedRowChange<'_>,
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<()> {
-        let ReferencedRowChange { referencing, key, old, new, .. } = gone;
-        let action = if new.is_some() { key.on_update } else { key.on_delete };
-        let is_deferred = action == ReferentialAction::NoAction
-            && self.open.as_ref().is_some_and(|open| {
-                open.constraints.lock().deferred.is_deferred(
-                    referencing.oid,
-                    &key.name,
-                    key.deferral,
-                )
-            });
-        match self.execute_action(gone, watch, plans) {
+impl ReferentialActions<'_> {
+    /// Returns an executor for the statement that has begun.
+    pub(super) fn new(
+        executor: &mut StatementExecutor,
+        queue: Arc<ConstraintQueue>,
+    ) -> ReferentialActions<'_> {
+        ReferentialActions { executor, queue, plans: AHashMap::new() }
+    }
+
+    /// Processes the queue in its order; consecutive references are checked together.
+    fn process(&mut self) -> Result<()> {
+        self.queue.raise_violation()?;
+        let mut references = Vec::new();
+        loop {
+            let next = self.queue.next();
+            let is_reference =
+                next.as_ref().is_some_and(|check| matches!(check.change, KeyChange::Reference(_)));
+            let is_complete = !is_reference || references.len() >= REFERENCES_MAX;
+            if is_complete && !references.is_empty() {
+                let context = self.context(&[], None);
+                if context.transaction.isolation().is_repeatable() {
+                    // The snapshot must show the transaction's own deletes.
+                    context.transaction.begin_statement();
+                }
+                self.queue.check_queued(std::mem::take(&mut references), &context)?;
+            }
+            match next {
+                None => return self.queue.raise_violation(),
+                Some(check) if is_reference => references.push(check),
+                Some(check) => self.react(check)?,
+            }
+        }
+    }
+
+    /// Executes the referential action of a removed key; a violation of a deferred constraint is
+    /// queued.
+    fn react(&mut self, check: ReferenceCheck) -> Result<()> {
+        let is_deferred =
+            check.foreign_key.is_deferred && action(&check) == ReferentialAction::NoAction;
+        match self.execute_action(&check) {
             Err(error)
                 if is_deferred && error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION =>
             {
-                let (table, key) = (referencing.oid, (*key).clone());
-                let (values, new) = (old.clone(), new.clone());
-                self.put_off(DeferredViolation { table, key, values, is_removal: true, new })
+                self.executor.defer(check)
             }
             done => done,
         }
     }
 
-    /// Checks a reference without a referenced row again: the key may have been inserted, or the
-    /// referencing row deleted.
-    pub(super) fn check_late(
-        &mut self,
-        gone: &ReferencedRowChange<'_>,
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<()> {
-        let ReferencedRowChange { referenced, referencing, key, old, .. } = gone;
-        // A partly NULL key never matches.
-        if old.iter().any(Datum::is_null) {
-            return match self.is_referenced(gone, watch, plans)? {
-                true => Err(partly_null_violation(referencing, key)),
-                false => Ok(()),
-            };
+    /// Checks a deferred constraint again: the key may have been inserted, or the referencing row
+    /// deleted.
+    ///
+    /// # Errors
+    ///
+    /// 23503
+    pub(super) fn recheck(&mut self, check: &ReferenceCheck) -> Result<()> {
+        if matches!(check.change, KeyChange::Removal(_)) {
+            return self.execute_action(check);
         }
-        let context = self.inner_context(&[], None, watch);
-        let transaction = Arc::clone(&context.transaction);
-        if let Some(place) = key.place(referenced, old)?
-            && lock_key(&transaction, referenced, key, &place)?
+        let foreign_key = &check.foreign_key;
+        // A partly NULL key never matches.
+        let is_partly_null = check.values.iter().any(Datum::is_null);
+        if !is_partly_null
+            && let Some(place) = foreign_key.key.place(&foreign_key.referenced, &check.values)?
+            && foreign_key.lock_keys(&self.transaction(), &[&place.row])? == [true]
         {
             return Ok(());
         }
-        if !self.is_referenced(gone, watch, plans)? {
-            return Ok(());
+        match self.is_referenced(check)? {
+            true => Err(check.violation(self.executor.settings.style())),
+            false => Ok(()),
         }
-        let referenced = Arc::clone(referenced);
-        let key = (*key).clone();
-        let reference = ForeignKeyCheck { key, referenced, at_once: false, is_deferred: false };
-        Err(missing_row_violation(referencing, &reference, old, &context.eval.style))
     }
 
     /// Executes the referential action of a constraint on the referencing rows.
-    pub(super) fn execute_action(
-        &mut self,
-        gone: &ReferencedRowChange<'_>,
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<()> {
-        let ReferencedRowChange { referenced, referencing, key, old, new, .. } = gone;
+    fn execute_action(&mut self, check: &ReferenceCheck) -> Result<()> {
+        let ReferenceCheck { foreign_key, values: old, change } = check;
+        let ForeignKeyCheck { key, referencing, referenced, .. } = &**foreign_key;
         let Some(place) = key.place(referenced, old)? else { return Ok(()) };
-        let context = self.inner_context(&[], None, watch);
-        let transaction = Arc::clone(&context.transaction);
+        let transaction = self.transaction();
         // The row has been locked only since it was written.
         transaction.begin_statement();
-        let repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
-        if repeatable {
-            self.refuse_unseen(gone, watch, plans)?;
+        if transaction.isolation().is_repeatable() {
+            self.refuse_unseen(check)?;
         }
-        let action = if new.is_some() { key.on_update } else { key.on_delete };
+        let action = action(check);
         if action == ReferentialAction::NoAction {
             let mut cells = CellBatch::new();
             // Another row has the key now.
@@ -235,6 +196,10 @@ impl StatementExecutor {
                 return Ok(());
             }
         }
+        let new = match change {
+            KeyChange::Removal(new) => new.as_ref(),
+            KeyChange::Reference(_) => None,
+        };
         let set = |value: &dyn Fn(usize) -> String| {
             let is_set = |column: &u32| {
                 new.is_some()
@@ -251,7 +216,7 @@ impl StatementExecutor {
         let mut parameters = old.clone();
         let statement = match (action, new) {
             (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => {
-                return self.refuse_referenced(gone, watch, plans);
+                return self.refuse_referenced(check);
             }
             (ReferentialAction::Cascade, None) => {
                 format!("DELETE FROM {}", referencing.full_name())
@@ -263,69 +228,60 @@ impl StatementExecutor {
             (ReferentialAction::SetNull, _) => set(&|_| "NULL".to_owned()),
             (ReferentialAction::SetDefault, _) => set(&|_| "DEFAULT".to_owned()),
         };
-        let planned = self.inner_plan((&statement, ""), gone, plans)?;
-        let context = self.inner_context(&parameters, Some(&planned), watch);
-        exec::modify(&planned.plan, context)?;
+        let planned = self.plan((&statement, ""), check)?;
+        exec::modify(&planned.plan, self.context(&parameters, Some(&planned)))?;
         if action == ReferentialAction::SetDefault {
             transaction.begin_statement();
-            return self.refuse_referenced(gone, watch, plans);
+            return self.refuse_referenced(check);
         }
         Ok(())
     }
 
     /// Fails if a row references the key.
-    fn refuse_referenced(
-        &mut self,
-        gone: &ReferencedRowChange<'_>,
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<()> {
-        match self.is_referenced(gone, watch, plans)? {
-            true => Err(still_referenced(gone, self.settings.style())),
-            false => Ok(()),
+    fn refuse_referenced(&mut self, check: &ReferenceCheck) -> Result<()> {
+        if !self.is_referenced(check)? {
+            return Ok(());
         }
+        let ForeignKeyCheck { key, referencing, referenced, .. } = &*check.foreign_key;
+        let message = format!(
+            "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \
+             \"{}\"",
+            referenced.name, key.name, referencing.name
+        );
+        let style = self.executor.settings.style();
+        let detail = format!(
+            "Key {} is still referenced from table \"{}\".",
+            key_text(referenced, &key.referenced, &check.values, style),
+            referencing.name
+        );
+        Err(violated(referencing, key, message, detail))
     }
 
     /// Returns whether a row references the key. At READ COMMITTED a row that another transaction
     /// deletes or changes is waited for, as in PostgreSQL.
-    fn is_referenced(
-        &mut self,
-        gone: &ReferencedRowChange<'_>,
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<bool> {
-        let is_repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
+    fn is_referenced(&mut self, check: &ReferenceCheck) -> Result<bool> {
+        let is_repeatable = self.executor.open.as_ref().is_some_and(|open| open.is_repeatable());
         let lock = if is_repeatable { "" } else { " FOR KEY SHARE" };
-        let planned = self.inner_plan(("SELECT 1 FROM", lock), gone, plans)?;
-        let mut rows =
-            exec::open(&planned.plan, self.inner_context(&gone.old, Some(&planned), watch))?;
-        while let Some(batch) = rows.next()? {
-            if batch.row_count > 0 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let planned = self.plan(("SELECT 1 FROM", lock), check)?;
+        let mut rows = exec::open(&planned.plan, self.context(&check.values, Some(&planned)))?;
+        // A batch has at least one row.
+        Ok(rows.next()?.is_some())
     }
 
     /// At REPEATABLE READ the internal statements use the transaction's snapshot: fails for a
     /// reference that was committed after it.
-    fn refuse_unseen(
-        &mut self,
-        gone: &ReferencedRowChange<'_>,
-        watch: &Arc<ConstraintQueue>,
-        plans: &mut ReferentialPlans,
-    ) -> Result<()> {
-        let table = gone.referencing;
+    fn refuse_unseen(&mut self, check: &ReferenceCheck) -> Result<()> {
+        let table = &check.foreign_key.referencing;
         let keys: Vec<usize> = table.key_columns().collect();
-        let planned = self.inner_plan(("SELECT * FROM", ""), gone, plans)?;
-        let own = self.inner_context(&gone.old, Some(&planned), watch);
+        let planned = self.plan(("SELECT * FROM", ""), check)?;
+        let own = self.context(&check.values, Some(&planned));
         let mut seen = AHashSet::new();
         let latest = TransactionOptions {
             isolation: Isolation::ReadCommitted,
             read_only: true,
             ..TransactionOptions::default()
         };
-        let latest = Arc::new(self.engine.store().begin(latest));
+        let latest = Arc::new(self.executor.engine.store().begin(latest));
         latest.require_commit(own.transaction.required_commit());
         latest.begin_statement();
         let fresh = Context { transaction: latest, view: Arc::default(), ..own.clone() };
@@ -366,52 +322,61 @@ impl StatementExecutor {
 
     /// Returns the plan of an internal statement over the rows that reference a key, with
     /// parameters `$1` and so on. `suffix`: text behind the condition.
-    fn inner_plan(
+    fn plan(
         &mut self,
         (statement, suffix): (&str, &str),
-        gone: &ReferencedRowChange<'_>,
-        plans: &mut ReferentialPlans,
+        check: &ReferenceCheck,
     ) -> Result<Arc<CachedStatementPlan>> {
-        let ReferencedRowChange { referencing, key, types, .. } = gone;
+        let ForeignKeyCheck { key, referencing, .. } = &*check.foreign_key;
         let from = match statement.ends_with(" FROM") {
             true => format!(" {}", referencing.full_name()),
             false => String::new(),
         };
         let conditions = key.columns.iter().enumerate().map(|(at, column)| {
             let name = quoted(&referencing.columns[*column as usize].name);
-            match gone.old[at].is_null() {
+            match check.values[at].is_null() {
                 true => format!("{name} IS NULL"),
                 false => format!("{name} = ${}", at + 1),
             }
         });
         let conditions: Vec<String> = conditions.collect();
         let text = format!("{statement}{from} WHERE {}{suffix}", conditions.join(" AND "));
-        let kept = (text.clone(), types.clone());
-        if let Some(planned) = plans.get(&kept) {
+        let cached = (text, check.types());
+        if let Some(planned) = self.plans.get(&cached) {
             return Ok(Arc::clone(planned));
         }
-        let types = types.iter().chain(types).map(|base| Some(SqlType::from(*base)));
-        let types: Vec<Option<SqlType>> = types.collect();
-        let parsed = super::parse(&text)?.pop();
+        let (text, types) = &cached;
+        let types: Vec<Option<SqlType>> =
+            types.iter().chain(types).map(|base| Some(SqlType::from(*base))).collect();
+        let parsed = super::parse(text)?.pop();
         let parsed = parsed
             .ok_or_else(|| err!(INTERNAL_ERROR: "the statement of a foreign key is empty"))?;
         let statement = &parsed.statement.statement;
-        let planned = self.with_planning(|planning| planning.plan(statement, &types))?.planned;
-        let planned = Arc::new(planned);
-        plans.insert(kept, Arc::clone(&planned));
+        let planned = self.executor.with_planning(|planning| planning.plan(statement, &types))?;
+        let planned = Arc::new(planned.planned);
+        self.plans.insert(cached, Arc::clone(&planned));
         Ok(planned)
     }
 
-    fn inner_context(
-        &self,
-        parameters: &[Datum],
-        planned: Option<&CachedStatementPlan>,
-        watch: &Arc<ConstraintQueue>,
-    ) -> Context {
-        let open = self.open.as_ref().expect("a statement was begun");
+    fn transaction(&self) -> Arc<Transaction> {
+        Arc::clone(&self.executor.open.as_ref().expect("a statement was begun").transaction)
+    }
+
+    fn context(&self, parameters: &[Datum], planned: Option<&CachedStatementPlan>) -> Context {
+        let open = self.executor.open.as_ref().expect("a statement was begun");
         let mut parameters = parameters.to_vec();
         parameters.resize(planned.map_or(0, |planned| planned.parameter_count), Datum::Null);
-        Context { constraint_queue: Some(Arc::clone(watch)), ..self.context(open, parameters) }
+        let constraint_queue = Some(Arc::clone(&self.queue));
+        Context { constraint_queue, ..self.executor.context(open, parameters) }
+    }
+}
+
+/// Returns the action of a constraint for a removed key.
+fn action(check: &ReferenceCheck) -> ReferentialAction {
+    let key = &check.foreign_key.key;
+    match check.change {
+        KeyChange::Removal(Some(_)) => key.on_update,
+        KeyChange::Removal(None) | KeyChange::Reference(_) => key.on_delete,
     }
 }
 
@@ -441,46 +406,40 @@ fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
 }
 
 /// Returns the constraint queue of the tables. `is_replica`: foreign keys are not checked.
-fn watched(
+fn queue_of(
     catalog: &Catalog,
     tables: &[Arc<Table>],
     deferred: Option<&DeferredConstraints>,
     is_replica: bool,
 ) -> ConstraintQueue {
-    let mut watch = ConstraintQueue::default();
+    let check = |(referencing, key): (&Arc<Table>, &ForeignKey)| {
+        let referenced = Arc::clone(catalog.table(key.table)?);
+        let is_deferred = deferred
+            .is_some_and(|modes| modes.is_deferred(referencing.oid, &key.name, key.deferral));
+        // A premature violation of a deferred constraint is checked again later.
+        let at_once = is_deferred || tables.iter().all(|one| one.oid != referenced.oid);
+        let (key, referencing) = (key.clone(), Arc::clone(referencing));
+        Some(Arc::new(ForeignKeyCheck { key, referencing, referenced, at_once, is_deferred }))
+    };
+    let keys =
+        tables.iter().flat_map(|table| table.foreign_keys.iter().map(move |key| (table, key)));
+    let checks: Vec<Arc<ForeignKeyCheck>> = keys.filter_map(check).collect();
+    let mut queue = ConstraintQueue::default();
     for table in tables {
         let has_triggers = !is_replica && !table.without_triggers;
-        let keys = table.foreign_keys.iter().filter(|_| has_triggers);
-        let references = keys.filter_map(|key| {
-            let referenced = Arc::clone(catalog.table(key.table)?);
-            let at_once = tables.iter().all(|one| one.oid != referenced.oid);
-            let is_deferred =
-                deferred.is_some_and(|modes| modes.is_deferred(table.oid, &key.name, key.deferral));
-            // A premature violation of a deferred constraint is checked again later.
-            let at_once = at_once || is_deferred;
-            Some(ForeignKeyCheck { key: key.clone(), referenced, at_once, is_deferred })
+        let own = checks.iter().filter(|one| has_triggers && one.referencing.oid == table.oid);
+        let others = catalog.referencing(table.oid).filter(|_| has_triggers);
+        let others = others.filter_map(|(referencing, key)| {
+            checks.iter().find(|one| one.referencing.oid == referencing.oid && one.key == *key)
         });
         let deferrable = table.indexes.iter().filter(|one| one.deferral != Deferral::Never);
-        watch.add(TableConstraints {
-            table: Arc::clone(table),
-            references: references.collect(),
-            is_referenced: has_triggers && catalog.referencing(table.oid).next().is_some(),
+        let constraints = TableConstraints {
+            table: table.oid,
+            references: own.cloned().collect(),
+            referencing: others.cloned().collect(),
             unique: deferrable.cloned().collect(),
-        });
+        };
+        queue.add(table.id, constraints);
     }
-    watch
-}
-
-fn still_referenced(gone: &ReferencedRowChange<'_>, style: &TextStyle) -> Error {
-    let ReferencedRowChange { referenced, referencing, key, old, .. } = gone;
-    let message = format!(
-        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
-        referenced.name, key.name, referencing.name
-    );
-    let detail = format!(
-        "Key {} is still referenced from table \"{}\".",
-        key_text(referenced, &key.referenced, old, style),
-        referencing.name
-    );
-    violated(referencing, key, message, detail)
+    queue
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::admission::{StatementTurn, StatementWork, StopFlags, count_rows};
-use crate::cell::{CellBatch, Sequence, Timestamp};
+use crate::cell::{CellBatch, RowRef, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, CommitWrites, Engine};
 use crate::error::{Error, Result};
@@ -562,6 +562,24 @@ impl Transaction {
     pub fn get_locked(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let table = self.engine.table(table)?;
         self.get_newest(&table, get, out)
+    }
+
+    /// Reads rows as [`Transaction::get_locked`] does, and returns the results of `each` over
+    /// them; `None` for a row that does not exist.
+    pub fn multi_get_locked<T, E: From<Error>>(
+        &self,
+        table: TableId,
+        rows: &[&[u8]],
+        mut each: impl FnMut(Option<RowRef<'_>>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<Vec<T>, E> {
+        let table = self.engine.table(table)?;
+        let mut cells = CellBatch::new();
+        let read = |row: &&[u8]| {
+            cells.clear();
+            let found = self.get_newest(&table, &Get::new(*row), &mut cells)?;
+            each(found.then(|| cells.row(0)))
+        };
+        rows.iter().map(read).collect()
     }
 
     fn get_newest(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {

@@ -212,6 +212,19 @@ impl Transaction {
         Ok(lock.taken != LockOutcome::Skipped)
     }
 
+    /// Locks rows as [`Transaction::lock_present_row`] does, in this order, and waits for each.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::lock_present_row`].
+    pub fn lock_present_rows(&self, table: TableId, rows: &[&[u8]], mode: LockMode) -> Result<()> {
+        let table = self.engine.table(table)?;
+        for row in rows {
+            self.lock_newest_row(&table, row, RowLockRequest::lock(mode, LockWait::Wait))?;
+        }
+        self.spill_locks()
+    }
+
     /// Locks a row; at REPEATABLE READ checks that it is unchanged since the snapshot.
     pub(super) fn lock_in(
         &self,
