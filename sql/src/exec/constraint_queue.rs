@@ -33,7 +33,7 @@ use types::{DataType, Datum};
 
 use crate::catalog::foreign_key::{ForeignKey, KeyLocation};
 use crate::catalog::table::{Index, Table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::target_rows::read_locked;
 use crate::exec::{Context, memory};
 
