@@ -18,7 +18,6 @@ use store::{
 
 use crate::activity::SessionRegistry;
 use crate::advisory::AdvisoryLocks;
-use crate::catalog::Catalog;
 use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
@@ -29,14 +28,16 @@ use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, INITIALIZED_KEY,
     ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode, encode,
+    object_key,
 };
-use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
+use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, SchemaRecord};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::standard_function;
 use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
+use crate::catalog::{Catalog, CatalogObject};
 use crate::error::{Error, Result};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
@@ -368,7 +369,10 @@ fn create_public(store: &Arc<Store>) -> Result<()> {
         return Ok(());
     }
     let public = SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned() };
-    let rows = [(schema_key(PUBLIC_OID), encode(&public)), (INITIALIZED_KEY.to_vec(), Vec::new())];
+    let rows = [
+        (object_key(SCHEMAS_PREFIX, PUBLIC_OID), encode(&public)),
+        (INITIALIZED_KEY.to_vec(), Vec::new()),
+    ];
     let rows = rows.map(|(key, value)| Mutation::new(key).put(0, Vec::new(), value));
     transaction.mutate(CATALOG_TABLE, rows.to_vec())?;
     transaction.commit()?.durable.wait()?;
@@ -383,14 +387,14 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     let mut catalog = Catalog::default();
     for function in standard_function::all(&catalog)? {
-        catalog = catalog.with_function(Arc::new(function));
+        catalog.add(CatalogObject::Function(Arc::new(function)));
     }
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
-        catalog = catalog.with_type(UserType::Enum(decode(bytes)?));
+        catalog.add(CatalogObject::of_type(UserType::Enum(decode(bytes)?)));
         Ok(())
     })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {
-        catalog = catalog.with_schema(Schema::of_record(decode(bytes)?));
+        catalog.add(CatalogObject::Schema(Arc::new(decode(bytes)?)));
         Ok(())
     })?;
     let mut definitions = Vec::new();
@@ -407,21 +411,21 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode(bytes)?)))?;
     catalog = with_definitions(catalog, definitions, &coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
-        catalog = catalog.with_sequence(decode(bytes)?);
+        catalog.add(CatalogObject::Sequence(Arc::new(decode(bytes)?)));
         Ok(())
     })?;
     read_rows(store, COMMENTS_PREFIX, |subject, bytes| {
         let text: String = decode(bytes)?;
-        catalog = catalog.with_comment(CommentSubjectKey::of_key(subject)?, Some(&text));
+        catalog.add(CatalogObject::Comment(CommentSubjectKey::of_key(subject)?, text.into()));
         Ok(())
     })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {
-        catalog = catalog.with_quota(QuotaSubject::of_key(subject)?, decode(bytes)?);
+        catalog.add(CatalogObject::Quota(QuotaSubject::of_key(subject)?, decode(bytes)?));
         Ok(())
     })?;
     read_rows(store, STATISTICS_PREFIX, |table, bytes| {
         if let Some(table) = table_of_key(table) {
-            catalog = catalog.with_statistics(table, Some(decode(bytes)?));
+            catalog.add(CatalogObject::Statistics(table, Arc::new(decode(bytes)?)));
         }
         Ok(())
     })?;
@@ -448,8 +452,8 @@ fn with_definitions(
         let before = definitions.len();
         let mut left = Vec::new();
         for definition in definitions {
-            match with_definition(&catalog, &definition, coprocessors, false) {
-                Ok(next) => catalog = next,
+            match object_of(&catalog, &definition, coprocessors, false) {
+                Ok(object) => catalog.add(object),
                 Err(error) => left.push((definition, error)),
             }
         }
@@ -457,10 +461,10 @@ fn with_definitions(
             // The rest depends on a definition that cannot be read. Those that allow it are
             // loaded with the error deferred until they are used.
             let late = left.iter().position(|(definition, error)| {
-                let next = with_definition(&catalog, definition, coprocessors, true);
-                if let Ok(next) = next {
+                let object = object_of(&catalog, definition, coprocessors, true);
+                if let Ok(object) = object {
                     tracing::error!(error = %unreadable(definition, error), "damaged definition");
-                    catalog = next;
+                    catalog.add(object);
                     return true;
                 }
                 false
@@ -487,31 +491,34 @@ fn unreadable(definition: &Definition, error: &Error) -> Error {
     err!(DATA_CORRUPTED: "could not read the definition of {what} \"{name}\": {}", error.message)
 }
 
-fn with_definition(
+/// Returns the object of a definition; `fail_late` defers errors until texts are used.
+fn object_of(
     catalog: &Catalog,
     definition: &Definition,
     coprocessors: &AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
     fail_late: bool,
-) -> Result<Catalog> {
+) -> Result<CatalogObject> {
     let texts = TextBinding { catalog, fail_late };
     Ok(match definition {
         Definition::Domain(record) => {
             let domain = relation_assembly::domain_of(texts, record.clone())?;
-            catalog.with_type(UserType::Domain(domain.into()))
+            CatalogObject::of_type(UserType::Domain(domain.into()))
         }
         Definition::Composite(record) => {
             let composite = Composite::of_record(record.clone(), catalog)?;
-            catalog.with_type(UserType::Composite(composite))
+            CatalogObject::of_type(UserType::Composite(composite))
         }
         Definition::Function(record) => {
-            catalog.with_function(Arc::new(Function::of_record(record.clone(), catalog)?))
+            CatalogObject::Function(Arc::new(Function::of_record(record.clone(), catalog)?))
         }
         Definition::Table(record) => {
             let attached = coprocessors.get(record.oid.to_be_bytes().as_slice()).cloned();
             let table = relation_assembly::table_of(texts, record, attached.unwrap_or_default())?;
-            catalog.with_stored(table, record.as_ref().clone())
+            CatalogObject::of_table(table, record.as_ref().clone())
         }
-        Definition::View(record) => catalog.with_view(View::of_record(record.clone(), catalog)?),
+        Definition::View(record) => {
+            CatalogObject::View(Arc::new(View::of_record(record.clone(), catalog)?))
+        }
     })
 }
 

@@ -27,7 +27,7 @@ impl Quotas {
     /// If a table of the catalog is not in the store.
     pub(crate) fn apply(&self, store: &Store, catalog: &Catalog) -> store::Result<()> {
         let before = self.live.load_full();
-        if before.is_empty() && catalog.quotas().is_empty() {
+        if before.is_empty() && catalog.quotas().next().is_none() {
             return Ok(());
         }
         let mut live = BTreeMap::new();
@@ -40,8 +40,8 @@ impl Quotas {
                 QuotaSubject::Role(name) => format!("role \"{name}\""),
             };
             let quota = match before.get(subject) {
-                Some(quota) if quota.limits() == *limits => Arc::clone(quota),
-                _ => Arc::new(Quota::new(named, *limits)),
+                Some(quota) if quota.limits() == limits => Arc::clone(quota),
+                _ => Arc::new(Quota::new(named, limits)),
             };
             live.insert(subject.clone(), quota);
         }

@@ -24,11 +24,6 @@ pub const COMPOSITES_PREFIX: &[u8] = b"y";
 /// use for their arrays, may belong to another object.
 pub const ROW_ARRAY: u32 = 0x2000_0000;
 
-/// Returns the key of a composite type's row.
-pub fn composite_key(number: u32) -> Vec<u8> {
-    [COMPOSITES_PREFIX, number.to_be_bytes().as_slice()].concat()
-}
-
 /// A composite type as stored.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct CompositeRecord {

@@ -24,38 +24,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ahash::AHashMap;
-use store::TableId;
-
-use crate::catalog::Catalog;
 use crate::catalog::comment::CommentSubjectKey;
-use crate::catalog::quota::QuotaSubject;
+use crate::catalog::function::FunctionRecord;
 use crate::catalog::references::ReferenceScope;
-use crate::catalog::schema::{RelationId, Schema};
+use crate::catalog::schema::RelationId;
 use crate::catalog::user_type::UserType;
-
-/// A changeable unit of the catalog, identified by what never changes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CatalogEntry {
-    /// A schema, by its number.
-    Schema(u32),
-    /// A table with its indexes and constraints, by its number.
-    Table(u32),
-    /// A view, by its number.
-    View(u32),
-    /// A sequence, by its number.
-    Sequence(u32),
-    /// A user-defined type other than a row type, by its number.
-    Type(u32),
-    /// A function, by its number.
-    Function(u32),
-    /// A comment.
-    Comment(CommentSubjectKey),
-    /// A quota.
-    Quota(QuotaSubject),
-    /// Statistics of a table.
-    Statistics(TableId),
-}
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 
 /// A name that only one object can have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,53 +44,33 @@ pub enum TakenName {
     Extension(u32),
 }
 
-impl CatalogEntry {
-    /// Returns the number of the object; `None` for properties of an object.
-    pub fn number(&self) -> Option<u32> {
-        match self {
-            CatalogEntry::Schema(number)
-            | CatalogEntry::Table(number)
-            | CatalogEntry::View(number)
-            | CatalogEntry::Sequence(number)
-            | CatalogEntry::Type(number)
-            | CatalogEntry::Function(number) => Some(*number),
-            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => None,
-        }
-    }
-}
-
 impl Catalog {
-    /// Returns the entries that differ from an earlier state.
+    /// Returns the entries that differ from an earlier state; row types exist with their relations.
     pub fn difference(&self, before: &Catalog) -> BTreeSet<CatalogEntry> {
         let mut found = BTreeSet::new();
-        let schemas = |catalog: &Catalog| -> BTreeMap<u32, Arc<Schema>> {
-            catalog.schemas().map(|schema| (schema.oid, Arc::clone(schema))).collect()
-        };
-        let same_name = |a: &Arc<Schema>, b: &Arc<Schema>| a.name == b.name;
-        let (own, old) = (schemas(self), schemas(before));
-        found.extend(differing(own.iter(), old.iter(), same_name).map(CatalogEntry::Schema));
-        let tables = hashed(&self.tables, &before.tables, Arc::ptr_eq);
-        found.extend(tables.into_iter().map(CatalogEntry::Table));
-        let records = hashed(&self.records, &before.records, Arc::ptr_eq);
-        found.extend(records.into_iter().map(CatalogEntry::Table));
-        found.extend(shared(&self.views, &before.views).map(CatalogEntry::View));
-        found.extend(shared(&self.sequences, &before.sequences).map(CatalogEntry::Sequence));
-        found.extend(shared(&self.functions, &before.functions).map(CatalogEntry::Function));
-        // Row types exist with their relations.
-        let is_own = |number: &u32| {
-            let of_rows =
-                |one: &Catalog| one.user_type(*number).is_some_and(|one| one.is_of_rows());
-            !of_rows(self) && !of_rows(before)
-        };
-        found.extend(shared(&self.types, &before.types).filter(is_own).map(CatalogEntry::Type));
-        if !Arc::ptr_eq(&self.comments, &before.comments) {
-            let comments = differing(self.comments.iter(), before.comments.iter(), Arc::ptr_eq);
-            found.extend(comments.map(CatalogEntry::Comment));
+        if Arc::ptr_eq(&self.objects, &before.objects) {
+            return found;
         }
-        let quotas = differing(self.quotas.iter(), before.quotas.iter(), |a, b| a == b);
-        found.extend(quotas.map(CatalogEntry::Quota));
-        let statistics = hashed(&self.statistics, &before.statistics, Arc::ptr_eq);
-        found.extend(statistics.into_iter().map(CatalogEntry::Statistics));
+        let mut old = before.objects.iter().peekable();
+        for (entry, object) in self.objects.iter() {
+            while let Some((gone, _)) = old.next_if(|(key, _)| *key < entry) {
+                found.insert(gone.clone());
+            }
+            let before = old.next_if(|(key, _)| *key == entry);
+            if !before.is_some_and(|(_, before)| object.is_same(before)) {
+                found.insert(entry.clone());
+            }
+        }
+        found.extend(old.map(|(gone, _)| gone.clone()));
+        let is_row_type = |catalog: &Catalog, number: u32| {
+            catalog.user_type(number).is_some_and(|known| known.is_of_rows())
+        };
+        found.retain(|entry| match entry {
+            CatalogEntry::Type(number) => {
+                !is_row_type(self, *number) && !is_row_type(before, *number)
+            }
+            _ => true,
+        });
         found
     }
 
@@ -183,45 +137,24 @@ impl Catalog {
     }
 
     fn names_of(&self, entry: &CatalogEntry) -> BTreeSet<TakenName> {
-        let named = |schema: &str, name: &str| TakenName::Relation(schema.into(), name.into());
-        match entry {
-            CatalogEntry::Schema(number) => {
-                let schema = self.schemas().find(|schema| schema.oid == *number);
-                schema.map(|schema| TakenName::Schema(schema.name.clone())).into_iter().collect()
+        match self.object(entry) {
+            None => BTreeSet::new(),
+            Some(CatalogObject::Schema(schema)) => {
+                BTreeSet::from([TakenName::Schema(schema.name.clone())])
             }
-            CatalogEntry::Table(number) => {
-                let names = self.table(*number).into_iter().flat_map(|table| {
-                    super::table_names(table).map(|(name, _)| named(&table.schema, name))
-                });
-                names.collect()
+            Some(CatalogObject::Function(one)) => {
+                let takes = one.parameters.iter().map(|sql_type| sql_type.oid()).collect();
+                let FunctionRecord { schema, name, .. } = &one.record;
+                BTreeSet::from([TakenName::Function(schema.clone(), name.clone(), takes)])
             }
-            CatalogEntry::View(number) => {
-                let view = self.view(*number);
-                view.map(|view| named(&view.schema, &view.name)).into_iter().collect()
-            }
-            CatalogEntry::Sequence(number) => {
-                let sequence = self.sequence(*number);
-                sequence.map(|one| named(&one.schema, &one.name)).into_iter().collect()
-            }
-            CatalogEntry::Type(number) => {
-                let known = self.user_type(*number);
-                known.map(|one| named(one.schema(), one.name())).into_iter().collect()
-            }
-            CatalogEntry::Function(number) => {
-                let name = self.function(*number).map(|one| {
-                    let takes = one.parameters.iter().map(|sql_type| sql_type.oid()).collect();
-                    let record = &one.record;
-                    TakenName::Function(record.schema.clone(), record.name.clone(), takes)
-                });
-                name.into_iter().collect()
-            }
-            CatalogEntry::Comment(subject @ CommentSubjectKey::Extension(number, _))
-                if self.comments.contains_key(subject) =>
-            {
+            Some(CatalogObject::Comment(CommentSubjectKey::Extension(number, _), _)) => {
                 BTreeSet::from([TakenName::Extension(*number)])
             }
-            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => {
-                BTreeSet::new()
+            Some(object) => {
+                let names = object.names().into_iter();
+                names
+                    .map(|(schema, name, _)| TakenName::Relation(schema.into(), name.into()))
+                    .collect()
             }
         }
     }
@@ -231,67 +164,14 @@ impl Catalog {
     /// The caller has checked that none of them was changed here ([`Catalog::conflict`]).
     #[must_use]
     pub fn with_entries(&self, own: &Catalog, entries: &BTreeSet<CatalogEntry>) -> Catalog {
-        let mut next = self.next();
+        let mut next = self.clone().next();
         // Tables before views: a materialized view is both. All old names are removed before new
         // ones are added, because two objects may have swapped names.
         entries.iter().for_each(|entry| next.take(entry));
-        entries.iter().for_each(|entry| next.put(own, entry));
+        entries.iter().filter_map(|entry| own.object(entry)).for_each(|object| {
+            next.put(object.clone());
+        });
         next
-    }
-
-    fn take(&mut self, entry: &CatalogEntry) {
-        match entry {
-            CatalogEntry::Schema(number) => self.schemas.retain(|_, schema| schema.oid != *number),
-            CatalogEntry::Table(number) => self.take_table(*number),
-            CatalogEntry::View(number) => self.take_view(*number),
-            CatalogEntry::Sequence(number) => self.take_sequence(*number),
-            CatalogEntry::Type(number) => drop(Arc::make_mut(&mut self.types).remove(number)),
-            CatalogEntry::Function(number) => {
-                drop(Arc::make_mut(&mut self.functions).remove(number))
-            }
-            CatalogEntry::Comment(subject) => {
-                drop(Arc::make_mut(&mut self.comments).remove(subject))
-            }
-            CatalogEntry::Quota(subject) => drop(self.quotas.remove(subject)),
-            CatalogEntry::Statistics(table) => drop(self.statistics.remove(table)),
-        }
-    }
-
-    fn put(&mut self, own: &Catalog, entry: &CatalogEntry) {
-        match entry {
-            CatalogEntry::Schema(number) => {
-                let schema = own.schemas().find(|schema| schema.oid == *number);
-                // The content of the schema consists of separate entries.
-                let schema = schema.map(|schema| Schema::of_record(schema.record()));
-                self.schemas.extend(schema.map(|one| (one.name.clone(), Arc::new(one))));
-            }
-            CatalogEntry::Table(number) => {
-                if let Some(table) = own.table(*number) {
-                    self.put_table(Arc::clone(table), own.record(*number).cloned());
-                }
-            }
-            CatalogEntry::View(number) => {
-                if let Some(view) = own.view(*number) {
-                    self.put_view(Arc::clone(view));
-                }
-            }
-            CatalogEntry::Sequence(number) => {
-                if let Some(sequence) = own.sequence(*number) {
-                    self.put_sequence(Arc::clone(sequence));
-                }
-            }
-            CatalogEntry::Type(number) => copy(&mut self.types, &own.types, number),
-            CatalogEntry::Function(number) => copy(&mut self.functions, &own.functions, number),
-            CatalogEntry::Comment(subject) => copy(&mut self.comments, &own.comments, subject),
-            CatalogEntry::Quota(subject) => {
-                let limits = own.quotas.get(subject).copied();
-                self.quotas.extend(limits.map(|limits| (subject.clone(), limits)));
-            }
-            CatalogEntry::Statistics(table) => {
-                let statistics = own.statistics.get(table).cloned();
-                self.statistics.extend(statistics.map(|statistics| (*table, statistics)));
-            }
-        }
     }
 
     /// Checks that names refer to objects that have them, that objects have their names, and that
@@ -304,7 +184,8 @@ impl Catalog {
         for schema in self.schemas() {
             for (name, id) in &schema.relations {
                 let named = self.relation(&schema.name, name).map(|found| found.name());
-                let is_it = named.is_some_and(|one| one.schema == schema.name && one.name == *name);
+                let is_it =
+                    named.is_some_and(|one| one.schema == schema.name && one.name == **name);
                 if !is_it {
                     return Err(format!(
                         "{}.{name} maps to {id:?}, which has another name",
@@ -322,14 +203,12 @@ impl Catalog {
                 return Err(format!("two types {}.{}", known.schema(), known.name()));
             }
         }
-        let entries = self.tables.keys().map(|number| CatalogEntry::Table(*number));
-        let entries = entries.chain(self.views.keys().map(|number| CatalogEntry::View(*number)));
-        let entries =
-            entries.chain(self.functions.keys().map(|number| CatalogEntry::Function(*number)));
-        let types = self.types().filter(|one| !one.is_of_rows());
-        let mut entries = entries.chain(types.map(|one| CatalogEntry::Type(one.number())));
+        let mut entries = self
+            .objects
+            .keys()
+            .filter(|entry| !matches!(entry, CatalogEntry::Comment(_) | CatalogEntry::Sequence(_)));
         let missing = entries.find_map(|entry| {
-            let mut numbers = ReferenceScope::Declared.of(self, &entry).into_iter();
+            let mut numbers = ReferenceScope::Declared.of(self, entry).into_iter();
             numbers.find(|number| !self.has(*number)).map(|number| (entry, number))
         });
         match missing {
@@ -348,7 +227,7 @@ impl Catalog {
                 found => Err(format!("{schema}.{name} maps to {found:?}, not {id:?}")),
             }
         };
-        for table in self.tables.values() {
+        for table in self.tables_by_age() {
             for (name, id) in super::table_names(table) {
                 stands_for(&table.schema, name, id)?;
             }
@@ -364,82 +243,41 @@ impl Catalog {
                 }
             }
         }
-        if self.stored.len() != self.tables.len() {
+        if self.stored.len() != self.tables_by_age().count() {
             return Err("rows of a table that does not exist".to_owned());
         }
-        for view in self.views().filter(|view| !self.tables.contains_key(&view.oid)) {
+        for view in self.views().filter(|view| self.table(view.oid).is_none()) {
             stands_for(&view.schema, &view.name, RelationId::View(view.oid))?;
         }
         for one in self.sequences() {
             stands_for(&one.schema, &one.name, RelationId::Sequence(one.oid))?;
         }
-        let relations = self.tables.keys().chain(self.views.keys());
-        let without = relations.copied().find(|number| {
-            !self.types.get(number).is_some_and(|rows| matches!(&**rows, UserType::Composite(_)))
+        let views = self.views().map(|view| view.oid);
+        let mut relations = self.tables_by_age().map(|table| table.oid).chain(views);
+        let without = relations.find(|number| {
+            !self.user_type(*number).is_some_and(|rows| matches!(&**rows, UserType::Composite(_)))
         });
         without.map_or(Ok(()), |number| Err(format!("relation {number} has no row type")))
     }
-
-    /// Returns whether an object with a number exists.
-    pub fn has(&self, number: u32) -> bool {
-        self.tables.contains_key(&number)
-            || self.types.contains_key(&number)
-            || self.views.contains_key(&number)
-            || self.sequences.contains_key(&number)
-            || self.functions.contains_key(&number)
-            || self.schemas().any(|schema| schema.oid == number)
-    }
 }
 
-fn copy<K: Ord + Clone, V: ?Sized>(
-    to: &mut Arc<BTreeMap<K, Arc<V>>>,
-    from: &BTreeMap<K, Arc<V>>,
-    key: &K,
-) {
-    let value = from.get(key).cloned();
-    Arc::make_mut(to).extend(value.map(|value| (key.clone(), value)));
-}
-
-/// Returns the keys whose values differ, or that only one side has.
-fn differing<'a, K: Ord + Clone + 'a, V: 'a>(
-    own: impl Iterator<Item = (&'a K, &'a V)>,
-    old: impl Iterator<Item = (&'a K, &'a V)>,
-    is_same: impl Fn(&V, &V) -> bool,
-) -> impl Iterator<Item = K> {
-    let mut old: BTreeMap<&K, &V> = old.collect();
-    let mut found = Vec::new();
-    for (key, value) in own {
-        match old.remove(key) {
-            Some(before) if is_same(value, before) => {}
-            _ => found.push(key.clone()),
+impl CatalogObject {
+    /// Returns whether two states share the object.
+    fn is_same(&self, other: &CatalogObject) -> bool {
+        match (self, other) {
+            (CatalogObject::Schema(a), CatalogObject::Schema(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Table(a, of_a), CatalogObject::Table(b, of_b)) => {
+                Arc::ptr_eq(a, b)
+                    && of_a.as_ref().map(Arc::as_ptr) == of_b.as_ref().map(Arc::as_ptr)
+            }
+            (CatalogObject::View(a), CatalogObject::View(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Sequence(a), CatalogObject::Sequence(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Type(a), CatalogObject::Type(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Function(a), CatalogObject::Function(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Comment(_, a), CatalogObject::Comment(_, b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Quota(_, a), CatalogObject::Quota(_, b)) => a == b,
+            (CatalogObject::Statistics(_, a), CatalogObject::Statistics(_, b)) => Arc::ptr_eq(a, b),
+            _ => false,
         }
     }
-    found.extend(old.into_keys().cloned());
-    found.into_iter()
-}
-
-fn hashed<K: Eq + std::hash::Hash + Copy, V>(
-    own: &AHashMap<K, V>,
-    old: &AHashMap<K, V>,
-    is_same: impl Fn(&V, &V) -> bool,
-) -> Vec<K> {
-    let differs = |(key, value): &(&K, &V)| !old.get(key).is_some_and(|old| is_same(value, old));
-    let mut found: Vec<K> = own.iter().filter(differs).map(|(key, _)| *key).collect();
-    found.extend(old.keys().filter(|key| !own.contains_key(key)));
-    found
-}
-
-fn shared<V>(
-    own: &Arc<BTreeMap<u32, Arc<V>>>,
-    old: &Arc<BTreeMap<u32, Arc<V>>>,
-) -> impl Iterator<Item = u32> + use<V> {
-    let mut found = Vec::new();
-    if !Arc::ptr_eq(own, old) {
-        let differs = |(key, value): &(&u32, &Arc<V>)| {
-            !old.get(key).is_some_and(|old| Arc::ptr_eq(value, old))
-        };
-        found.extend(own.iter().filter(differs).map(|(key, _)| *key));
-        found.extend(old.keys().filter(|key| !own.contains_key(key)));
-    }
-    found.into_iter()
 }

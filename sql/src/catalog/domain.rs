@@ -23,11 +23,6 @@ pub const DOMAINS_PREFIX: &[u8] = b"d";
 /// The name of the value in CHECK constraints.
 pub const VALUE: &str = "value";
 
-/// Returns the key of a domain's row.
-pub fn domain_key(number: u32) -> Vec<u8> {
-    [DOMAINS_PREFIX, number.to_be_bytes().as_slice()].concat()
-}
-
 /// A domain as stored.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct DomainRecord {

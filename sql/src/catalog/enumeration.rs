@@ -11,11 +11,6 @@ use crate::catalog::user_type::OID_OFFSET;
 /// The key prefix of enums.
 pub const ENUMS_PREFIX: &[u8] = b"e";
 
-/// Returns the key of an enum's row.
-pub fn enum_key(number: u32) -> Vec<u8> {
-    [ENUMS_PREFIX, number.to_be_bytes().as_slice()].concat()
-}
-
 /// An enum.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct EnumRecord {

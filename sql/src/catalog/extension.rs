@@ -60,10 +60,10 @@ impl Extension {
     /// Returns the number of its schema, 0 for `pg_catalog`; `None` if it has not been created.
     pub fn schema(&self, catalog: &Catalog) -> Option<u32> {
         let first = CommentSubjectKey::Extension(self.number, 0);
-        let rows =
-            catalog.comments().range(first..=CommentSubjectKey::Extension(self.number, u32::MAX));
-        match rows.map(|(subject, _)| subject).next() {
-            Some(CommentSubjectKey::Extension(_, schema)) => Some(*schema),
+        match catalog.comments_from(first).next() {
+            Some((CommentSubjectKey::Extension(number, schema), _)) if *number == self.number => {
+                Some(*schema)
+            }
             _ => (self.number == PLPGSQL.number).then_some(0),
         }
     }

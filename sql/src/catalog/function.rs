@@ -18,11 +18,6 @@ use crate::parser;
 /// The key prefix of functions.
 pub const FUNCTIONS_PREFIX: &[u8] = b"f";
 
-/// Returns the key of a function's row.
-pub fn function_key(number: u32) -> Vec<u8> {
-    [FUNCTIONS_PREFIX, number.to_be_bytes().as_slice()].concat()
-}
-
 /// A function as stored.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct FunctionRecord {

@@ -48,17 +48,20 @@ use types::{DataType, SqlType};
 
 use crate::ast::{Ident, TableName, TypeName};
 use crate::catalog::comment::CommentSubjectKey;
-use crate::catalog::composite::{Composite, ROW_ARRAY};
+use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, ROW_ARRAY};
 use crate::catalog::derived_cache::DerivedCache;
-use crate::catalog::domain::Domain;
+use crate::catalog::domain::{DOMAINS_PREFIX, Domain};
+use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::foreign_key::ForeignKey;
-use crate::catalog::function::Function;
+use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
 use crate::catalog::name::{ObjectName, SearchPath, TEMP, is_temporary};
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::{ColumnRecord, TableRecord};
-use crate::catalog::schema::{RelationId, Schema};
-use crate::catalog::sequence::{Sequence, sequence_name};
-use crate::catalog::statistics::TableStatistics;
+use crate::catalog::record::{
+    ColumnRecord, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, encode, object_key,
+};
+use crate::catalog::schema::{RelationId, SCHEMAS_PREFIX, Schema, SchemaRecord};
+use crate::catalog::sequence::{SEQUENCES_PREFIX, Sequence, sequence_name};
+use crate::catalog::statistics::{TableStatistics, statistics_key};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
@@ -74,29 +77,61 @@ pub struct Catalog {
     /// Unique for each state, committed or of an open transaction, and higher than those of the
     /// states that it was derived from.
     pub version: u64,
+    /// All objects with their properties. States share the map until one of them changes.
+    objects: Arc<BTreeMap<CatalogEntry, CatalogObject>>,
+    /// The schemas by name, with the names in them.
     schemas: BTreeMap<String, Arc<Schema>>,
-    /// Tables by number.
-    tables: AHashMap<u32, Arc<Table>>,
-    /// Numbers by id in the store.
-    stored: AHashMap<TableId, u32>,
+    /// Numbers of tables by their ids in the store.
+    stored: Arc<AHashMap<TableId, u32>>,
     /// The tables with foreign keys to each table, by number.
     referencing: Arc<BTreeMap<u32, BTreeSet<u32>>>,
-    /// Stored records of tables, for statements that alter them.
-    records: AHashMap<u32, Arc<TableRecord>>,
-    quotas: BTreeMap<QuotaSubject, QuotaLimits>,
-    /// Statistics of ANALYZE.
-    statistics: AHashMap<TableId, Arc<TableStatistics>>,
-    /// Views by number. Catalogs with the same views share the map.
-    views: Arc<BTreeMap<u32, Arc<View>>>,
-    /// Sequences by number, shared likewise.
-    sequences: Arc<BTreeMap<u32, Arc<Sequence>>>,
-    /// User-defined types by number, and the row types of tables and views.
-    types: Arc<BTreeMap<u32, Arc<UserType>>>,
-    /// Functions by number, shared likewise.
-    functions: Arc<BTreeMap<u32, Arc<Function>>>,
-    /// Comments.
-    comments: Arc<BTreeMap<CommentSubjectKey, Arc<str>>>,
     derived: DerivedCache,
+}
+
+/// The key of an object or property of the catalog, which never changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CatalogEntry {
+    /// A schema, by its number.
+    Schema(u32),
+    /// A table with its indexes and constraints, by its number.
+    Table(u32),
+    /// A view, by its number; that of a materialized view has the number of its table.
+    View(u32),
+    /// A sequence, by its number.
+    Sequence(u32),
+    /// A user-defined type, or the row type of a relation, by its number.
+    Type(u32),
+    /// A function, by its number.
+    Function(u32),
+    /// A comment.
+    Comment(CommentSubjectKey),
+    /// A quota.
+    Quota(QuotaSubject),
+    /// Statistics of a table.
+    Statistics(TableId),
+}
+
+/// An object or property of the catalog.
+#[derive(Debug, Clone)]
+pub enum CatalogObject {
+    /// A schema.
+    Schema(Arc<SchemaRecord>),
+    /// A table with its stored record, which statements that alter it read.
+    Table(Arc<Table>, Option<Arc<TableRecord>>),
+    /// A view.
+    View(Arc<View>),
+    /// A sequence.
+    Sequence(Arc<Sequence>),
+    /// A user-defined type, or the row type of a relation.
+    Type(Arc<UserType>),
+    /// A function.
+    Function(Arc<Function>),
+    /// A comment.
+    Comment(CommentSubjectKey, Arc<str>),
+    /// A quota.
+    Quota(QuotaSubject, QuotaLimits),
+    /// Statistics of ANALYZE.
+    Statistics(TableId, Arc<TableStatistics>),
 }
 
 /// A relation that a name in a schema refers to.
@@ -127,17 +162,15 @@ impl Catalog {
     pub fn relation(&self, schema: &str, name: &str) -> Option<CatalogRelation<'_>> {
         let id = *self.schemas.get(schema)?.relations.get(name)?;
         Some(match id {
-            RelationId::Table(table) => CatalogRelation::Table(self.tables.get(&table)?),
-            RelationId::PrimaryKey(table) => CatalogRelation::PrimaryKey(self.tables.get(&table)?),
+            RelationId::Table(table) => CatalogRelation::Table(self.table(table)?),
+            RelationId::PrimaryKey(table) => CatalogRelation::PrimaryKey(self.table(table)?),
             RelationId::Index(table) => {
-                let table = self.tables.get(&table)?;
+                let table = self.table(table)?;
                 let index = table.indexes.iter().find(|index| index.name == name)?;
                 CatalogRelation::Index(table, index)
             }
-            RelationId::View(view) => CatalogRelation::View(self.views.get(&view)?),
-            RelationId::Sequence(sequence) => {
-                CatalogRelation::Sequence(self.sequences.get(&sequence)?)
-            }
+            RelationId::View(view) => CatalogRelation::View(self.view(view)?),
+            RelationId::Sequence(sequence) => CatalogRelation::Sequence(self.sequence(sequence)?),
         })
     }
 
@@ -238,27 +271,14 @@ impl Catalog {
         self.schemas.values()
     }
 
-    /// Returns the catalog with an empty schema added, as a new version.
-    #[must_use]
-    pub fn with_schema(&self, schema: Schema) -> Catalog {
-        let mut next = self.next();
-        next.schemas.insert(schema.name.clone(), Arc::new(schema));
-        next
-    }
-
-    /// Returns the catalog without an empty schema, as a new version.
-    #[must_use]
-    pub fn without_schema(&self, name: &str) -> Catalog {
-        let mut next = self.next();
-        next.schemas.remove(name);
-        next
-    }
-
     // ---- tables ----
 
     /// Returns a table by its number.
     pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
-        self.tables.get(&oid)
+        match self.objects.get(&CatalogEntry::Table(oid))? {
+            CatalogObject::Table(table, _) => Some(table),
+            _ => None,
+        }
     }
 
     /// Returns the numbers of the sequences that a default reads with `nextval`.
@@ -282,18 +302,21 @@ impl Catalog {
 
     /// Returns the table whose rows are in a store table.
     pub fn table_stored(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables.get(self.stored.get(&id)?)
+        self.table(*self.stored.get(&id)?)
     }
 
     /// Returns the stored record of a table.
     pub fn record(&self, oid: u32) -> Option<&Arc<TableRecord>> {
-        self.records.get(&oid)
+        match self.objects.get(&CatalogEntry::Table(oid))? {
+            CatalogObject::Table(_, record) => record.as_ref(),
+            _ => None,
+        }
     }
 
     /// Returns the foreign keys to a table, each with the referencing table, oldest table first.
     pub fn referencing(&self, table: u32) -> impl Iterator<Item = (&Arc<Table>, &ForeignKey)> {
         let tables = self.referencing.get(&table).into_iter().flatten();
-        let tables = tables.filter_map(|referencing| self.tables.get(referencing));
+        let tables = tables.filter_map(|referencing| self.table(*referencing));
         tables.flat_map(move |referencing| {
             let keys = referencing.foreign_keys.iter();
             keys.filter(move |key| key.table == table).map(move |key| (referencing, key))
@@ -302,165 +325,20 @@ impl Catalog {
 
     /// Returns all tables, by schema and name.
     pub fn tables(&self) -> Vec<&Arc<Table>> {
-        let mut tables: Vec<_> = self.tables.values().collect();
+        let mut tables: Vec<_> = self.tables_by_age().collect();
         tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         tables
     }
 
-    /// Returns the catalog with a table added or replaced, as a new version.
-    #[must_use]
-    pub fn with_table(&self, table: Table) -> Catalog {
-        let mut next = self.without_table(table.oid);
-        next.put_table(Arc::new(table), None);
-        next
-    }
-
-    /// Returns the catalog with a table and its stored record, as a new version.
-    #[must_use]
-    pub fn with_stored(&self, table: Table, record: TableRecord) -> Catalog {
-        let mut next = self.without_table(table.oid);
-        next.put_table(Arc::new(table), Some(Arc::new(record)));
-        next
-    }
-
-    /// Returns the catalog without a table, as a new version.
-    #[must_use]
-    pub fn without_table(&self, oid: u32) -> Catalog {
-        let mut next = self.next();
-        next.take_table(oid);
-        next
-    }
-
-    fn put_table(&mut self, table: Arc<Table>, record: Option<Arc<TableRecord>>) {
-        let id = table.oid;
-        debug_assert_eq!(table.columns.len(), table.layout.columns.len(), "columns in the layout");
-        if let Some(record) = &record {
-            debug_assert_eq!(record.oid, id, "record of another table");
-        }
-        for (name, stands_for) in table_names(&table) {
-            self.name(&table.schema, name, stands_for);
-        }
-        for key in &table.foreign_keys {
-            Arc::make_mut(&mut self.referencing).entry(key.table).or_default().insert(id);
-        }
-        let rows = UserType::Composite(Composite::of_table(&table));
-        Arc::make_mut(&mut self.types).insert(id, Arc::new(rows));
-        let other = self.stored.insert(table.id, id);
-        debug_assert!(other.is_none(), "tables {other:?} and {id} have the same rows");
-        self.tables.insert(id, table);
-        self.records.extend(record.map(|record| (id, record)));
-    }
-
-    fn take_table(&mut self, oid: u32) {
-        self.records.remove(&oid);
-        let Some(table) = self.tables.remove(&oid) else { return };
-        self.stored.remove(&table.id);
-        Arc::make_mut(&mut self.types).remove(&oid);
-        for key in &table.foreign_keys {
-            let referencing = Arc::make_mut(&mut self.referencing);
-            if let Some(tables) = referencing.get_mut(&key.table) {
-                tables.remove(&oid);
-            }
-        }
-        for (name, _) in table_names(&table) {
-            self.unname(&table.schema, name);
-        }
-    }
-
-    // ---- views and sequences ----
-
-    /// Returns a view by its number.
-    pub fn view(&self, oid: u32) -> Option<&Arc<View>> {
-        self.views.get(&oid)
-    }
-
-    /// Returns all views, materialized ones included, oldest first.
-    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
-        self.views.values()
-    }
-
-    /// Returns the catalog with a view added or replaced, as a new version.
-    #[must_use]
-    pub fn with_view(&self, view: View) -> Catalog {
-        let mut next = self.without_view(view.oid);
-        next.put_view(Arc::new(view));
-        next
-    }
-
-    /// Returns the catalog without a view, as a new version.
-    #[must_use]
-    pub fn without_view(&self, oid: u32) -> Catalog {
-        let mut next = self.next();
-        next.take_view(oid);
-        next
-    }
-
-    fn put_view(&mut self, view: Arc<View>) {
-        // A materialized view has the name and the row type of its table.
-        if !self.tables.contains_key(&view.oid) {
-            self.name(&view.schema, &view.name, RelationId::View(view.oid));
-            let rows = UserType::Composite(Composite::of_view(&view));
-            Arc::make_mut(&mut self.types).insert(view.oid, Arc::new(rows));
-        }
-        Arc::make_mut(&mut self.views).insert(view.oid, view);
-    }
-
-    fn take_view(&mut self, oid: u32) {
-        let Some(view) = Arc::make_mut(&mut self.views).remove(&oid) else { return };
-        if !self.tables.contains_key(&oid) {
-            Arc::make_mut(&mut self.types).remove(&oid);
-            self.unname(&view.schema, &view.name);
-        }
-    }
-
-    /// Returns a sequence by its number.
-    pub fn sequence(&self, oid: u32) -> Option<&Arc<Sequence>> {
-        self.sequences.get(&oid)
-    }
-
-    /// Returns all sequences, oldest first.
-    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
-        self.sequences.values()
-    }
-
-    /// Returns the catalog with a sequence added or replaced, as a new version.
-    #[must_use]
-    pub fn with_sequence(&self, sequence: Sequence) -> Catalog {
-        let mut next = self.without_sequence(sequence.oid);
-        next.put_sequence(Arc::new(sequence));
-        next
-    }
-
-    /// Returns the catalog without a sequence, as a new version.
-    #[must_use]
-    pub fn without_sequence(&self, oid: u32) -> Catalog {
-        let mut next = self.next();
-        next.take_sequence(oid);
-        next
-    }
-
-    fn put_sequence(&mut self, sequence: Arc<Sequence>) {
-        self.name(&sequence.schema, &sequence.name, RelationId::Sequence(sequence.oid));
-        Arc::make_mut(&mut self.sequences).insert(sequence.oid, sequence);
-    }
-
-    fn take_sequence(&mut self, oid: u32) {
-        if let Some(sequence) = Arc::make_mut(&mut self.sequences).remove(&oid) {
-            self.unname(&sequence.schema, &sequence.name);
-        }
+    /// Returns all tables, oldest first.
+    pub fn tables_by_age(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.objects.range(CatalogEntry::Table(0)..).map_while(|(_, object)| match object {
+            CatalogObject::Table(table, _) => Some(table),
+            _ => None,
+        })
     }
 
     // ---- types ----
-
-    /// Returns all user-defined types, oldest first.
-    pub fn types(&self) -> impl Iterator<Item = &Arc<UserType>> {
-        self.types.values()
-    }
-
-    /// Returns a user-defined type by its number.
-    pub fn user_type(&self, number: u32) -> Option<&Arc<UserType>> {
-        self.types.get(&number)
-    }
 
     /// Returns the domain with an OID, or the array type of a domain.
     pub fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
@@ -501,7 +379,7 @@ impl Catalog {
 
     /// Returns the user-defined type of a name in a schema.
     pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
-        self.types.values().find(|one| one.name() == name && one.schema() == schema)
+        self.user_type(*self.schemas.get(schema)?.types.get(name)?)
     }
 
     /// Returns the user-defined type of a name in a statement; if unqualified, the first one on
@@ -534,7 +412,7 @@ impl Catalog {
         let number = (oid & !ROW_ARRAY).checked_sub(OID_OFFSET)?;
         let mut numbers = [Some(number), number.checked_sub(1)].into_iter().flatten();
         numbers.find_map(|number| {
-            self.types.get(&number).filter(|one| one.oid() == oid || one.array_oid() == oid)
+            self.user_type(number).filter(|one| one.oid() == oid || one.array_oid() == oid)
         })
     }
 
@@ -647,33 +525,7 @@ impl Catalog {
         err!(UNDEFINED_OBJECT: "type \"{shown}\" does not exist")
     }
 
-    /// Returns the catalog with a user-defined type added or replaced, as a new version.
-    #[must_use]
-    pub fn with_type(&self, user_type: UserType) -> Catalog {
-        let mut next = self.next();
-        Arc::make_mut(&mut next.types).insert(user_type.number(), Arc::new(user_type));
-        next
-    }
-
-    /// Returns the catalog without a type, as a new version.
-    #[must_use]
-    pub fn without_type(&self, number: u32) -> Catalog {
-        let mut next = self.next();
-        Arc::make_mut(&mut next.types).remove(&number);
-        next
-    }
-
     // ---- functions ----
-
-    /// Returns all user-defined functions, oldest first.
-    pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
-        self.functions.values()
-    }
-
-    /// Returns a user-defined function by its number.
-    pub fn function(&self, number: u32) -> Option<&Arc<Function>> {
-        self.functions.get(&number)
-    }
 
     /// Returns the user-defined functions of a name in a call. Unqualified names do not find
     /// temporary functions, and built-in functions take precedence over the result.
@@ -691,7 +543,7 @@ impl Catalog {
             }
         };
         for schema in schemas {
-            let here = self.functions.values().filter(|one| {
+            let here = self.functions().filter(|one| {
                 one.record.name == name
                     && one.record.schema == schema
                     && !found.iter().any(|known| known.parameters == one.parameters)
@@ -702,90 +554,304 @@ impl Catalog {
         found
     }
 
-    /// Returns the catalog with a function added or replaced, as a new version.
-    #[must_use]
-    pub fn with_function(&self, function: Arc<Function>) -> Catalog {
-        let mut next = self.next();
-        Arc::make_mut(&mut next.functions).insert(function.record.number, function);
-        next
-    }
-
-    /// Returns the catalog without a function, as a new version.
-    #[must_use]
-    pub fn without_function(&self, number: u32) -> Catalog {
-        let mut next = self.next();
-        Arc::make_mut(&mut next.functions).remove(&number);
-        next
-    }
-
     // ---- comments, quotas and statistics ----
 
-    /// Returns all comments.
-    pub fn comments(&self) -> &BTreeMap<CommentSubjectKey, Arc<str>> {
-        &self.comments
+    /// Returns the comment on a subject.
+    pub fn comment(&self, subject: &CommentSubjectKey) -> Option<&Arc<str>> {
+        match self.objects.get(&CatalogEntry::Comment(subject.clone()))? {
+            CatalogObject::Comment(_, text) => Some(text),
+            _ => None,
+        }
     }
 
-    /// Returns the catalog with a comment set or removed, as a new version.
-    #[must_use]
-    pub fn with_comment(&self, subject: CommentSubjectKey, text: Option<&str>) -> Catalog {
-        let mut next = self.next();
-        let comments = Arc::make_mut(&mut next.comments);
-        match text {
-            None => comments.remove(&subject),
-            Some(text) => comments.insert(subject, text.into()),
-        };
-        next
+    /// Returns all comments, by subject.
+    pub fn comments(&self) -> impl Iterator<Item = (&CommentSubjectKey, &Arc<str>)> {
+        self.comments_from(CommentSubjectKey::Relation(0))
+    }
+
+    /// Returns the comments on this subject and later ones, in their order.
+    pub fn comments_from(
+        &self,
+        first: CommentSubjectKey,
+    ) -> impl Iterator<Item = (&CommentSubjectKey, &Arc<str>)> {
+        let comments = self.objects.range(CatalogEntry::Comment(first)..);
+        comments.map_while(|(_, object)| match object {
+            CatalogObject::Comment(subject, text) => Some((subject, text)),
+            _ => None,
+        })
     }
 
     /// Returns the quotas of tables and roles.
-    pub fn quotas(&self) -> &BTreeMap<QuotaSubject, QuotaLimits> {
-        &self.quotas
+    pub fn quotas(&self) -> impl Iterator<Item = (&QuotaSubject, QuotaLimits)> {
+        let first = CatalogEntry::Quota(QuotaSubject::Table(TableId(0)));
+        self.objects.range(first..).map_while(|(_, object)| match object {
+            CatalogObject::Quota(subject, limits) => Some((subject, *limits)),
+            _ => None,
+        })
     }
 
-    /// Returns the catalog with another quota, as a new version; empty limits remove it.
-    #[must_use]
-    pub fn with_quota(&self, subject: QuotaSubject, limits: QuotaLimits) -> Catalog {
-        let mut next = self.next();
-        match limits == QuotaLimits::default() {
-            true => next.quotas.remove(&subject),
-            false => next.quotas.insert(subject, limits),
-        };
-        next
+    /// Returns the quota of a table or role.
+    pub fn quota(&self, subject: &QuotaSubject) -> Option<QuotaLimits> {
+        match self.objects.get(&CatalogEntry::Quota(subject.clone()))? {
+            CatalogObject::Quota(_, limits) => Some(*limits),
+            _ => None,
+        }
     }
 
     /// Returns the statistics of a table.
     pub fn statistics(&self, table: TableId) -> Option<&Arc<TableStatistics>> {
-        self.statistics.get(&table)
+        match self.objects.get(&CatalogEntry::Statistics(table))? {
+            CatalogObject::Statistics(_, statistics) => Some(statistics),
+            _ => None,
+        }
     }
 
-    /// Returns the catalog with other statistics of a table, as a new version.
+    // ---- objects of all kinds ----
+
+    /// Returns an object or property by its key.
+    pub fn object(&self, entry: &CatalogEntry) -> Option<&CatalogObject> {
+        self.objects.get(entry)
+    }
+
+    /// Returns whether an object with a number exists.
+    pub fn has(&self, number: u32) -> bool {
+        use CatalogEntry::{Function, Schema, Sequence, Table, Type, View};
+        let kinds = [Schema, Table, View, Sequence, Type, Function];
+        kinds.into_iter().any(|kind| self.objects.contains_key(&kind(number)))
+    }
+
+    /// Returns the catalog with an object added or replaced, as a new version.
     #[must_use]
-    pub fn with_statistics(&self, table: TableId, statistics: Option<TableStatistics>) -> Catalog {
-        let mut next = self.next();
-        match statistics {
-            None => next.statistics.remove(&table),
-            Some(statistics) => next.statistics.insert(table, Arc::new(statistics)),
-        };
+    pub fn with(&self, object: CatalogObject) -> Catalog {
+        let mut next = self.clone();
+        next.add(object);
         next
     }
 
-    // ---- helper functions ----
-
-    fn next(&self) -> Catalog {
-        Catalog { version: VERSION.fetch_add(1, Ordering::Relaxed) + 1, ..self.clone() }
+    /// Adds or replaces an object in place, which makes this a new version.
+    pub fn add(&mut self, object: CatalogObject) {
+        *self = std::mem::take(self).next();
+        self.take(&object.entry());
+        self.put(object);
     }
 
-    fn name(&mut self, schema: &str, name: &str, id: RelationId) {
-        let schema = self.schemas.entry(schema.to_owned()).or_insert_with_key(|name| {
-            // Only a catalog that is being built, or a damaged one, lacks the schema.
-            Arc::new(Schema { oid: 0, name: name.clone(), relations: AHashMap::new() })
-        });
-        Arc::make_mut(schema).relations.insert(name.to_owned(), id);
+    /// Returns the catalog without an object, as a new version.
+    #[must_use]
+    pub fn without(&self, entry: &CatalogEntry) -> Catalog {
+        let mut next = self.clone().next();
+        next.take(entry);
+        next
     }
 
-    fn unname(&mut self, schema: &str, name: &str) {
-        if let Some(schema) = self.schemas.get_mut(schema) {
-            Arc::make_mut(schema).relations.remove(name);
+    /// Returns a new version with the same objects.
+    fn next(self) -> Catalog {
+        let version = VERSION.fetch_add(1, Ordering::Relaxed) + 1;
+        Catalog { version, derived: DerivedCache::default(), ..self }
+    }
+
+    /// Adds an object with its names and, for a relation, its row type.
+    fn put(&mut self, object: CatalogObject) {
+        match &object {
+            CatalogObject::Schema(schema) => self.names_in(&schema.name).oid = schema.oid,
+            CatalogObject::Table(table, record) => {
+                debug_assert_eq!(table.columns.len(), table.layout.columns.len(), "columns stored");
+                debug_assert!(record.as_ref().is_none_or(|record| record.oid == table.oid));
+                for key in &table.foreign_keys {
+                    let referencing = Arc::make_mut(&mut self.referencing);
+                    referencing.entry(key.table).or_default().insert(table.oid);
+                }
+                let other = Arc::make_mut(&mut self.stored).insert(table.id, table.oid);
+                debug_assert!(other.is_none(), "{other:?} and {} have the same rows", table.oid);
+                self.put_row_type(Composite::of_table(table));
+            }
+            // A materialized view has the name and the row type of its table.
+            CatalogObject::View(view) if self.table(view.oid).is_none() => {
+                self.put_row_type(Composite::of_view(view));
+            }
+            _ => {}
+        }
+        if !self.is_materialized(&object) {
+            for (schema, name, relation) in object.names() {
+                let names = self.names_in(schema);
+                match (relation, &object) {
+                    (Some(relation), _) => drop(names.relations.insert(name.into(), relation)),
+                    (None, CatalogObject::Type(known)) => {
+                        names.types.insert(name.into(), known.number());
+                    }
+                    (None, _) => {}
+                }
+            }
+        }
+        Arc::make_mut(&mut self.objects).insert(object.entry(), object);
+    }
+
+    fn put_row_type(&mut self, rows: Composite) {
+        self.put(CatalogObject::Type(Arc::new(UserType::Composite(rows))));
+    }
+
+    /// Removes an object with its names and, for a relation, its row type.
+    fn take(&mut self, entry: &CatalogEntry) {
+        if !self.objects.contains_key(entry) {
+            return;
+        }
+        let Some(object) = Arc::make_mut(&mut self.objects).remove(entry) else { return };
+        if self.is_materialized(&object) {
+            return;
+        }
+        match &object {
+            CatalogObject::Schema(schema) => drop(self.schemas.remove(&schema.name)),
+            CatalogObject::Table(table, _) => {
+                Arc::make_mut(&mut self.stored).remove(&table.id);
+                for key in &table.foreign_keys {
+                    let referencing = Arc::make_mut(&mut self.referencing);
+                    if let Some(tables) = referencing.get_mut(&key.table) {
+                        tables.remove(&table.oid);
+                    }
+                }
+                self.take(&CatalogEntry::Type(table.oid));
+            }
+            CatalogObject::View(view) => self.take(&CatalogEntry::Type(view.oid)),
+            _ => {}
+        }
+        for (schema, name, relation) in object.names() {
+            let Some(names) = self.schemas.get_mut(schema).map(Arc::make_mut) else { continue };
+            match relation {
+                Some(_) => drop(names.relations.remove(name)),
+                None => drop(names.types.remove(name)),
+            }
+        }
+    }
+
+    /// Returns whether an object is the view of a materialized view.
+    fn is_materialized(&self, object: &CatalogObject) -> bool {
+        matches!(object, CatalogObject::View(view) if self.table(view.oid).is_some())
+    }
+
+    fn names_in(&mut self, schema: &str) -> &mut Schema {
+        // Only a catalog that is being built, or a damaged one, lacks the schema.
+        let schema = self.schemas.entry(schema.to_owned());
+        Arc::make_mut(schema.or_insert_with_key(|name| Arc::new(Schema::empty(0, name))))
+    }
+}
+
+/// Defines the look-ups of objects of a kind: by number, and all of them.
+macro_rules! object_look_ups {
+    ($($kind:ident: $object:ident, $one:ident, $all:ident, $noun:literal;)*) => {
+        impl Catalog { $(
+            #[doc = concat!("Returns a ", $noun, " by its number.")]
+            pub fn $one(&self, number: u32) -> Option<&Arc<$object>> {
+                match self.objects.get(&CatalogEntry::$kind(number))? {
+                    CatalogObject::$kind(object) => Some(object),
+                    _ => None,
+                }
+            }
+
+            #[doc = concat!("Returns every ", $noun, ", oldest first.")]
+            pub fn $all(&self) -> impl Iterator<Item = &Arc<$object>> {
+                self.objects.range(CatalogEntry::$kind(0)..).map_while(|(_, object)| match object {
+                    CatalogObject::$kind(object) => Some(object),
+                    _ => None,
+                })
+            }
+        )* }
+    };
+}
+
+object_look_ups! {
+    View: View, view, views, "view";
+    Sequence: Sequence, sequence, sequences, "sequence";
+    Type: UserType, user_type, types, "user-defined type or row type";
+    Function: Function, function, functions, "user-defined function";
+}
+
+impl CatalogEntry {
+    /// Returns the number of the object; `None` for properties of an object.
+    pub fn number(&self) -> Option<u32> {
+        match self {
+            CatalogEntry::Schema(number)
+            | CatalogEntry::Table(number)
+            | CatalogEntry::View(number)
+            | CatalogEntry::Sequence(number)
+            | CatalogEntry::Type(number)
+            | CatalogEntry::Function(number) => Some(*number),
+            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => None,
+        }
+    }
+}
+
+impl CatalogObject {
+    /// Returns the object of a table with its stored record.
+    pub fn of_table(table: Table, record: TableRecord) -> CatalogObject {
+        CatalogObject::Table(Arc::new(table), Some(Arc::new(record)))
+    }
+
+    /// Returns the object of a user-defined type.
+    pub fn of_type(known: UserType) -> CatalogObject {
+        CatalogObject::Type(Arc::new(known))
+    }
+
+    /// Returns the key of the object.
+    pub fn entry(&self) -> CatalogEntry {
+        match self {
+            CatalogObject::Schema(schema) => CatalogEntry::Schema(schema.oid),
+            CatalogObject::Table(table, _) => CatalogEntry::Table(table.oid),
+            CatalogObject::View(view) => CatalogEntry::View(view.oid),
+            CatalogObject::Sequence(sequence) => CatalogEntry::Sequence(sequence.oid),
+            CatalogObject::Type(known) => CatalogEntry::Type(known.number()),
+            CatalogObject::Function(function) => CatalogEntry::Function(function.record.number),
+            CatalogObject::Comment(subject, _) => CatalogEntry::Comment(subject.clone()),
+            CatalogObject::Quota(subject, _) => CatalogEntry::Quota(subject.clone()),
+            CatalogObject::Statistics(table, _) => CatalogEntry::Statistics(*table),
+        }
+    }
+
+    /// Returns the names that only this object can have, with their schemas: `None` for the name
+    /// of a type.
+    fn names(&self) -> Vec<(&str, &str, Option<RelationId>)> {
+        match self {
+            CatalogObject::Table(table, _) => table_names(table)
+                .map(|(name, relation)| (table.schema.as_str(), name, Some(relation)))
+                .collect(),
+            CatalogObject::View(view) => {
+                vec![(&view.schema, &view.name, Some(RelationId::View(view.oid)))]
+            }
+            CatalogObject::Sequence(one) => {
+                vec![(&one.schema, &one.name, Some(RelationId::Sequence(one.oid)))]
+            }
+            CatalogObject::Type(known) => vec![(known.schema(), known.name(), None)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the key of its row and its stored form; `None` for a row type, which is not stored.
+    pub fn row(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let of = |prefix, number, value| Some((object_key(prefix, number), value));
+        match self {
+            CatalogObject::Schema(schema) => of(SCHEMAS_PREFIX, schema.oid, encode(&**schema)),
+            CatalogObject::Table(table, record) => {
+                of(TABLES_PREFIX, table.oid, encode(&**record.as_ref()?))
+            }
+            CatalogObject::View(view) => of(VIEWS_PREFIX, view.oid, encode(&view.record())),
+            CatalogObject::Sequence(one) => of(SEQUENCES_PREFIX, one.oid, encode(&**one)),
+            CatalogObject::Type(known) => match &**known {
+                UserType::Enum(record) => of(ENUMS_PREFIX, record.number, encode(record)),
+                UserType::Domain(domain) => {
+                    of(DOMAINS_PREFIX, domain.record.number, encode(&domain.record))
+                }
+                UserType::Composite(composite) => {
+                    of(COMPOSITES_PREFIX, composite.number, encode(composite.record.as_ref()?))
+                }
+            },
+            CatalogObject::Function(function) => {
+                of(FUNCTIONS_PREFIX, function.record.number, encode(&function.record))
+            }
+            CatalogObject::Comment(subject, text) => {
+                Some((subject.key(), encode(&text.to_string())))
+            }
+            CatalogObject::Quota(subject, limits) => Some((subject.key(), encode(limits))),
+            CatalogObject::Statistics(table, statistics) => {
+                Some((statistics_key(*table), encode(&**statistics)))
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 //! are rebuilt when the catalog is read, so that they may change from version to version.
 //!
 //! The coprocessors attached to a table are in a separate row, a [`CoprocessorRecords`] under
-//! [`coprocessors_key`]; without coprocessors there is no such row.
+//! [`COPROCESSORS_PREFIX`]; without coprocessors there is no such row.
 //!
 //! Another row, [`NEXT_ID_KEY`], is the counter of reserved ids; ids are never reused. A table
 //! without a primary key has a row [`row_ids_key`] with the first free row number.
@@ -37,12 +37,12 @@ pub const NEXT_ID_KEY: &[u8] = b"n";
 /// be dropped.
 pub const INITIALIZED_KEY: &[u8] = b"m";
 
-/// The prefix of [`table_key`].
+/// The key prefix of tables.
 pub const TABLES_PREFIX: &[u8] = b"t";
 
-/// Returns the key of a table's row.
-pub fn table_key(oid: u32) -> Vec<u8> {
-    [TABLES_PREFIX, oid.to_be_bytes().as_slice()].concat()
+/// Returns the key of an object's row, by the prefix of its kind and its number.
+pub fn object_key(prefix: &[u8], number: u32) -> Vec<u8> {
+    [prefix, number.to_be_bytes().as_slice()].concat()
 }
 
 /// The prefix of [`row_ids_key`].
@@ -51,15 +51,10 @@ pub const ROW_IDS_PREFIX: &[u8] = b"r";
 /// Returns the key of the row with the first unreserved row number of a table without a primary
 /// key: a u64, big-endian.
 pub fn row_ids_key(table: store::TableId) -> Vec<u8> {
-    [ROW_IDS_PREFIX, table.0.to_be_bytes().as_slice()].concat()
+    object_key(ROW_IDS_PREFIX, table.0)
 }
 
-/// Returns the key of the row with the coprocessors attached to a table.
-pub fn coprocessors_key(oid: u32) -> Vec<u8> {
-    [COPROCESSORS_PREFIX, oid.to_be_bytes().as_slice()].concat()
-}
-
-/// The prefix of [`coprocessors_key`].
+/// The key prefix of coprocessors, before the number of their table.
 pub const COPROCESSORS_PREFIX: &[u8] = b"c";
 
 /// The coprocessors attached to a table by ALTER TABLE.
@@ -94,13 +89,8 @@ pub struct CoprocessorRecord {
     pub arguments: Vec<(String, String)>,
 }
 
-/// The prefix of [`view_key`].
+/// The key prefix of views.
 pub const VIEWS_PREFIX: &[u8] = b"v";
-
-/// Returns the key of a view's row.
-pub fn view_key(oid: u32) -> Vec<u8> {
-    [VIEWS_PREFIX, oid.to_be_bytes().as_slice()].concat()
-}
 
 /// A view.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]

@@ -9,12 +9,11 @@ use std::collections::BTreeSet;
 
 use ahash::AHashSet;
 
-use crate::catalog::Catalog;
 use crate::catalog::comment::CommentSubjectKey;
-use crate::catalog::difference::CatalogEntry;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::user_type::UserType;
+use crate::catalog::{Catalog, CatalogEntry};
 
 /// The references that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +129,7 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
             found.extend(function.type_oids().into_iter().filter_map(of_type));
         }
         CatalogEntry::Comment(subject) => {
-            if catalog.comments().contains_key(subject) {
+            if catalog.comment(subject).is_some() {
                 found.extend(subject_of(catalog, subject));
             }
         }

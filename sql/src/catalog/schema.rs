@@ -1,5 +1,7 @@
 //! Schemas: name spaces of tables, views, sequences and indexes.
 
+use std::sync::Arc;
+
 use ahash::AHashMap;
 
 /// The prefix of [`schema_key`].
@@ -10,11 +12,6 @@ pub const PUBLIC_OID: u32 = 2_200;
 
 /// PostgreSQL's system schemas, whose content the server computes; nothing can be created in them.
 pub const SYSTEM_SCHEMAS: &[&str] = &["pg_catalog", "information_schema", "bennu"];
-
-/// Returns the key of a schema's row.
-pub fn schema_key(oid: u32) -> Vec<u8> {
-    [SCHEMAS_PREFIX, oid.to_be_bytes().as_slice()].concat()
-}
 
 /// A schema as stored.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
@@ -33,7 +30,9 @@ pub struct Schema {
     /// Its name.
     pub name: String,
     /// The relations by name.
-    pub relations: AHashMap<String, RelationId>,
+    pub relations: AHashMap<Arc<str>, RelationId>,
+    /// The numbers of the types by name, row types included.
+    pub types: AHashMap<Arc<str>, u32>,
 }
 
 /// A relation in a schema.
@@ -61,12 +60,8 @@ impl Schema {
     }
 
     /// Returns an empty schema.
-    pub fn of_record(record: SchemaRecord) -> Schema {
-        Schema { oid: record.oid, name: record.name, relations: AHashMap::new() }
-    }
-
-    /// Returns the record to store.
-    pub fn record(&self) -> SchemaRecord {
-        SchemaRecord { oid: self.oid, name: self.name.clone() }
+    pub(super) fn empty(oid: u32, name: &str) -> Schema {
+        let (relations, types) = Default::default();
+        Schema { oid, name: name.to_owned(), relations, types }
     }
 }

@@ -7,16 +7,11 @@ use types::{DataType, Datum};
 
 use crate::error::{Error, Result};
 
-/// The prefix of [`sequence_key`].
+/// The prefix of [`object_key`](super::record::object_key).
 pub const SEQUENCES_PREFIX: &[u8] = b"s";
 
 /// The prefix of [`state_key`].
 pub const STATES_PREFIX: &[u8] = b"u";
-
-/// Returns the key of a sequence's row.
-pub fn sequence_key(oid: u32) -> Vec<u8> {
-    [SEQUENCES_PREFIX, oid.to_be_bytes().as_slice()].concat()
-}
 
 /// Returns the key of the row with the state of a sequence.
 pub fn state_key(id: u32) -> Vec<u8> {
@@ -35,7 +30,7 @@ pub fn sequence_name(argument: &Expr) -> Option<&str> {
     }
 }
 
-/// A sequence. It is stored as is, under [`sequence_key`].
+/// A sequence. It is stored as is, under [`object_key`](super::record::object_key).
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct Sequence {
     /// Its number.

@@ -1,14 +1,11 @@
 //! COMMENT ON, and the comments of dropped and renamed objects.
 
-use store::Mutation;
-
 use crate::ast;
 use crate::ast::{CommentSubject, ObjectKind, TableName};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::name::DATABASE;
-use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::user_type::UserType;
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
 use crate::error::{Error, Result};
@@ -32,15 +29,10 @@ impl Ddl<'_> {
         subject: CommentSubjectKey,
         text: Option<&str>,
     ) -> Result<()> {
-        let row = Mutation::new(subject.key());
-        let row = match text {
-            None => row.delete_row(),
-            Some(text) => row.put(0, Vec::new(), encode(&text.to_owned())),
-        };
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.with_comment(subject, text));
-        Ok(())
+        match text {
+            None => self.remove_object(&CatalogEntry::Comment(subject)),
+            Some(text) => self.store_object(CatalogObject::Comment(subject, text.into())),
+        }
     }
 
     /// Removes the comments of a dropped object and of its parts.
@@ -85,15 +77,19 @@ impl Ddl<'_> {
             }
             Object::Default(..) | Object::Attribute(..) => false,
         };
-        let gone: Vec<CommentSubjectKey> =
-            catalog.comments().keys().filter(|subject| goes(subject)).cloned().collect();
+        let gone: Vec<CommentSubjectKey> = catalog
+            .comments()
+            .map(|(subject, _)| subject)
+            .filter(|one| goes(one))
+            .cloned()
+            .collect();
         gone.into_iter().try_for_each(|subject| self.set_comment(subject, None))
     }
 
     /// Moves the comment of a constraint of a table or domain to its new name.
     pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
         let old = CommentSubjectKey::Constraint(table, from.to_owned());
-        let Some(text) = self.changes.catalog(self.engine).comments().get(&old).cloned() else {
+        let Some(text) = self.changes.catalog(self.engine).comment(&old).cloned() else {
             return Ok(());
         };
         self.set_comment(old, None)?;

@@ -9,7 +9,7 @@ use crate::binder::EmptySystemCatalog;
 use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
-use crate::catalog::{Catalog, collation};
+use crate::catalog::{Catalog, CatalogObject, collation};
 use crate::ddl::Ddl;
 use crate::ddl::dependency::{self, Object};
 use crate::error::{Error, Result};
@@ -30,7 +30,9 @@ impl Ddl<'_> {
             }
             record.attributes.push(self.attribute(&catalog, name, type_name)?);
         }
-        self.store_type(UserType::Composite(Composite::of_record(record, &catalog)?))
+        self.store_object(CatalogObject::of_type(UserType::Composite(Composite::of_record(
+            record, &catalog,
+        )?)))
     }
 
     fn attribute(

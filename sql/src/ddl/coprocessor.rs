@@ -15,9 +15,11 @@ use crate::ast;
 use crate::ast::{
     AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, SortOrder, TableName,
 };
+use crate::catalog::CatalogObject;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::{
-    CATALOG_TABLE, CoprocessorKind, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
+    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorKind, CoprocessorRecord, CoprocessorRecords,
+    encode, object_key,
 };
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -142,14 +144,14 @@ impl Ddl<'_> {
     fn store_coprocessors(&mut self, table: &Table, records: CoprocessorRecords) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let record = self.record_of(&catalog, table)?;
-        let key = coprocessors_key(table.oid);
+        let key = object_key(COPROCESSORS_PREFIX, table.oid);
         let row = match records.attached.is_empty() {
             true => Mutation::new(key).delete_row(),
             false => Mutation::new(key).put(0, Vec::new(), encode(&records)),
         };
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let changed = Table { coprocessors: Arc::new(records), ..table.clone() };
-        let catalog = catalog.with_stored(changed.clone(), record.as_ref().clone());
+        let catalog = catalog.with(CatalogObject::Table(Arc::new(changed.clone()), Some(record)));
         self.lock_observed_table(table.oid)?;
         self.engine.attach_observers(&changed, &catalog)?;
         self.changes.set_catalog(catalog);

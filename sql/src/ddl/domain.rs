@@ -17,7 +17,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::record::CheckRecord;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
-use crate::catalog::{Catalog, collation};
+use crate::catalog::{Catalog, CatalogObject, collation};
 use crate::ddl::sequence::stored_default;
 use crate::ddl::user_type::{stored_text, text_uses};
 use crate::ddl::{Ddl, name};
@@ -56,7 +56,9 @@ impl Ddl<'_> {
             let check = self.domain_check(&catalog, &record, over, check)?;
             record.checks.push(check);
         }
-        self.store_type(UserType::Domain(relation_assembly::domain(&catalog, record)?.into()))
+        self.store_object(CatalogObject::of_type(UserType::Domain(
+            relation_assembly::domain(&catalog, record)?.into(),
+        )))
     }
 
     pub(super) fn alter_domain(&mut self, statement: &ast::AlterDomain) -> Result<()> {

@@ -7,12 +7,12 @@ use store::transaction::TableLockMode;
 
 use crate::ast;
 use crate::ast::{DATABASE, ObjectKind, TableName};
+use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{
-    CATALOG_TABLE, IndexRecord, TableRecord, coprocessors_key, table_key, view_key,
+    CATALOG_TABLE, COPROCESSORS_PREFIX, IndexRecord, TableRecord, object_key,
 };
-use crate::catalog::schema::{SYSTEM_SCHEMAS, schema_key};
-use crate::catalog::sequence::sequence_key;
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::schema::SYSTEM_SCHEMAS;
+use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -165,25 +165,20 @@ impl Ddl<'_> {
     pub(super) fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
         self.forget_comments(object)?;
         match object {
-            Object::Schema(name) => self.remove_schema(name),
-            Object::Table(table) => self.remove_table(*table, cascade, tables),
-            Object::View(oid) => {
-                let row = Mutation::new(view_key(*oid)).delete_row();
-                self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+            Object::Schema(name) => {
                 let catalog = self.changes.catalog(self.engine);
-                self.changes.set_catalog(catalog.without_view(*oid));
-                Ok(())
+                let schema = catalog.schema(name).map(|schema| CatalogEntry::Schema(schema.oid));
+                schema.map_or(Ok(()), |schema| self.remove_object(&schema))
             }
+            Object::Table(table) => self.remove_table(*table, cascade, tables),
+            Object::View(oid) => self.remove_object(&CatalogEntry::View(*oid)),
             Object::Sequence(oid) => {
                 let catalog = self.changes.catalog(self.engine);
                 let Some(sequence) = catalog.sequence(*oid) else { return Ok(()) };
                 let mode = TableLockMode::AccessExclusive;
                 self.lock_relation(sequence.id, mode)?;
                 self.changes.dropped_sequences.push(sequence.id);
-                let row = Mutation::new(sequence_key(*oid)).delete_row();
-                self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-                self.changes.set_catalog(catalog.without_sequence(*oid));
-                Ok(())
+                self.remove_object(&CatalogEntry::Sequence(*oid))
             }
             // It is dropped with its constraint.
             Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
@@ -199,9 +194,9 @@ impl Ddl<'_> {
                     record.columns[*column].default = None;
                 })
             }
-            Object::Type(number) => self.remove_type(*number),
+            Object::Type(number) => self.remove_object(&CatalogEntry::Type(*number)),
             Object::Attribute(number, at) => self.remove_attribute(*number, *at),
-            Object::Function(number) => self.remove_function(*number),
+            Object::Function(number) => self.remove_object(&CatalogEntry::Function(*number)),
             // Its row is that of its comment, which is removed.
             Object::Extension(_) => Ok(()),
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
@@ -234,31 +229,17 @@ impl Ddl<'_> {
         self.lock_table(id, TableLockMode::AccessExclusive)?;
         self.refuse_pending(&table, "DROP TABLE")?;
         self.release_target(&table, cascade, tables)?;
-        let mut rows = vec![Mutation::new(table_key(oid)).delete_row()];
-        if table.is_materialized() {
-            rows.push(Mutation::new(view_key(oid)).delete_row());
-        }
         if !table.coprocessors.attached.is_empty() {
-            rows.push(Mutation::new(coprocessors_key(oid)).delete_row());
+            let row = Mutation::new(object_key(COPROCESSORS_PREFIX, oid)).delete_row();
+            self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         }
-        self.transaction.mutate(CATALOG_TABLE, rows)?;
         self.forget_history(oid)?;
         self.changes.dropped.push(id);
         self.changes.dropped.extend(table.indexes.iter().map(|index| index.spec.store_table));
-        let catalog = self.changes.catalog(self.engine);
-        let catalog = self.drop_quota(catalog.without_table(oid).without_view(oid), id)?;
-        let catalog = self.drop_statistics(catalog, id)?;
-        self.changes.set_catalog(catalog);
-        Ok(())
-    }
-
-    fn remove_schema(&mut self, name: &str) -> Result<()> {
-        let catalog = self.changes.catalog(self.engine);
-        let Some(schema) = catalog.schema(name) else { return Ok(()) };
-        let row = Mutation::new(schema_key(schema.oid)).delete_row();
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(catalog.without_schema(name));
-        Ok(())
+        let quota = CatalogEntry::Quota(QuotaSubject::Table(id));
+        let of_table = [CatalogEntry::Table(oid), CatalogEntry::View(oid), quota];
+        of_table.iter().try_for_each(|entry| self.remove_object(entry))?;
+        self.remove_object(&CatalogEntry::Statistics(id))
     }
 
     /// Changes the record of a table, under its exclusive lock.

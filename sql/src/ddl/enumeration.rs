@@ -1,14 +1,16 @@
 //! Dispatch of statements about types; CREATE TYPE of enums, and changes of their labels.
 
+use std::sync::Arc;
+
 use types::enumeration::rank_between;
 
 use crate::ast;
 use crate::ast::{AlterTypeAction, LabelPosition, TypeStatement};
-use crate::catalog::Catalog;
 use crate::catalog::enumeration::{EnumRecord, LabelRecord};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
+use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
 use crate::ddl::user_type::{Meaning, TextChange, with_changed_type};
 use crate::error::{Error, Result, sqlstate};
@@ -47,7 +49,7 @@ impl Ddl<'_> {
             let rank = rank_between(record.labels.last().map(|last| last.rank), None)?;
             record.labels.push(LabelRecord { rank, number: next, name: label.clone() });
         }
-        self.store_type(UserType::Enum(record))
+        self.store_object(CatalogObject::of_type(UserType::Enum(record)))
     }
 
     fn alter_type(&mut self, statement: &ast::AlterType) -> Result<()> {
@@ -158,7 +160,7 @@ impl TextChange for LabelRenaming {
 
     /// Makes a changed view visible to views over it.
     fn changed_view(&mut self, view: &View) {
-        self.after = self.after.with_view(view.clone());
+        self.after = self.after.with(CatalogObject::View(Arc::new(view.clone())));
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use store::Mutation;
 use store::transaction::TableLockMode;
 use types::expr::Expr;
 use types::{DataType, SqlType};
@@ -17,12 +16,12 @@ use crate::ast::{
 use crate::binder::{
     TableClause, bind_table_expression, body_with_fixed_literals, check_function_body,
 };
-use crate::catalog::Catalog;
 use crate::catalog::function::{
     DeclaredMode, DeclaredParameter, Function, FunctionRecord, ParameterExtension, ParameterRecord,
-    ReturnRecord, RoutineKind, function_key,
+    ReturnRecord, RoutineKind,
 };
-use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode};
+use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
@@ -120,7 +119,7 @@ impl Ddl<'_> {
             }
         }
         let function = Arc::new(Function::of_record(record, &catalog)?);
-        self.store_function(&function)?;
+        self.store_object(CatalogObject::Function(Arc::clone(&function)))?;
         if !self.checks_bodies() && matches!(statement.body, FunctionBody::Text { .. }) {
             return if old.is_some() { self.rebuild_users(&function) } else { Ok(()) };
         }
@@ -322,7 +321,7 @@ impl Ddl<'_> {
                 set_attributes(&mut record, attributes)?;
                 self.change_settings(&mut record, &attributes.settings)?;
                 let function = Arc::new(Function::of_record(record, &catalog)?);
-                self.store_function(&function)?;
+                self.store_object(CatalogObject::Function(Arc::clone(&function)))?;
                 self.rebuild_users(&function)
             }
             AlterFunctionAction::Rename(to) => {
@@ -369,7 +368,7 @@ impl Ddl<'_> {
             let hint = "Drop the dependent objects and create them again.";
             return Err(Error::not_supported(what, hint));
         }
-        self.store_function(&Arc::new(Function::of_record(record, &catalog)?))
+        self.store_object(CatalogObject::Function(Arc::new(Function::of_record(record, &catalog)?)))
     }
 
     fn drop_functions(&mut self, statement: &ast::DropFunction) -> Result<()> {
@@ -455,23 +454,6 @@ impl Ddl<'_> {
             Some(found) => Ok(found),
             None => bail!(UNDEFINED_FUNCTION: "{missing} {} does not exist", shown()),
         }
-    }
-
-    pub(super) fn remove_function(&mut self, number: u32) -> Result<()> {
-        let row = Mutation::new(function_key(number)).delete_row();
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.without_function(number));
-        Ok(())
-    }
-
-    pub(super) fn store_function(&mut self, function: &Arc<Function>) -> Result<()> {
-        let key = function_key(function.record.number);
-        let row = Mutation::new(key).put(0, Vec::new(), encode(&function.record));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.with_function(Arc::clone(function)));
-        Ok(())
     }
 
     /// Rebuilds tables whose expressions call a replaced function. Indexes that call it contain

@@ -77,7 +77,7 @@ impl Ddl<'_> {
         for &(source, including) in sources {
             let catalog = self.changes.catalog(self.engine);
             let Some(CatalogRelation::Table(table)) = self.find(&catalog, table) else { continue };
-            let of_source = catalog.comments().iter().filter(|(subject, _)| {
+            let of_source = catalog.comments().filter(|(subject, _)| {
                 let relation = catalog.table(source);
                 let mut indexes = relation.iter().flat_map(|table| &table.indexes);
                 subject.is_of(source) || indexes.any(|index| subject.is_of(index.oid))

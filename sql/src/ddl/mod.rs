@@ -79,10 +79,10 @@ use types::text::TextStyle;
 use crate::ast;
 use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, table_key};
+use crate::catalog::record::{CATALOG_TABLE, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::{IndexState, Table};
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
@@ -449,13 +449,31 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Stores an object and adds it to the visible catalog.
+    fn store_object(&mut self, object: CatalogObject) -> Result<()> {
+        let Some((key, value)) = object.row() else { return Ok(()) };
+        self.transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).put(0, vec![], value)])?;
+        let catalog = self.changes.catalog(self.engine);
+        self.changes.set_catalog(catalog.with(object));
+        Ok(())
+    }
+
+    /// Removes an object, if it exists, from the visible catalog, with its row.
+    fn remove_object(&mut self, entry: &CatalogEntry) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some((key, _)) = catalog.object(entry).and_then(CatalogObject::row) else {
+            return Ok(());
+        };
+        self.transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).delete_row()])?;
+        self.changes.set_catalog(catalog.without(entry));
+        Ok(())
+    }
+
     /// Stores a table's record, attaches its observers and adds it to the visible catalog.
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
-        let after = catalog.with_stored(table.clone(), record.clone());
-        self.engine.attach_observers(&table, &after)?;
-        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(after);
+        let object = CatalogObject::of_table(table.clone(), record);
+        self.engine.attach_observers(&table, &catalog.with(object.clone()))?;
+        self.store_object(object)?;
         self.follow_rows(catalog, table.oid)
     }
 }

@@ -3,14 +3,12 @@
 
 use store::quota::{QuotaKind, QuotaLimits};
 use store::transaction::TableLockMode;
-use store::{Mutation, TableId};
 
 use crate::ast;
 use crate::ast::{AlterQuota, OptionValue, QuotaChange, QuotaOwner, TableOption};
-use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::table::Table;
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 use crate::ddl::Ddl;
 use crate::ddl::split_options::{SplitChange, is_split_option};
 use crate::ddl::storage_parameters::{is_of_toast, is_parameter};
@@ -72,7 +70,7 @@ impl Ddl<'_> {
         subject: QuotaSubject,
         change: &QuotaChange,
     ) -> Result<()> {
-        let mut limits = catalog.quotas().get(&subject).copied().unwrap_or_default();
+        let mut limits = catalog.quota(&subject).unwrap_or_default();
         match change {
             QuotaChange::Set(options) => {
                 for option in options {
@@ -87,25 +85,10 @@ impl Ddl<'_> {
             }
             QuotaChange::ResetAll => limits = QuotaLimits::default(),
         }
-        let row = Mutation::new(subject.key());
-        let row = match limits == QuotaLimits::default() {
-            true => row.delete_row(),
-            false => row.put(0, Vec::new(), encode(&limits)),
-        };
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(catalog.with_quota(subject, limits));
-        Ok(())
-    }
-
-    /// Removes the quota of a dropped table from a catalog.
-    pub(super) fn drop_quota(&self, catalog: Catalog, table: TableId) -> Result<Catalog> {
-        let subject = QuotaSubject::Table(table);
-        if !catalog.quotas().contains_key(&subject) {
-            return Ok(catalog);
+        match limits == QuotaLimits::default() {
+            true => self.remove_object(&CatalogEntry::Quota(subject)),
+            false => self.store_object(CatalogObject::Quota(subject, limits)),
         }
-        let row = Mutation::new(subject.key()).delete_row();
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        Ok(catalog.with_quota(subject, QuotaLimits::default()))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ast;
 use crate::ast::{ObjectKind, RenameTarget};
 use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
 use crate::ddl::dependency::{self, Object, takes_from};
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, no_schema, undefined_table};
@@ -158,7 +158,7 @@ impl Ddl<'_> {
                 let old = ObjectName::new(&sequence.schema, &sequence.name);
                 let catalog = self.changes.catalog(self.engine);
                 let oid = sequence.oid;
-                self.store_sequence(renamed)?;
+                self.store_object(CatalogObject::Sequence(renamed.into()))?;
                 for table in catalog.tables() {
                     let defaults = table.columns.iter().filter_map(|one| one.default.as_ref());
                     if !defaults.into_iter().any(|one| takes_from(&catalog, one, oid)) {

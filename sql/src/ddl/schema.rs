@@ -1,13 +1,11 @@
 //! CREATE SCHEMA and ALTER SCHEMA.
 
-use ahash::AHashMap;
-use store::Mutation;
+use std::sync::Arc;
 
 use crate::ast::{self, Role, Statement, TEMP};
-use crate::catalog::Catalog;
 use crate::catalog::name::OWNER;
-use crate::catalog::record::{CATALOG_TABLE, encode};
-use crate::catalog::schema::{SYSTEM_SCHEMAS, Schema, schema_key};
+use crate::catalog::schema::{SYSTEM_SCHEMAS, SchemaRecord};
+use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 
@@ -31,8 +29,8 @@ impl Ddl<'_> {
             bail!(DUPLICATE_SCHEMA: message);
         }
         let oid = self.take_ids(1)?;
-        let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
-        self.store_schema(&catalog, schema)?;
+        let schema = SchemaRecord { oid, name: name.clone() };
+        self.store_object(CatalogObject::Schema(Arc::new(schema)))?;
         statement.elements.iter().try_for_each(|element| check_element(element, &name))?;
         Ok(name)
     }
@@ -62,19 +60,9 @@ impl Ddl<'_> {
         if exists(&catalog, new) {
             bail!(DUPLICATE_SCHEMA: "schema \"{new}\" already exists");
         }
-        let renamed = Schema { oid: schema.oid, name: new.clone(), relations: AHashMap::new() };
         self.move_relations(name, new)?;
-        let catalog = self.changes.catalog(self.engine).without_schema(name);
-        let held = catalog.schema(new).map(|schema| schema.relations.clone());
-        self.store_schema(&catalog, Schema { relations: held.unwrap_or_default(), ..renamed })
-    }
-
-    pub(super) fn store_schema(&mut self, catalog: &Catalog, schema: Schema) -> Result<()> {
-        let row =
-            Mutation::new(schema_key(schema.oid)).put(0, Vec::new(), encode(&schema.record()));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(catalog.with_schema(schema));
-        Ok(())
+        let renamed = SchemaRecord { oid: schema.oid, name: new.clone() };
+        self.store_object(CatalogObject::Schema(Arc::new(renamed)))
     }
 }
 

@@ -1,7 +1,6 @@
 //! CREATE and ALTER SEQUENCE, the sequences of serial and identity columns, and the stored text of
 //! defaults.
 
-use store::Mutation;
 use store::transaction::TableLockMode;
 use types::expr::Expr;
 use types::{DataType, SqlType};
@@ -10,9 +9,9 @@ use crate::ast;
 use crate::ast::SequenceOptions;
 use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::name::ObjectName;
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
-use crate::catalog::sequence::{Sequence, sequence_key, sequence_name};
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::record::TableRecord;
+use crate::catalog::sequence::{Sequence, sequence_name};
+use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
 use crate::ddl::drop::identity_of;
 use crate::ddl::user_type::stored_text;
 use crate::ddl::{Ddl, name, undefined_table};
@@ -85,7 +84,7 @@ impl Ddl<'_> {
         let Some(restart) = options.restart else {
             let (value, _) = self.engine.sequences.state_of(old)?;
             check_value("RESTART", value, &sequence)?;
-            return self.store_sequence(sequence);
+            return self.store_object(CatalogObject::Sequence(sequence.into()));
         };
         let first = restart.unwrap_or(sequence.start);
         check_value("RESTART", first, &sequence)?;
@@ -98,7 +97,7 @@ impl Ddl<'_> {
         sequence.first = first;
         self.changes.dropped_sequences.push(sequence.id);
         sequence.id = self.take_ids(1)?;
-        self.store_sequence(sequence)
+        self.store_object(CatalogObject::Sequence(sequence.into()))
     }
 
     /// Creates the sequences of a new table's serial and identity columns, and the defaults that
@@ -167,17 +166,8 @@ impl Ddl<'_> {
     pub(super) fn add_sequence(&mut self, mut sequence: Sequence) -> Result<u32> {
         let oid = self.take_ids(1)?;
         (sequence.oid, sequence.id) = (oid, oid);
-        self.store_sequence(sequence)?;
+        self.store_object(CatalogObject::Sequence(sequence.into()))?;
         Ok(oid)
-    }
-
-    /// Stores a sequence and adds it to the visible catalog.
-    pub(super) fn store_sequence(&mut self, sequence: Sequence) -> Result<()> {
-        let row = Mutation::new(sequence_key(sequence.oid)).put(0, Vec::new(), encode(&sequence));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.with_sequence(sequence));
-        Ok(())
     }
 }
 

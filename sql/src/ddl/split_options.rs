@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use store::Mutation;
 use store::descriptor::SplitOptions;
 
 use crate::ast::{Ident, TableOption};
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, table_key};
+use crate::catalog::CatalogObject;
+use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::options::set_split_option;
@@ -55,10 +55,7 @@ impl Ddl<'_> {
         }
         record.descriptor.split = split;
         let changed = relation_assembly::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
-        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.altered.push(table.oid);
-        self.changes.set_catalog(catalog.with_stored(changed, record));
-        Ok(())
+        self.store_object(CatalogObject::of_table(changed, record))
     }
 }

@@ -4,15 +4,13 @@
 //! ([`SearchPath::temp`](crate::catalog::name::SearchPath::temp)), and dropped at the end of the
 //! session; after a crash, when the store is opened. Otherwise its tables are ordinary tables.
 
-use ahash::AHashMap;
-
 use crate::ast;
 use crate::ast::OnCommit;
 use crate::binder::ViewDefinition;
-use crate::catalog::Catalog;
 use crate::catalog::name::{TEMP, is_temporary};
 use crate::catalog::record::TableRecord;
-use crate::catalog::schema::Schema;
+use crate::catalog::schema::SchemaRecord;
+use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
 use crate::ddl::dependency::Object;
 use crate::error::{Error, Result, sqlstate};
@@ -27,8 +25,8 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         if catalog.schema(&name).is_none() {
             let oid = self.take_ids(1)?;
-            let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
-            self.store_schema(&catalog, schema)?;
+            let schema = SchemaRecord { oid, name: name.clone() };
+            self.store_object(CatalogObject::Schema(schema.into()))?;
         }
         Ok(name)
     }

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use store::TableId;
 use store::transaction::TableLockMode;
-use store::{Mutation, TableId};
 
 use crate::ast;
-use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
+use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
@@ -116,21 +116,21 @@ impl Ddl<'_> {
             self.create_in_store(&index.descriptor)?;
         }
         self.begin_history(table.oid)?;
-        let catalog = self.drop_statistics(Catalog::clone(&catalog), table.id)?;
-        let catalog = self.move_quota(catalog, table.id, record.descriptor.id)?;
+        self.remove_object(&CatalogEntry::Statistics(table.id))?;
+        self.move_quota(table.id, record.descriptor.id)?;
+        let catalog = self.changes.catalog(self.engine);
         let changed = relation_assembly::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         self.lock_observed_table(table.oid)?;
         self.store_record(&catalog, changed, record)
     }
 
     /// Moves the quota of a table to its new store table.
-    fn move_quota(&self, catalog: Catalog, from: TableId, to: TableId) -> Result<Catalog> {
-        let Some(limits) = catalog.quotas().get(&QuotaSubject::Table(from)).copied() else {
-            return Ok(catalog);
-        };
-        let row = Mutation::new(QuotaSubject::Table(to).key()).put(0, Vec::new(), encode(&limits));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.drop_quota(catalog.with_quota(QuotaSubject::Table(to), limits), from)
+    fn move_quota(&mut self, from: TableId, to: TableId) -> Result<()> {
+        let from = QuotaSubject::Table(from);
+        let catalog = self.changes.catalog(self.engine);
+        let Some(limits) = catalog.quota(&from) else { return Ok(()) };
+        self.store_object(CatalogObject::Quota(QuotaSubject::Table(to), limits))?;
+        self.remove_object(&CatalogEntry::Quota(from))
     }
 
     /// Restarts the sequences owned by a table.

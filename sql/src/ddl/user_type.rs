@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use store::Mutation;
 use store::transaction::TableLockMode;
 use types::SqlType;
 
@@ -14,15 +13,14 @@ use crate::ast::{self, TableName};
 use crate::binder::{
     self, NameContext, TableClause, bind_table_expression, is_built_in, view_meaning,
 };
-use crate::catalog::composite::{Composite, composite_key};
-use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
-use crate::catalog::enumeration::enum_key;
+use crate::catalog::composite::Composite;
+use crate::catalog::domain::{Domain, DomainRecord, VALUE};
 use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, SearchPath};
-use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode, view_key};
+use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
@@ -179,17 +177,6 @@ impl Ddl<'_> {
         }
     }
 
-    /// Removes a type without dependents.
-    pub(super) fn remove_type(&mut self, number: u32) -> Result<()> {
-        let catalog = self.changes.catalog(self.engine);
-        let known = catalog.user_type(number).filter(|known| !known.is_of_rows());
-        let Some(known) = known else { return Ok(()) };
-        let row = Mutation::new(key_of(known)).delete_row();
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(catalog.without_type(number));
-        Ok(())
-    }
-
     // ---- names ----
 
     /// Renames a type in a schema.
@@ -221,23 +208,6 @@ impl Ddl<'_> {
     }
 
     // ---- the catalog ----
-
-    /// Stores a type and adds it to the visible catalog.
-    pub(super) fn store_type(&mut self, user_type: UserType) -> Result<()> {
-        let record = match &user_type {
-            UserType::Enum(record) => encode(record),
-            UserType::Domain(domain) => encode(&domain.record),
-            UserType::Composite(composite) => match &composite.record {
-                Some(record) => encode(record),
-                None => return Ok(()),
-            },
-        };
-        let row = Mutation::new(key_of(&user_type)).put(0, Vec::new(), record);
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.with_type(user_type));
-        Ok(())
-    }
 
     /// Rebuilds a table with its texts changed.
     fn put_table_together(&mut self, oid: u32, change: &mut dyn TextChange) -> Result<()> {
@@ -285,7 +255,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let before = self.changes.catalog(self.engine);
         let number = changed.number();
-        self.store_type(changed)?;
+        self.store_object(CatalogObject::of_type(changed))?;
         self.put_together(&before, number, change)
     }
 
@@ -305,11 +275,11 @@ impl Ddl<'_> {
                     let mut record = domain.record.clone();
                     change_domain_texts(&mut record, domain.base_type, change)?;
                     let domain = relation_assembly::domain(&catalog, record)?;
-                    self.store_type(UserType::Domain(domain.into()))?;
+                    self.store_object(CatalogObject::of_type(UserType::Domain(domain.into())))?;
                 }
                 UserType::Composite(Composite { record: Some(record), .. }) => {
                     let composite = Composite::of_record(record.clone(), &catalog)?;
-                    self.store_type(UserType::Composite(composite))?;
+                    self.store_object(CatalogObject::of_type(UserType::Composite(composite)))?;
                 }
                 UserType::Composite(Composite { record: None, number, .. }) => {
                     self.put_table_together(*number, change)?;
@@ -324,7 +294,9 @@ impl Ddl<'_> {
             let mut record = function.record.clone();
             change_defaults(&mut record, change)?;
             let catalog = self.changes.catalog(self.engine);
-            self.store_function(&Arc::new(Function::of_record(record, &catalog)?))?;
+            self.store_object(CatalogObject::Function(Arc::new(Function::of_record(
+                record, &catalog,
+            )?)))?;
         }
         for table in before.tables() {
             let Some(record) = before.record(table.oid) else { continue };
@@ -340,13 +312,10 @@ impl Ddl<'_> {
             };
             let mut record = view.record();
             record.text = change.change(&record.text, &view.search_path, &meaning)?;
-            let bytes = encode(&record);
-            let row = Mutation::new(view_key(record.oid)).put(0, Vec::new(), bytes);
-            self.transaction.mutate(CATALOG_TABLE, vec![row])?;
             let catalog = self.changes.catalog(self.engine);
             let view = View::of_record(record, &catalog)?;
             change.changed_view(&view);
-            self.changes.set_catalog(catalog.with_view(view));
+            self.store_object(CatalogObject::View(Arc::new(view)))?;
         }
         Ok(())
     }
@@ -379,13 +348,13 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
 /// Returns the catalog with a changed type, also in the columns of tables. Bound expressions of
 /// tables are not rebuilt.
 pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<Catalog> {
-    let mut next = catalog.with_type(changed);
+    let mut next = catalog.with(CatalogObject::of_type(changed));
     for known in catalog.types() {
         let UserType::Domain(domain) = known.as_ref() else { continue };
         let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
         let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
         let domain = Domain { base_type: over, sql_type, ..domain.as_ref().clone() };
-        next = next.with_type(UserType::Domain(domain.with_array().into()));
+        next = next.with(CatalogObject::of_type(UserType::Domain(domain.with_array().into())));
     }
     for table in catalog.tables() {
         let Some(record) = catalog.record(table.oid) else { continue };
@@ -393,14 +362,14 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
         for (column, record) in table.columns.iter_mut().zip(&record.columns) {
             column.sql_type = next.column_type(record)?;
         }
-        next = next.with_stored(table, record.as_ref().clone());
+        next = next.with(CatalogObject::Table(Arc::new(table), Some(Arc::clone(record))));
     }
     for known in catalog.types() {
         let UserType::Composite(Composite { record: Some(record), .. }) = known.as_ref() else {
             continue;
         };
         let composite = Composite::of_record(record.clone(), &next)?;
-        next = next.with_type(UserType::Composite(composite));
+        next = next.with(CatalogObject::of_type(UserType::Composite(composite)));
     }
     Ok(next)
 }
@@ -603,14 +572,6 @@ pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
     view.columns.iter().any(|column| is_it(column.sql_type.oid()))
         || view.relations.iter().any(reads)
         || text_uses(catalog, &view.search_path, &view.text, number)
-}
-
-fn key_of(user_type: &UserType) -> Vec<u8> {
-    match user_type {
-        UserType::Enum(record) => enum_key(record.number),
-        UserType::Domain(domain) => domain_key(domain.record.number),
-        UserType::Composite(composite) => composite_key(composite.number),
-    }
 }
 
 pub(super) fn built_in(schema: Option<&str>, name: &str) -> Option<types::DataType> {

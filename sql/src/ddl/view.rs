@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use store::Mutation;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
@@ -10,9 +9,9 @@ use crate::ast;
 use crate::ast::TableChange;
 use crate::binder::{NameContext, ViewDefinition, check_writable};
 use crate::catalog::name::SearchPath;
-use crate::catalog::record::{CATALOG_TABLE, ViewRelation, encode, view_key};
+use crate::catalog::record::ViewRelation;
 use crate::catalog::view::{View, ViewColumn};
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
 use crate::ddl::alter_table::{refused_action, without_position};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::{Ddl, undefined_table};
@@ -159,11 +158,9 @@ impl Ddl<'_> {
 
     /// Stores a view and adds it to the visible catalog.
     pub(super) fn store_view(&mut self, view: View) -> Result<()> {
-        let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode(&view.record()));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let before = self.changes.catalog(self.engine);
         let oid = view.oid;
-        self.changes.set_catalog(before.with_view(view));
+        self.store_object(CatalogObject::View(Arc::new(view)))?;
         self.follow_rows(&before, oid)
     }
 }

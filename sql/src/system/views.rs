@@ -70,7 +70,7 @@ impl DefinitionContext<'_> {
 pub(super) fn roles(viewer: &DefinitionContext<'_>) -> Vec<(u32, String)> {
     let mut roles =
         vec![(OWNER, OWNER_NAME.to_owned()), (DATABASE_OWNER, DATABASE_OWNER_NAME.to_owned())];
-    let limited = viewer.catalog.quotas().keys().filter_map(|subject| match subject {
+    let limited = viewer.catalog.quotas().filter_map(|(subject, _)| match subject {
         QuotaSubject::Role(name) => Some(name.as_str()),
         QuotaSubject::Table(_) => None,
     });

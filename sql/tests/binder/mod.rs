@@ -13,9 +13,9 @@ use sql::ast::{ConstraintKind, CreateIndex, CreateTable, Statement};
 use sql::binder::{
     NameContext, SessionConstants, SystemCatalog, TableClause, bind, bind_table_expression,
 };
-use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
 use sql::catalog::table::{Column, Index, IndexState, Table};
+use sql::catalog::{Catalog, CatalogObject};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use store::descriptor::SplitOptions;
@@ -77,7 +77,9 @@ fn catalog() -> Catalog {
     for parsed in parse_statements(TABLES).unwrap() {
         let id = TableId(u32::try_from(catalog.version).unwrap() + 1);
         catalog = match parsed.statement {
-            Statement::CreateTable(create) => catalog.with_table(table(&create, id)),
+            Statement::CreateTable(create) => {
+                catalog.with(CatalogObject::Table(Arc::new(table(&create, id)), None))
+            }
             Statement::CreateIndex(create) => with_index(&catalog, &create, id),
             other => panic!("{other:?}"),
         };
@@ -217,7 +219,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,
     }));
-    catalog.with_table(table)
+    catalog.with(CatalogObject::Table(Arc::new(table), None))
 }
 
 /// Binds an expression over a table without user-defined types.

@@ -9,10 +9,10 @@ use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
 use sql::ast::Statement;
 use sql::binder::{SessionConstants, SystemCatalog, bind};
-use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
 use sql::catalog::statistics::TableStatistics;
 use sql::catalog::table::Table;
+use sql::catalog::{Catalog, CatalogObject};
 use sql::exec::{self, Context, CteScope, SystemSource, UncorrelatedResults};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
@@ -84,7 +84,7 @@ impl Database {
                 if let Some((_, store)) = &self.store {
                     store.create_table(table.descriptor.as_ref().clone()).unwrap();
                 }
-                self.catalog = self.catalog.with_table(table);
+                self.catalog = self.catalog.with(CatalogObject::Table(Arc::new(table), None));
                 create.name.name.value.clone()
             }
             Statement::CreateIndex(create) => {
@@ -96,7 +96,7 @@ impl Database {
                     store.create_table(descriptor).unwrap();
                 }
                 table.indexes.push(Arc::new(index));
-                self.catalog = self.catalog.with_table(table);
+                self.catalog = self.catalog.with(CatalogObject::Table(Arc::new(table), None));
                 name
             }
             _ => return None,
