@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 
-/// The prefix of [`schema_key`].
+/// The prefix of the keys of schemas in the catalog table.
 pub const SCHEMAS_PREFIX: &[u8] = b"h";
 
 /// The number of schema `public`, as in PostgreSQL.
