@@ -37,12 +37,12 @@ use crate::harness::TestServer;
 use crate::raw::{Message, Raw};
 
 /// Time limit of a step to be answered or to wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Interval of polling a session without an answer.
 const LOOK: Duration = Duration::from_millis(2);
 /// Time after which a blocked session counts as waiting: waits that end automatically (timeouts,
 /// cancellation, PostgreSQL's deadlock detection) are shorter.
-const WAITS: Duration = Duration::from_millis(100);
+const WAITS: Duration = Duration::from_millis(200);
 /// The schema of each scenario.
 const SCHEMA: &str = "isolation_test";
 
@@ -58,6 +58,7 @@ struct IsolationSession {
 impl IsolationSession {
     fn open(address: SocketAddr) -> IsolationSession {
         let mut raw = Raw::login(address);
+        raw.set_patience(PATIENCE);
         raw.query(&format!("set search_path = {SCHEMA}; set deadlock_timeout = '10ms'"));
         let process_id = single_value(&mut raw, "select pg_backend_pid()");
         let (steps, taken) = mpsc::channel::<String>();
