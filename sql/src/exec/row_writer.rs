@@ -107,9 +107,14 @@ impl RowWriter {
         self.push(deletion(key, previous, Locking::Row), context)
     }
 
-    /// Checks new references and stages pending mutations, so that locked reads see them.
+    /// Stages pending mutations, so that locked reads see them, and checks their new references:
+    /// a row with a duplicate key does not wait for the row that it references.
     pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
-        context.check_references()?;
+        self.stage_pending(context)?;
+        context.check_references()
+    }
+
+    fn stage_pending(&mut self, context: &Context) -> Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
