@@ -26,9 +26,9 @@ use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
-    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, INITIALIZED_KEY,
-    ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode, encode,
-    object_key,
+    CATALOG_TABLE, CATALOG_VERSION, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE,
+    INITIALIZED_KEY, ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode,
+    encode, object_key,
 };
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, SchemaRecord};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
@@ -361,22 +361,37 @@ fn catalog_descriptor() -> TableDescriptor {
 }
 
 /// Creates schema `public` in a new catalog, from which no id was allocated yet.
+///
+/// # Errors
+///
+/// 0A000 if a build with other records wrote the catalog.
 fn create_public(store: &Arc<Store>) -> Result<()> {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
     let mut batch = CellBatch::new();
     if transaction.get(CATALOG_TABLE, &Get::new(INITIALIZED_KEY), &mut batch)? {
-        return Ok(());
+        return check_version(batch.row(0).value(0, b"").unwrap_or_default());
     }
     let public = SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned() };
     let rows = [
         (object_key(SCHEMAS_PREFIX, PUBLIC_OID), encode(&public)),
-        (INITIALIZED_KEY.to_vec(), Vec::new()),
+        (INITIALIZED_KEY.to_vec(), CATALOG_VERSION.to_be_bytes().to_vec()),
     ];
     let rows = rows.map(|(key, value)| Mutation::new(key).put(0, Vec::new(), value));
     transaction.mutate(CATALOG_TABLE, rows.to_vec())?;
     transaction.commit()?.durable.wait()?;
     Ok(())
+}
+
+fn check_version(stored: &[u8]) -> Result<()> {
+    if stored == CATALOG_VERSION.to_be_bytes() {
+        return Ok(());
+    }
+    // The first version had no number.
+    let stored = stored.try_into().map_or(1, u32::from_be_bytes);
+    bail!(FEATURE_NOT_SUPPORTED: "the data directory has a catalog of version {stored}, and this \
+         build reads version {CATALOG_VERSION}: dump the database with the build that wrote it, \
+         and restore the dump into a new directory")
 }
 
 fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {

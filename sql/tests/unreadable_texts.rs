@@ -1,4 +1,5 @@
 //! Stored SQL texts that cannot be parsed: they fail where they are used, and nothing else does.
+//! A catalog of another version is refused as a whole.
 //!
 //! The records are derived from present ones, with changed texts.
 
@@ -6,13 +7,13 @@
 
 use std::sync::Arc;
 
-use sql::EngineOptions;
 use sql::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
 use sql::catalog::function::{FUNCTIONS_PREFIX, FunctionRecord};
 use sql::catalog::record::{
-    CATALOG_TABLE, IndexRecord, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode,
-    encode,
+    CATALOG_TABLE, INITIALIZED_KEY, IndexRecord, TABLES_PREFIX, TableRecord, VIEWS_PREFIX,
+    ViewRecord, decode, encode,
 };
+use sql::{Engine, EngineOptions};
 use store::transaction::TransactionOptions;
 use store::{CellBatch, Mutation, Scan, Store};
 use types::keycode::prefix_end;
@@ -160,4 +161,20 @@ fn what_cannot_be_read_fails_where_it_is_used() {
     server.restart();
     assert_eq!(server.run("a", "SELECT * FROM w"), "7777\n");
     assert_eq!(server.run("a", "INSERT INTO given (b) VALUES (1) RETURNING a"), "NULL\n");
+}
+
+#[test]
+fn a_catalog_of_another_version_is_refused() {
+    let server = Server::start(EngineOptions::default);
+    let store = Arc::clone(server.engine().store());
+    for (value, version) in [(Vec::new(), "1"), (3_u32.to_be_bytes().to_vec(), "3")] {
+        let transaction = store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let row = Mutation::new(INITIALIZED_KEY.to_vec()).put(0, Vec::new(), value);
+        transaction.mutate(CATALOG_TABLE, vec![row]).unwrap();
+        transaction.commit().unwrap().durable.wait().unwrap();
+        let refused = Engine::open(Arc::clone(&store), EngineOptions::default()).err().unwrap();
+        assert_eq!(refused.sqlstate, "0A000");
+        assert!(refused.message.contains(&format!("version {version}, ")), "{}", refused.message);
+    }
 }

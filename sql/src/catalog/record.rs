@@ -33,8 +33,11 @@ pub const FIRST_USER_TABLE: u32 = 1_000;
 /// Key of the id counter's row. Table rows begin with `t`.
 pub const NEXT_ID_KEY: &[u8] = b"n";
 
+/// Version of the records of the catalog.
+pub const CATALOG_VERSION: u32 = 2;
+
 /// Key of the row that records the initialisation of the catalog, after which schema `public` may
-/// be dropped.
+/// be dropped; its value is [`CATALOG_VERSION`], big-endian.
 pub const INITIALIZED_KEY: &[u8] = b"m";
 
 /// The key prefix of tables.
