@@ -2,7 +2,7 @@
 //! changes.
 //!
 //! ```text
-//! changed row -> references      -> batch: lock and look up the keys, before the rows are staged
+//! changed row -> references      -> batch: lock and look up the keys, after the rows are staged
 //!            \-> queued checks   -> after the statement, in the order of the changes
 //!            \-> new unique keys -> after the statement
 //! ```
@@ -462,7 +462,7 @@ impl Context {
         }
     }
 
-    /// Checks the references of the changed rows, before they are staged.
+    /// Checks the references of the changed rows, after they are staged.
     pub(super) fn check_references(&self) -> Result<()> {
         self.constraint_queue.as_ref().map_or(Ok(()), |queue| queue.check_batch(self))
     }
