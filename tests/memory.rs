@@ -94,6 +94,7 @@ fn values_of_a_megabyte_are_read_and_written_a_few_at_a_time() {
             let found = client.query_one(&counted, &[]).await.unwrap().get::<_, i64>(0);
             assert_eq!(found, count as i64, "{query}");
         }
+        run(&client, "ALTER TABLE big ALTER a TYPE bigint").await.unwrap();
     });
     let peak = process.peak_bytes();
     assert!(peak <= (96 + 24 + 40) << 20, "the peak is {} MiB", peak >> 20);

@@ -28,8 +28,9 @@ use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
 use crate::{ddl, relation_assembly};
 
-/// The number of rows written in one batch.
+/// Limits of the rows that are written in one batch.
 const ROWS_AT_ONCE: usize = 1_000;
+const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// A change of a column's type.
 pub(super) struct TypeChange<'a> {
@@ -206,7 +207,7 @@ impl Ddl<'_> {
         let mut had_rows = self.engine.store().row_estimate(table.id)?.rows > 0;
         let eval = &self.eval.clone();
         let mut numbers = 0..0;
-        let mut rows: Vec<Mutation> = Vec::new();
+        let (mut rows, mut byte_count) = (Vec::<Mutation>::new(), 0);
         let layout = &now.layout;
         self.each_stored_row(table, &mut |row, stored| {
             let mut row = row.to_vec();
@@ -219,9 +220,12 @@ impl Ddl<'_> {
                 }
                 row[at] = Datum::Int8(numbers.next().unwrap_or_default() as i64);
             }
-            rows.push(copied(layout, &row, stored)?);
-            if rows.len() >= ROWS_AT_ONCE {
+            let mutation = copied(layout, &row, stored)?;
+            byte_count += mutation.byte_count();
+            rows.push(mutation);
+            if rows.len() >= ROWS_AT_ONCE || byte_count >= BYTES_AT_ONCE {
                 let rows = std::mem::take(&mut rows);
+                byte_count = 0;
                 let written = transaction.mutate_with(now.id, rows, eval);
                 written.map_err(|error| duplicated(error, now, &eval.style))?;
             }

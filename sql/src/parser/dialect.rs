@@ -118,7 +118,8 @@ impl Dialect for BennuDialect {
         }
     }
 
-    /// Reads `?` after an operand; BETWEEN SYMMETRIC; ANY and ALL.
+    /// Reads `?` after an operand; BETWEEN SYMMETRIC; ANY and ALL; lists of IN that begin with a
+    /// subquery.
     fn parse_infix(
         &self,
         parser: &mut Parser,
@@ -136,6 +137,7 @@ impl Dialect for BennuDialect {
                 let read = self.between_symmetric(parser, expr);
                 let read = read.or_else(|| collated(parser, expr));
                 let read = read.or_else(|| quantified(parser, expr));
+                let read = read.or_else(|| list_of_subqueries(parser, expr));
                 read.or_else(|| self.base.parse_infix(parser, expr, precedence))
             }
             _ => {
@@ -285,6 +287,38 @@ fn is_set_operation(parser: &Parser, ahead: usize) -> bool {
         }
     }
     false
+}
+
+/// Reads `[NOT] IN ((SELECT …), …)`, a list whose first element begins with a parenthesis;
+/// `None` for anything else. `sqlparser` would parse that element as the query of IN.
+fn list_of_subqueries(parser: &mut Parser, operand: &Expr) -> Option<Result<Expr, ParserError>> {
+    let negated = is_word(parser, 0, "not");
+    let at = usize::from(negated);
+    let opens = |ahead| parser.peek_nth_token_ref(ahead).token == Token::LParen;
+    if !is_word(parser, at, "in") || !opens(at + 1) || !opens(at + 2) {
+        return None;
+    }
+    let tokens = (parser.get_current_index() + 1..).map(|index| &parser.token_at(index).token);
+    let tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_))).skip(at + 2);
+    let mut depth = 0_usize;
+    for token in tokens {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return None,
+            Token::RParen => depth -= 1,
+            Token::EOF => return None,
+            // The element ends, or an operator follows it.
+            Token::Word(_) if depth == 0 => return None,
+            _ if depth == 0 => break,
+            _ => {}
+        }
+    }
+    (0..at + 2).for_each(|_| parser.advance_token());
+    let list = parser.parse_comma_separated(Parser::parse_expr).and_then(|list| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::InList { expr: Box::new(operand.clone()), list, negated })
+    });
+    Some(list)
 }
 
 /// Reads a query in parentheses.
