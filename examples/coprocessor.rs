@@ -305,7 +305,7 @@ impl TableEndpoint for Histogram {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_observer_refuses_and_the_endpoint_counts() {
+    fn observer_rejects_rows_and_endpoint_counts() {
         let directory = tempfile::tempdir().expect("a directory can be made");
         let mut out = Vec::new();
         super::run(directory.path(), &mut out).expect("the program runs");

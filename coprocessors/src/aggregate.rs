@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_several_regions_meet() {
+    fn groups_are_merged_across_regions() {
         let request = request(true);
         let one = region(&request, &[(1, Some(7), 10), (2, None, 20), (3, Some(7), 5)]);
         assert_eq!((one.groups.clone().into_groups().group_count, one.rows_scanned), (2, 3));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn without_keys_there_is_one_row_with_keys_there_may_be_none() {
+    fn empty_input_yields_one_row_only_without_group_keys() {
         let whole = request(false);
         let batch = merge(&whole, vec![region(&whole, &[]), region(&whole, &[])]).unwrap();
         assert_eq!(batch.row_count, 1);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rows_that_pass_the_filter_count() {
+    fn aggregate_ignores_rows_rejected_by_filter() {
         let mut request = request(false);
         request.filter =
             Some(Expr::IsNull(Box::new(Expr::Column { index: 1, data_type: DataType::Int4 })));

@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn regions_together_answer_as_a_fold_does(
+    fn region_aggregates_match_fold_model(
         committed in rows(),
         own in rows(),
         deleted in prop::collection::btree_set(0..300, 0..40),
@@ -207,7 +207,7 @@ proptest! {
 }
 
 #[test]
-fn a_region_sends_large_sets_of_values_on_in_pages() {
+fn large_distinct_sets_are_returned_in_pages() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
     let layout = Arc::new(layout(&[(DataType::Int4, 0), (DataType::Text, 0)], &[key(0, false)], 0));
@@ -256,7 +256,7 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
 }
 
 #[test]
-fn a_count_of_all_rows_decodes_nothing_and_answers_zero_for_none() {
+fn count_star_decodes_no_columns() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
     let layout = base_layout(2);

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn inserts_updates_and_deletes_are_told_apart() {
+    fn audit_distinguishes_insert_update_and_delete() {
         let layout = &observed().layout;
         let delete = Mutation::new(layout.encode_key(&row(3, "")).unwrap()).delete_row();
         let batch = vec![
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn all_columns_are_logged_unless_some_are_named() {
+    fn audit_logs_all_columns_by_default() {
         let layout = &observed().layout;
         assert_eq!(
             logged(&[], vec![put_row(layout, &row(1, "x"))]),

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_indexes_cannot_follow_is_refused() {
+    fn edits_not_supported_by_indexes_are_rejected() {
         let at = Timestamp(5);
         let refused =
             |edit: Edit| reject_unmaintainable_edits("indexes", &[Mutation::new(b"r").with(edit)]);
@@ -336,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn a_put_of_one_family_keeps_the_others() {
+    fn put_of_one_family_preserves_other_families() {
         let batch = [with_previous(put(Mutation::new(b"r"), 1, None, b"new"), before())];
         assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), Some(&b"new"[..])]]);
         assert_eq!(changes(2, &batch)[0].timestamp, None);
     }
 
     #[test]
-    fn an_older_version_changes_nothing() {
+    fn older_version_does_not_change_row() {
         let batch = [with_previous(put(Mutation::new(b"r"), 1, Some(19), b"new"), before())];
         assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), Some(&b"one"[..])]]);
         let batch = [with_previous(put(Mutation::new(b"r"), 0, Some(15), b"new"), before())];
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_take_what_is_not_newer() {
+    fn delete_markers_remove_cells_up_to_their_timestamp() {
         let marker = |edit: Edit| {
             let mut mutation = Mutation::new(b"r");
             mutation.edits.push(edit);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_take_effect_in_their_order() {
+    fn edits_apply_in_order() {
         let mutation = put(Mutation::new(b"r").delete_row(), 0, None, b"new");
         assert_eq!(new_cells(&[with_previous(mutation, before())]), [[Some(&b"new"[..]), None]]);
         let mutation = put(Mutation::new(b"r"), 0, None, b"new").delete_row();
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_changed_twice_is_changed_in_turn() {
+    fn repeated_changes_of_row_chain_old_and_new_values() {
         let batch = [
             put(Mutation::new(b"r"), 0, None, b"first"),
             put(Mutation::new(b"q"), 0, None, b"other"),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_net_change_goes_from_before_the_batch_to_after_it() {
+    fn net_change_spans_whole_batch() {
         let batch = [
             with_previous(put(Mutation::new(b"r"), 0, None, b"first"), before()),
             put(Mutation::new(b"q"), 0, Some(5), b"other"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn only_unknown_states_are_read_and_once() {
+    fn unknown_previous_rows_are_read_once() {
         let mut context = FakeContext::default();
         context.rows.insert(b"r".to_vec(), before());
         let mut batch = [

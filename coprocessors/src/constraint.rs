@@ -464,7 +464,7 @@ mod tests {
                            \"t_b_check\" | Failing row contains (6, 1, f, 1).";
 
     #[test]
-    fn small_and_large_batches_say_the_same() {
+    fn constraint_error_is_independent_of_batch_size() {
         let layout = spec().layout;
         let good = |id: i32| put_row(&layout, &row(id, Some(1), None, Some(1)));
         let null = put_row(&layout, &row(5, None, Some(true), Some(1)));
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn families_that_are_not_written_come_from_the_stored_row() {
+    fn unwritten_families_are_checked_from_stored_row() {
         let layout = spec().layout;
         let old = row(6, Some(1), Some(true), Some(1));
         let mut context = FakeContext::default();
@@ -500,14 +500,14 @@ mod tests {
     }
 
     #[test]
-    fn deletes_pass_unread() {
+    fn deletes_are_not_checked_against_constraints() {
         let context = FakeContext::default();
         assert_eq!(outcome(&context, vec![Mutation::new(b"r").delete_row()]), "ok");
         assert!(context.read.borrow().is_empty());
     }
 
     #[test]
-    fn a_taken_primary_key_reads_as_in_postgres() {
+    fn duplicate_primary_key_error_matches_postgresql() {
         let spec = spec();
         let key = spec.layout.encode_key(&row(7, None, None, None)).unwrap();
         let veto = duplicate_key_veto(&spec, (&key, &[]), &TextStyle::default());

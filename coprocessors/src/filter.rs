@@ -66,7 +66,7 @@ mod tests {
     use types::DataType;
 
     #[test]
-    fn rows_pass_only_if_the_condition_is_true() {
+    fn row_filter_rejects_false_and_null() {
         let columns = [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 1)];
         let layout = Arc::new(layout(&columns, &[key(0, false)], 0));
         let is_kept = |keep: Datum| {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_do_not_decode_fail_the_scan() {
+    fn undecodable_cell_fails_scan() {
         let layout = Arc::new(layout(&[(DataType::Text, 0)], &[key(0, false)], 0));
         let predicate = Expr::IsNull(Box::new(column(&layout, 0)));
         let context = EvalContext::default();

@@ -386,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn indexes_hold_what_the_table_says(
+    fn index_contents_match_table_model(
         salt in prop_oneof![Just(0u8), Just(2u8)],
         steps in prop::collection::vec(step(), 1..40),
     ) {
@@ -395,7 +395,7 @@ proptest! {
 }
 
 #[test]
-fn unique_values_are_swapped_by_one_statement() {
+fn statement_may_swap_unique_values() {
     run(
         0,
         &[
@@ -410,13 +410,13 @@ fn unique_values_are_swapped_by_one_statement() {
 }
 
 #[test]
-fn a_row_that_a_batch_changes_twice_has_one_entry() {
+fn row_changed_twice_in_batch_has_one_entry() {
     let twice = vec![(1, (Some(5), Some(1), None)), (1, (Some(6), None, Some(2)))];
     run(0, &[Step::Put(twice.clone()), Step::Commit, Step::Put(twice), Step::Delete(vec![1, 1])]);
 }
 
 #[test]
-fn a_build_fills_an_index_or_names_the_duplicate() {
+fn index_build_fills_index_or_reports_duplicate() {
     let directory = tempfile::tempdir().unwrap();
     let tables = Tables::create(directory.path(), 2);
     tables.store.set_observers(TABLE, vec![]).unwrap();
@@ -451,7 +451,7 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
 /// Index builds that exceed memory: over rows in columnar blocks, rows in the memstore, and rows
 /// that the transaction has written and changed.
 #[test]
-fn large_builds_are_sorted_on_disk_and_loaded() {
+fn large_index_build_spills_sort_and_bulk_loads() {
     const ROWS: i32 = 24_000;
     let directory = tempfile::tempdir().unwrap();
     let options = Options {
@@ -505,7 +505,7 @@ fn large_builds_are_sorted_on_disk_and_loaded() {
 }
 
 #[test]
-fn a_large_build_names_the_duplicate_and_loads_nothing() {
+fn failed_large_index_build_loads_nothing() {
     const ROWS: i32 = 24_000;
     let directory = tempfile::tempdir().unwrap();
     let tables = Tables::create(directory.path(), 0);
@@ -528,7 +528,7 @@ fn a_large_build_names_the_duplicate_and_loads_nothing() {
 }
 
 #[test]
-fn a_check_counts_what_is_missing_and_what_is_extra() {
+fn index_check_counts_missing_and_extra_entries() {
     let directory = tempfile::tempdir().unwrap();
     let tables = Tables::create(directory.path(), 0);
     let transaction = tables.begin();

@@ -70,7 +70,7 @@ mod tests {
     use types::numeric::Numeric;
 
     #[test]
-    fn values_are_json_where_json_has_them() {
+    fn row_values_are_rendered_as_json() {
         let values = [
             ("a \"b\"", DataType::Int4, Datum::Int4(-7)),
             ("n", DataType::Numeric, Datum::Numeric(Numeric::from_mantissa(150, 2))),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_read_the_families_of_their_columns_and_the_first() {
+    fn scan_reads_needed_families_and_first() {
         let layout = two_families();
         assert_eq!(families_of(&layout, &[0]), Some(vec![0]));
         assert_eq!(families_of(&layout, &[1]), Some(vec![0]));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_columns_asked_for_are_decoded() {
+    fn only_requested_columns_are_decoded() {
         let layout = two_families();
         let values = [Datum::Int4(7), text("x"), Datum::Null];
         let cells = stored_row(&layout, &values, 1);

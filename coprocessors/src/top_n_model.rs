@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn regions_together_answer_as_a_sort_does(
+    fn region_top_n_matches_sort_model(
         committed in prop::collection::btree_map(
             0..300, (prop::option::of(0..8), 0..5), 0..200,
         ),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_key_reads_as_in_postgres() {
+    fn duplicate_key_error_matches_postgresql() {
         let table = TableName { schema: "s".to_owned(), name: "t".to_owned() };
         let key = DuplicateKey {
             constraint: "t_pkey",
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_row_is_cut_at_64_bytes_a_value_between_characters() {
+    fn failing_row_values_are_truncated_at_64_bytes() {
         let types = [DataType::Int4, DataType::Text, DataType::Text, DataType::Text];
         let long = format!("{}é!", "a".repeat(63));
         let exact = "b".repeat(64);

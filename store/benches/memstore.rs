@@ -5,7 +5,7 @@
 //! and for several writers the wall time.
 
 #![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
-#![allow(clippy::print_stdout, reason = "the figures are its output")]
+#![allow(clippy::print_stdout, reason = "the rates are its output")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -65,7 +65,7 @@ fn entry(row: &Row) -> (KeyParts<'_>, &[u8]) {
     (key, &VALUE)
 }
 
-fn go_through(cursor: &mut dyn Cursor) -> u64 {
+fn scan_all(cursor: &mut dyn Cursor) -> u64 {
     let mut cells = 0;
     while let Some(key) = cursor.key() {
         black_box((key[0], cursor.value()[0]));
@@ -75,7 +75,7 @@ fn go_through(cursor: &mut dyn Cursor) -> u64 {
     cells
 }
 
-fn figures(name: &str, cells: u64, row: impl Fn(u64) -> Row) {
+fn print_rates(name: &str, cells: u64, row: impl Fn(u64) -> Row) {
     println!("{name}");
     let mut rows: Vec<Row> = (0..cells).map(&row).collect();
     let memstore = Memstore::new();
@@ -91,7 +91,7 @@ fn figures(name: &str, cells: u64, row: impl Fn(u64) -> Row) {
         (0..cells).map(|cell| rows[(mix(cell ^ 0x5555) % cells) as usize]).collect();
     measure("get", cells, || {
         for row in &shuffled {
-            assert!(go_through(&mut MemstoreCursor::over_row(&memstore, row)) > 0);
+            assert!(scan_all(&mut MemstoreCursor::over_row(&memstore, row)) > 0);
         }
     });
     let absent: Vec<Row> = (0..cells).map(|cell| row(cell + 10 * cells)).collect();
@@ -103,10 +103,10 @@ fn figures(name: &str, cells: u64, row: impl Fn(u64) -> Row) {
     measure("get of an absent row", cells, || get_absent(&memstore));
     measure("get from an empty memstore", cells, || get_absent(&Memstore::new()));
     measure("scan", cells, || {
-        assert_eq!(go_through(&mut MemstoreCursor::forward(&memstore, b"")), cells);
+        assert_eq!(scan_all(&mut MemstoreCursor::forward(&memstore, b"")), cells);
     });
     measure("reverse scan", cells, || {
-        assert_eq!(go_through(&mut MemstoreCursor::reverse(&memstore, None)), cells);
+        assert_eq!(scan_all(&mut MemstoreCursor::reverse(&memstore, None)), cells);
     });
     rows.sort_unstable();
     let other = Memstore::new();
@@ -144,10 +144,10 @@ fn main() {
     let _spare = PoolPermit::within(1 << 30);
     // The first takes the memory from the system, the next from the pool.
     for name in ["random rows, new memory", "random rows"] {
-        figures(name, cells, random_row);
+        print_rates(name, cells, random_row);
     }
-    figures("random rows, text", cells, text_row);
-    figures("rows in order", cells, ordered_row);
+    print_rates("random rows, text", cells, text_row);
+    print_rates("rows in order", cells, ordered_row);
     for threads in [1, 2, 8] {
         writers(threads, cells);
     }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_stay_within_a_budget_and_a_quarter() {
+    fn memory_shares_stay_within_budget() {
         for memory_bytes in [1 << 20, 16 << 20, 32 << 20, 256 << 20, 1 << 30, 1 << 40] {
             let Budget {
                 memstore_soft,

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn files_keep_up_to_half_of_the_cache() {
+    fn pinned_blocks_are_limited_to_half_of_cache() {
         let cache = Arc::new(BlockCache::new(1 << 20));
         let family = FamilyCache::new(cache.clone());
         for offset in 0..64 {
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_is_evicted_and_filled_again() {
+    fn lent_memory_shrinks_cache_until_returned() {
         let cache = Arc::new(BlockCache::new(1 << 20));
         let family = FamilyCache::new(cache.clone());
         let fill = || {
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_read_once_and_bounded() {
+    fn cached_blocks_are_read_once_within_capacity() {
         let cache = Arc::new(BlockCache::new(1 << 20));
         let family = FamilyCache::new(cache.clone());
         read(&family, 0);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_grows_is_weighed_again() {
+    fn growing_block_is_reweighed() {
         let cache = Arc::new(BlockCache::new(1 << 20));
         let family = FamilyCache::new(cache.clone());
         let growing = Growing(AtomicUsize::new(1000), Arc::from([]));
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_scan_leaves_what_is_in_use() {
+    fn long_scan_does_not_evict_hot_blocks() {
         let cache = Arc::new(BlockCache::new(32 << 20));
         let (points, scans) = (FamilyCache::new(cache.clone()), FamilyCache::new(cache));
         // 12 MiB that are read repeatedly, and eight times the cache that is read once.
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_can_stay_out() {
+    fn family_can_bypass_block_cache() {
         let cache = Arc::new(BlockCache::new(1 << 20));
         let family = FamilyCache::new(cache.clone());
         family.set_takes_data(false);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_back_and_damage_is_seen() {
+    fn records_round_trip_and_detect_corruption() {
         let mut bytes = Vec::new();
         append_record(&(7u64, String::from("seven")), &mut bytes);
         let whole = bytes.len();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_refused() {
+    fn unknown_record_version_is_rejected() {
         let mut bytes = Vec::new();
         append_record(&1u8, &mut bytes);
         bytes[FRAME_HEAD_BYTES] = 9;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_was_made_up_is_refused() {
+    fn oversized_length_field_is_rejected() {
         let mut bytes = Vec::new();
         append_record(&u64::MAX, &mut bytes);
         assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(RecordDamage::Unreadable(_))));

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_named_without_the_directory_they_are_in() {
+    fn errors_omit_data_directory_from_paths() {
         let message = |path: &str| {
             let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
             [

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_followed_from_commit_to_commit() {
+    fn row_key_changes_are_followed_across_commits() {
         let moves = KeyChanges::default();
         assert!(moves.is_empty());
         moves.add(plain(vec![staged("a", "b")]), Sequence(5), || Sequence(0));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_transaction_the_outcome_counts() {
+    fn key_changes_of_transaction_are_reduced_to_net_change() {
         assert_eq!(outcome(&["a>b"]), ["a>b"]);
         assert!(outcome(&["a>b", "b>a"]).is_empty());
         assert_eq!(outcome(&["a>b", "c>a", "b>c"]), ["a>c", "c>a"]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_was_deleted_under_its_new_key_is_gone() {
+    fn row_deleted_under_new_key_is_recorded_as_deleted() {
         assert_eq!(outcome(&["a>b", "-b"]), ["a>gone"]);
         assert_eq!(outcome(&["a>b", "b>a", "-a"]), ["a>gone"]);
         assert_eq!(outcome(&["a>b", "-b", "c>b"]), ["a>gone", "c>b"]);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_got_the_key_of_a_deleted_one_is_known_to_nobody() {
+    fn row_inserted_under_reused_key_is_not_followed() {
         assert!(outcome(&["-a", "a>b"]).is_empty());
         assert!(outcome(&["-a", "a>b", "b>c", "-c"]).is_empty());
         // A row that moves to the key of a deleted one is known.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_snapshots_show_is_dropped_and_what_is_too_much_is_known_to_be_lost() {
+    fn key_changes_are_pruned_by_snapshot_horizon_and_limit() {
         let moves = KeyChanges::default();
         let many = |count: usize, prefix: &str| -> Vec<NetKeyChange> {
             let one = |row| staged(&format!("{prefix}{row}"), &format!("to {row}"));

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conflicts_are_mutual_and_stay_within_a_kind() {
+    fn lock_conflicts_are_symmetric_within_kind() {
         for one in LockMode::ALL {
             assert_eq!(LockMode::ALL[one.index()], one);
             for other in LockMode::ALL {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stronger_mode_of_a_row_covers_the_weaker_ones() {
+    fn stronger_row_lock_covers_weaker_modes() {
         let shared = ModeSet::of(LockMode::Shared);
         assert!(shared.covers(LockMode::KeyShared) && !shared.covers(LockMode::NoKeyExclusive));
         let table = ModeSet::of(LockMode::Table(TableLockMode::Share));

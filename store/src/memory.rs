@@ -440,7 +440,7 @@ mod tests {
     static COUNTING: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn allocations_keep_their_bytes_between_mappings_and_the_other_allocator() {
+    fn reallocation_preserves_bytes_across_mapping_threshold() {
         let _counting = COUNTING.lock();
         let allocator = CountingAllocator(std::alloc::System);
         let sizes = [1000, 20 << 20, (40 << 20) + 7, 17 << 20, MAPPED_BYTES, MAPPED_BYTES - 1, 9];
@@ -474,7 +474,7 @@ mod tests {
 
     /// Without the counting allocator: its calls are made explicitly.
     #[test]
-    fn threads_count_for_the_account_that_they_work_for() {
+    fn allocations_are_charged_to_thread_account() {
         let _counting = COUNTING.lock();
         let [first, second] = [0, 1].map(|_| Account::open());
         assert_ne!(first.id(), second.id());

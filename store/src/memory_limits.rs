@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn only_large_transactions_are_refused() {
+    fn memory_limit_rejects_only_large_transactions() {
         let (pressure, Budget { transactions: limit, .. }) = pressure(256 << 20);
         let [mut large, mut small] = [0, 1].map(|_| TransactionMemory::new(&pressure));
         large.hold(limit).unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_count_and_leave_room_for_memstores() {
+    fn transaction_memory_counts_towards_write_pressure() {
         let (pressure, budget) = pressure(256 << 20);
         let not_cancelled = AtomicBool::new(false);
         let wait = || pressure.wait_for_memory(&not_cancelled, &PlainWait);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_why_memstores_are_not_flushed() {
+    fn memory_wait_reports_flush_failure() {
         let (pressure, budget) = pressure(256 << 20);
         let not_cancelled = AtomicBool::new(false);
         let wait = || pressure.wait_for_memory(&not_cancelled, &PlainWait);

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn off_peak_hours_may_go_past_midnight() {
+    fn off_peak_hours_may_span_midnight() {
         let at = |hour: i64| hour * 3_600_000_000 + 1;
         let limits = |start_hour, end_hour| CompactionLimits {
             off_peak: Some(OffPeak { start_hour, end_hour }),

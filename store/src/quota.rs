@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_of_requests_may_come_at_once_and_then_one_by_one() {
+    fn request_quota_allows_one_second_burst() {
         let quota = Quota::new("t", limits(10, 100));
         let request = |now| quota.admit(Access::Read, true, now);
         (0..10).for_each(|_| request(5).unwrap());
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_owed_up_to_a_bound() {
+    fn byte_quota_debt_delays_later_requests() {
         let quota = Quota::new("t", limits(1_000, 100));
         let read = |now| quota.admit(Access::Read, true, now);
         read(0).unwrap();
@@ -338,7 +338,7 @@ mod tests {
         /// Between any two moments at most the burst and the accrued tokens are granted; and a
         /// single requester that waits for the returned time is granted its tokens.
         #[test]
-        fn a_bucket_gives_what_it_may_and_keeps_its_word(
+        fn bucket_grants_at_most_rate_and_honours_retry_time(
             per_second in 1u64..1_000_000,
             steps in prop::collection::vec((0i64..3_000_000, any::<bool>()), 1..100),
         ) {
@@ -376,7 +376,7 @@ mod tests {
 
         /// The debt is bounded regardless of the charges, and is paid off at the returned time.
         #[test]
-        fn debts_are_bounded(
+        fn quota_debt_is_bounded(
             per_second in 1u64..1 << 40,
             charges in prop::collection::vec((any::<u64>(), 0i64..2_000_000), 1..50),
         ) {

@@ -356,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_waits_for_gaps() {
+    fn applied_mark_stops_before_gap() {
         let mark = AppliedMark::new(Sequence(4));
         mark.applied(Sequence(7));
         mark.applied(Sequence(6));
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_when_the_gap_closes() {
+    fn applied_mark_wait_ends_when_gap_closes() {
         let mark = AppliedMark::new(Sequence(0));
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| mark.wait_for(Sequence(2), &crate::options::PlainWait));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_horizon_counts_each_holder() {
+    fn snapshot_horizon_counts_each_holder() {
         let snapshots = registry(None, None);
         let present = horizon(9, 20);
         assert_eq!(registry(None, None).horizon(present), present);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn old_snapshots_are_closed_and_know_it() {
+    fn snapshots_beyond_maximum_age_are_closed() {
         let snapshots = registry(Some(100), None);
         let old = open(&snapshots, 3, 1000);
         let young = open(&snapshots, 5, 1050);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_snapshots_the_oldest_are_closed() {
+    fn oldest_snapshots_are_closed_above_maximum_count() {
         let snapshots = registry(None, Some(2));
         let held = [1, 2, 3].map(|at| open(&snapshots, at, at as i64));
         assert_eq!(snapshots.horizon(horizon(9, 9)), horizon(2, 2));
@@ -438,7 +438,7 @@ mod tests {
     /// Benchmark without assertions: `cargo test --release -p bennu-store opening -- --ignored`.
     #[test]
     #[ignore = "measures, proves nothing"]
-    fn opening_and_closing() {
+    fn snapshot_open_and_close_throughput() {
         let snapshots = registry(None, None);
         let start = std::time::Instant::now();
         let count = 10_000_000_u32;

@@ -199,7 +199,7 @@ mod tests {
     use crate::text::{self, TextStyle};
 
     #[test]
-    fn what_is_written_is_read() {
+    fn batch_encoding_round_trips_and_detects_truncation() {
         let texts = [
             (DataType::Bool, ["t", "f"]),
             (DataType::Int2, ["-7", "32767"]),

@@ -565,7 +565,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_find_their_encodings() {
+    fn encodings_are_found_by_number_and_name() {
         for (number, encoding) in (0..).zip(&ENCODINGS) {
             assert_eq!(encoding.number, number);
             assert_eq!(Encoding::by_name(encoding.name), Some(encoding));
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_comes_back() {
+    fn every_character_round_trips() {
         for encoding in ENCODINGS.iter().filter(|one| one.is_supported() && !one.is_utf8()) {
             let (Kind::Single(table) | Kind::Multiple(_, table)) = &encoding.kind else {
                 unreachable!("the others are filtered out")
@@ -606,7 +606,7 @@ mod tests {
     const INVALID_UTF8: &str = "invalid byte sequence for encoding \"UTF8\": 0xc3 0x28";
 
     #[test]
-    fn what_has_no_equivalent_is_an_error() {
+    fn character_without_equivalent_is_error() {
         let latin = Encoding::by_name("latin1").unwrap();
         let error = latin.encode("a€", &mut Vec::new()).unwrap_err();
         assert_eq!(error.sqlstate, "22P05");
@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn gb18030_has_codes_of_four_bytes_for_all_else() {
+    fn gb18030_uses_four_byte_codes_for_unmapped_characters() {
         let chinese = Encoding::by_name("gb18030").unwrap();
         for (text, bytes) in [
             ("a中b", &b"a\xd6\xd0b"[..]),

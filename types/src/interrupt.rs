@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_merged() {
+    fn chunked_sort_matches_std_sort() {
         for count in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 5 * PIECE + 7] {
             // A permutation, since the factor is odd.
             let items: Vec<u64> = (0..count as u64)
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_ends_a_sort_between_pieces_and_within_merges() {
+    fn sort_is_interruptible_between_chunks_and_within_merges() {
         let flag = Arc::new(AtomicBool::new(true));
         let interrupt = Interrupt::new(Arc::clone(&flag));
         let error = sort(vec![2, 1], &interrupt, i32::cmp).unwrap_err();

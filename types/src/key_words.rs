@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_postgres() {
+    fn key_words_match_postgresql() {
         assert_eq!(key_words().count(), 460);
         let of = |word| key_word(word).unwrap();
         assert_eq!(of("left").category, KeywordCategory::TypeOrFunction);

@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_rows_are_those_of_a_stable_sort(
+        fn top_n_matches_stable_sort(
             rows in prop::collection::vec((prop::option::of(0..6_i32), 0..4_i32), 0..200),
             goal in prop_oneof![0..12_usize, Just(150), Just(usize::MAX)],
             (a_descends, b_descends, nulls_first) in any::<(bool, bool, bool)>(),

@@ -374,7 +374,7 @@ mod tests {
     use super::{CLASSES, codes_of_condition};
 
     #[test]
-    fn condition_names_stand_for_codes() {
+    fn condition_names_map_to_codes() {
         assert_eq!(codes_of_condition("unique_violation"), ["23505"]);
         assert_eq!(codes_of_condition("string_data_right_truncation"), ["01004", "22001"]);
         for unknown in ["no_such_condition", "successful_completion", "UNIQUE_VIOLATION"] {

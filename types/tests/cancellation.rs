@@ -306,19 +306,19 @@ fn check(functions: &'static [Signature], is_called: impl Fn(&str) -> bool) {
 }
 
 #[test]
-fn named_functions_look_often() {
+fn selected_functions_check_interrupts_often() {
     check(function::all(), |name| NAMED.contains(&name));
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn all_functions_look_often() {
+fn all_functions_check_interrupts_often() {
     check(function::all(), |name| !function::is_internal(name));
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn set_returning_functions_look_often() {
+fn set_returning_functions_check_interrupts_often() {
     let mut caller = Caller::new();
     for signature in sets::all().iter() {
         caller.call(signature.name, signature.arguments, move |arguments, _, context| {
@@ -338,7 +338,7 @@ fn set_returning_functions_look_often() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn aggregates_look_often() {
+fn aggregates_check_interrupts_often() {
     let types = [
         DataType::Text,
         DataType::Bytea,
@@ -428,7 +428,7 @@ fn gather(
 
 #[test]
 #[ignore = "takes minutes"]
-fn casts_look_often() {
+fn casts_check_interrupts_often() {
     let arrays = [DataType::Int4, DataType::Text, DataType::Numeric, DataType::Jsonb];
     let mut types = vec![
         DataType::Text,

@@ -111,7 +111,7 @@ fn resolve(name: &str, types: &[DataType]) -> &'static Signature {
 }
 
 #[test]
-fn functions_answer_as_postgres_does() {
+fn function_results_match_postgresql() {
     let context = context();
     check(include_str!("postgres/functions.golden"), |fields| {
         let arguments =
@@ -153,7 +153,7 @@ fn sql_type(text: &str) -> SqlType {
 }
 
 #[test]
-fn casts_answer_as_postgres_does() {
+fn cast_results_match_postgresql() {
     let context = context();
     check(include_str!("postgres/casts.golden"), |fields| {
         let (value, from) = argument(&fields[0])?;
@@ -173,7 +173,7 @@ fn casts_answer_as_postgres_does() {
 }
 
 #[test]
-fn aggregates_answer_as_postgres_does() {
+fn aggregate_results_match_postgresql() {
     check(include_str!("postgres/aggregates.golden"), |fields| {
         let data_type = DataType::from_name(&fields[1]).expect("a type");
         let found = aggregate::resolve(&fields[0], &[data_type]).expect("an aggregate");
@@ -263,7 +263,7 @@ fn shown_types(types: &[DataType]) -> String {
 }
 
 #[test]
-fn overloads_are_those_of_postgres() {
+fn overloads_match_postgresql() {
     let theirs: Vec<String> = include_str!("postgres/overloads.golden")
         .lines()
         .filter(|line| !line.starts_with("## Operators"))
@@ -354,7 +354,7 @@ const MISSING: &[&str] = &[
 ];
 
 #[test]
-fn cast_contexts_are_those_of_postgres() {
+fn cast_contexts_match_postgresql() {
     use cast::CastContext::{Assignment, Explicit, Implicit};
     let rows: Vec<Vec<&str>> = include_str!("postgres/cast_contexts.golden")
         .lines()

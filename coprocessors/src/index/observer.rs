@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_puts_and_a_delete_deletes() {
+    fn insert_adds_and_delete_removes_index_entry() {
         let base = base(0);
         let new = row(1, Some(7), "x", 9);
         let insert = vec![put_row(&base, &new).expect_absent()];
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_touches_the_index_only_if_it_must() {
+    fn update_changes_index_only_when_entry_differs() {
         let base = base(0);
         let old = row(1, Some(7), "x", 9);
         let with = |new: Vec<Datum>| vec![update(&base, &old, &new)];
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_row_is_read() {
+    fn unknown_previous_row_is_read_from_table() {
         let base = base(0);
         let old = row(1, Some(7), "x", 9);
         let mut context = FakeContext::default();
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn unique_values_may_be_swapped_and_moved_by_one_batch() {
+    fn batch_may_swap_and_move_unique_values() {
         let base = base(0);
         let swap = vec![
             update(&base, &row(1, Some(1), "", 0), &row(1, Some(2), "", 0)),
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_taken_is_refused() {
+    fn duplicate_unique_value_is_rejected() {
         let base = base(0);
         let spec = unique_a(&base);
         let expected = (
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_do_not_collide() {
+    fn nulls_are_distinct_in_unique_index() {
         let base = base(0);
         let batch = vec![
             put_row(&base, &row(1, None, "", 0)).expect_absent(),
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_take_the_version_of_their_row() {
+    fn index_entry_has_timestamp_of_row() {
         let base = base(0);
         let mut put = put_row(&base, &row(1, Some(7), "x", 9)).expect_absent();
         for edit in &mut put.edits {
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_keep_how_a_key_looks() {
+    fn index_entry_preserves_key_representation() {
         let columns = [(DataType::Numeric, 0), (DataType::Int4, 0)];
         let base = Arc::new(layout(&columns, &[key(0, false)], 0));
         let spec = index(&base, INDEX_TABLE, false, &[(column(&base, 1), false)], &[], 0);
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_leads_back_to_its_row() {
+    fn index_entry_decodes_to_base_row_key() {
         for (base_salt, index_salt) in [(0, 0), (4, 0), (0, 4), (4, 4)] {
             let base = base(base_salt);
             let is_null = Expr::IsNull(Box::new(column(&base, 2)));

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_by_kind_and_defaults_filled_in() {
+    fn arguments_are_parsed_with_defaults() {
         let arguments = read_all(&[
             ("table", "s"),
             ("by", " ID , \"Größe, x\""),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_their_codes() {
+    fn invalid_arguments_have_specific_sqlstates() {
         let code = |written: &[(&str, &str)]| read_all(written).unwrap_err().sqlstate;
         assert_eq!(code(&[]), "22023");
         assert_eq!(code(&[("table", "s"), ("colour", "red")]), "22023");
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_within_names_are_doubled() {
+    fn doubled_quotes_in_names_are_unescaped() {
         assert_eq!(names("\"a\"\"b\" , C"), Some(vec!["a\"b".to_owned(), "c".to_owned()]));
         assert_eq!(names("\"a\" b"), None);
     }

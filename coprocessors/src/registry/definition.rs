@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_fits_may_have_more() {
+    fn extra_nullable_columns_are_accepted() {
         let columns = [("id", DataType::Int4), ("b", DataType::Text), ("remark", DataType::Text)];
         let mut table = shape("log", &columns);
         definition().check("audit", &table).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn schema_mismatch_is_described() {
         assert_eq!(
             why(&shape("log", &[("id", DataType::Int4)])),
             "Column 2 is missing: \"b\" of type text."

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_the_declared_columns() {
+    fn endpoint_rows_must_match_declared_columns() {
         let columns = [
             AnswerColumn { name: "a", data_type: DataType::Int8 },
             AnswerColumn { name: "b", data_type: DataType::Text },

@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn columns_hold_what_rows_hold(
+    fn column_reads_match_row_reads(
         rows in prop::collection::vec((any::<u64>(), prop_oneof![Just(0), any::<u16>()]), 1..60),
         old_schema in any::<bool>(),
     ) {
@@ -166,7 +166,7 @@ proptest! {
     /// Rows that were written before columns were added are in separate blocks, and after the
     /// next compaction in blocks with others. They have the default of an added column.
     #[test]
-    fn columns_that_were_added_are_read_of_all_rows(
+    fn added_columns_are_readable_in_all_rows(
         rows in prop::collection::vec((any::<u64>(), any::<u16>(), any::<bool>()), 1..60),
         column_count in 3_usize..16,
     ) {

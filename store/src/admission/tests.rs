@@ -27,7 +27,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn slots_go_to_who_has_waited_longest(
+    fn slots_are_granted_in_fifo_order(
         handlers in 1_usize..4,
         steps in prop::collection::vec(any_step(), 1..200),
     ) {
@@ -88,49 +88,49 @@ fn look() -> Result<()> {
     count_rows(u64::from(STRIDE_MAX) + 1)
 }
 
-fn figures(admission: &Admission) -> (usize, usize) {
+fn slot_counts(admission: &Admission) -> (usize, usize) {
     let status = admission.status();
     (status.active, status.queued)
 }
 
 fn until(admission: &Admission, expected: (usize, usize)) {
-    while figures(admission) != expected {
+    while slot_counts(admission) != expected {
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn what_is_short_takes_no_slot_and_what_computes_becomes_long() {
+fn statement_takes_slot_after_long_cpu_time() {
     let (admission, _) = admission(1);
     let statement = Arc::default();
     let turn = admission.turn(&statement, StopFlags::new());
     look().unwrap();
-    assert_eq!(figures(&admission), (0, 0));
-    while figures(&admission).0 == 0 {
+    assert_eq!(slot_counts(&admission), (0, 0));
+    while slot_counts(&admission).0 == 0 {
         yield_slot();
     }
     assert!(statement.micros.load(Ordering::Relaxed) >= LONG_MICROS);
     let inner = admission.turn(&Arc::default(), StopFlags::new());
     drop(inner);
-    assert_eq!(figures(&admission), (1, 0), "a turn within a turn is none");
+    assert_eq!(slot_counts(&admission), (1, 0), "a turn within a turn is none");
     drop(turn);
-    assert_eq!(figures(&admission), (0, 0));
+    assert_eq!(slot_counts(&admission), (0, 0));
     // The next turn of the statement is long from its first check, the next statement is not.
     let turn = admission.turn(&statement, StopFlags::new());
-    assert_eq!(figures(&admission), (0, 0));
+    assert_eq!(slot_counts(&admission), (0, 0));
     look().unwrap();
-    assert_eq!(figures(&admission), (1, 0));
+    assert_eq!(slot_counts(&admission), (1, 0));
     drop(turn);
     statement.end_statement();
     let turn = admission.turn(&statement, StopFlags::new());
     look().unwrap();
-    assert_eq!(figures(&admission), (0, 0));
+    assert_eq!(slot_counts(&admission), (0, 0));
     drop(turn);
     look().unwrap();
 }
 
 #[test]
-fn a_statement_of_many_small_pieces_becomes_long_too() {
+fn cpu_time_accumulates_over_many_short_turns() {
     let (admission, _) = admission(1);
     let statement = Arc::<StatementWork>::default();
     while statement.micros.load(Ordering::Relaxed) < LONG_MICROS {
@@ -141,7 +141,7 @@ fn a_statement_of_many_small_pieces_becomes_long_too() {
 }
 
 #[test]
-fn long_statements_take_turns_and_a_wait_gives_the_slot_back() {
+fn blocking_wait_releases_slot_to_other_statements() {
     let (admission, options) = admission(1);
     let turn = admission.turn(&long_statement(), StopFlags::new());
     look().unwrap();
@@ -149,7 +149,7 @@ fn long_statements_take_turns_and_a_wait_gives_the_slot_back() {
         let other = scope.spawn(|| {
             let turn = admission.turn(&long_statement(), StopFlags::new());
             look().unwrap();
-            assert_eq!(figures(&admission).0, 1);
+            assert_eq!(slot_counts(&admission).0, 1);
             drop(turn);
         });
         until(&admission, (1, 1));
@@ -160,16 +160,16 @@ fn long_statements_take_turns_and_a_wait_gives_the_slot_back() {
         other.join().unwrap();
     });
     look().unwrap();
-    assert_eq!(figures(&admission), (1, 0));
-    options.blocking.run(&mut || assert_eq!(figures(&admission), (0, 0)));
-    assert_eq!(figures(&admission), (0, 0), "the next look takes one");
+    assert_eq!(slot_counts(&admission), (1, 0));
+    options.blocking.run(&mut || assert_eq!(slot_counts(&admission), (0, 0)));
+    assert_eq!(slot_counts(&admission), (0, 0), "the next look takes one");
     look().unwrap();
-    assert_eq!(figures(&admission), (1, 0));
+    assert_eq!(slot_counts(&admission), (1, 0));
     drop(turn);
 }
 
 #[test]
-fn a_wait_for_a_slot_can_be_stopped_and_has_an_end() {
+fn slot_wait_is_cancellable_and_times_out() {
     let (admission, _) = admission(1);
     let turn = admission.turn(&long_statement(), StopFlags::new());
     look().unwrap();
@@ -183,22 +183,22 @@ fn a_wait_for_a_slot_can_be_stopped_and_has_an_end() {
         until(&admission, (1, 1));
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
-        assert_eq!(figures(&admission), (1, 0));
+        assert_eq!(slot_counts(&admission), (1, 0));
         // The slot holder makes no checks, because it waits for a mutex.
         let patient = scope.spawn(|| {
             let _turn = admission.turn(&long_statement(), StopFlags::new());
             look().unwrap();
-            assert_eq!(figures(&admission), (2, 0));
+            assert_eq!(slot_counts(&admission), (2, 0));
         });
         patient.join().unwrap();
     });
-    assert_eq!(figures(&admission), (1, 0));
+    assert_eq!(slot_counts(&admission), (1, 0));
     drop(turn);
-    assert_eq!(figures(&admission), (0, 0));
+    assert_eq!(slot_counts(&admission), (0, 0));
 }
 
 #[test]
-fn looks_come_by_time_and_not_by_steps() {
+fn check_stride_adapts_to_elapsed_time() {
     let (admission, _) = admission(1);
     let turn = admission.turn(&Arc::default(), StopFlags::new());
     let stride = || HELD.with_borrow(|held| held.as_ref().unwrap().stride);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nothing_overlaps_stay() {
+    fn non_overlapping_files_are_not_rewritten() {
         let run = |files| RunFacts { level: 0, files };
         let layout = Layout {
             runs: vec![
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_must_be_neighbours_in_their_rows() {
+    fn compaction_inputs_must_be_adjacent_where_rows_overlap() {
         let run = |level, files| RunFacts { level, files };
         let layout = Layout {
             runs: vec![

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_fills_with_time() {
+    fn token_bucket_refills_over_time() {
         let mut bucket = TokenBucket::default();
         let second = 1_000_000;
         assert_eq!(bucket.take(100, 1000, 100 * second), 0, "saved up");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_raises_the_rate() {
+    fn pressure_raises_compaction_rate() {
         assert_eq!(rate(50, 100, 0.0), Some(50));
         assert_eq!(rate(50, 100, 0.5), Some(75));
         assert_eq!(rate(50, 100, -2.0), Some(50));

@@ -462,7 +462,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_and_a_copy_outlive_their_source() {
+    fn links_and_copies_survive_source_removal() {
         let directory = tempfile::tempdir().unwrap();
         let env = RealEnv::default();
         let inner = directory.path().join("x/y");
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn files_keep_what_was_appended() {
+    fn appended_bytes_are_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let env = RealEnv::default();
         let path = directory.path().join("a");
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_locked_once() {
+    fn directory_lock_is_exclusive() {
         let directory = tempfile::tempdir().unwrap();
         let env = RealEnv::default();
         let path = directory.path().join("LOCK");

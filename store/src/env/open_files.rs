@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn more_files_are_open_than_there_are_descriptors() {
+    fn open_files_may_exceed_descriptor_limit() {
         let directory = tempfile::tempdir().unwrap();
         let files = OpenFiles::new(4);
         let path = |number: u8| directory.path().join(number.to_string());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_name_stays_open() {
+    fn unlinked_file_keeps_its_descriptor() {
         let directory = tempfile::tempdir().unwrap();
         let files = OpenFiles::new(2);
         let path = |number: u8| directory.path().join(number.to_string());
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_few_descriptors() {
+    fn threads_share_descriptor_pool() {
         let directory = tempfile::tempdir().unwrap();
         let files = OpenFiles::new(2);
         let path = |number: u8| directory.path().join(number.to_string());

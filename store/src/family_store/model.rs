@@ -105,7 +105,7 @@ fn read(state: &State, families: &[VersionedValue<View>; 2]) {
 }
 
 #[test]
-fn a_reader_finds_what_was_visible() {
+fn reader_sees_all_cells_visible_at_snapshot() {
     let run = || {
         let state = Arc::new(State::default());
         let families = Arc::new([0, 1].map(|_| VersionedValue::new(Arc::new(View::default()))));

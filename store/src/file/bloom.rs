@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_false_negatives_and_few_false_positives() {
+    fn bloom_filter_has_no_false_negatives() {
         let hashes: Vec<u64> = (0..50_000_u32).map(|n| row_hash(&n.to_be_bytes())).collect();
         let mut filter = Vec::new();
         build(&hashes, &mut filter);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_noise_is_stored_as_it_is() {
+    fn compression_round_trips_and_stores_incompressible_bytes_raw() {
         let mut compressor = Compressor::default();
         let text = b"a block of cells, of cells, of cells".repeat(100);
         for (compression, code) in
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_allocated_than_the_bytes_could_become() {
+    fn decompression_rejects_implausible_raw_length() {
         for code in [NONE, LZ4, ZSTD, 9] {
             assert_eq!(decompress(code, &[0; 100], 1 << 30), None);
         }
     }
 
     #[test]
-    fn damaged_bytes_are_refused_or_become_something() {
+    fn decompression_of_corrupt_bytes_does_not_panic() {
         let raw = b"a block of cells, of cells, of cells".repeat(100);
         let mut compressor = Compressor::default();
         for compression in [Compression::Lz4, Compression::Zstd] {

@@ -481,7 +481,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         #[test]
-        fn cursors_move_as_over_a_list(
+        fn block_cursor_matches_list_model(
             pairs in any_pairs(),
             moves in prop::collection::vec(any_move(), 1..200),
         ) {
@@ -526,7 +526,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_a_cursor_panic(
+        fn block_cursor_does_not_panic_on_corrupt_bytes(
             pairs in any_pairs(),
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             cut in any::<prop::sample::Index>(),

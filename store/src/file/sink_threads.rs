@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_done_and_panics_come_back() {
+    fn sink_threads_run_jobs_and_propagate_panics() {
         let doubled: Vec<PendingJob<u32>> =
             (0..4).map(|number| run(move || number * 2).unwrap()).collect();
         assert_eq!(doubled.into_iter().map(PendingJob::join).collect::<Vec<_>>(), [0, 2, 4, 6]);

@@ -103,7 +103,7 @@ fn read(mut cursor: FileCursor) -> Result<Pairs> {
 }
 
 #[test]
-fn what_is_written_is_read_both_ways() {
+fn store_file_round_trips_in_both_directions() {
     for family in families() {
         let (env, pairs) = (FaultEnv::new(1), pairs(300));
         let properties = write(&env, &pairs, &family).unwrap();
@@ -150,7 +150,7 @@ fn what_is_written_is_read_both_ways() {
 
 /// Large enough for several levels of index blocks and for a sink on its own thread.
 #[test]
-fn large_files_have_an_index_of_several_levels() {
+fn large_files_have_multi_level_index() {
     let row = |n: u64| format!("table/{:08}", n * 3);
     for bytes in [90, 2000] {
         let env = FaultEnv::new(1);
@@ -192,7 +192,7 @@ fn large_files_have_an_index_of_several_levels() {
 }
 
 #[test]
-fn blooms_admit_what_is_there_and_little_else() {
+fn bloom_filters_admit_existing_rows_and_columns() {
     let env = FaultEnv::new(1);
     write(&env, &pairs(300), &family(Compression::Lz4));
     let file = open(&env).unwrap();
@@ -209,7 +209,7 @@ fn blooms_admit_what_is_there_and_little_else() {
 }
 
 #[test]
-fn large_cells_and_empty_files() {
+fn large_cells_and_empty_files_are_handled() {
     let env = FaultEnv::new(1);
     assert_eq!(write(&env, &Vec::new(), &family(Compression::Lz4)), None);
     assert_eq!(env.bytes(Path::new(PATH)), None);
@@ -235,13 +235,13 @@ fn read_all(env: &FaultEnv, rows: &[String]) -> Result<(FileProperties, Pairs)> 
 }
 
 #[test]
-fn damage_is_told_wherever_it_is() {
+fn corruption_of_any_byte_is_reported() {
     let [_, rows, _, columnar, ..] = families();
-    damage_is_told(&rows);
-    damage_is_told(&columnar);
+    check_corruption_is_reported(&rows);
+    check_corruption_is_reported(&columnar);
 }
 
-fn damage_is_told(family: &FamilyDescriptor) {
+fn check_corruption_is_reported(family: &FamilyDescriptor) {
     let (env, pairs) = (FaultEnv::new(1), pairs(20));
     let properties = write(&env, &pairs, family).unwrap();
     let good = env.bytes(Path::new(PATH)).unwrap();
@@ -269,7 +269,7 @@ fn damage_is_told(family: &FamilyDescriptor) {
 
 /// The example of `docs/formats/store-file.md`.
 #[test]
-fn the_documented_example_holds() {
+fn documented_store_file_example_matches_writer() {
     let env = FaultEnv::new(1);
     let pairs = vec![(key("r", "q", 1, CellType::Put), b"v".to_vec())];
     let family = FamilyDescriptor {
@@ -292,7 +292,7 @@ fn the_documented_example_holds() {
 }
 
 #[test]
-fn an_obsolete_file_stays_until_its_last_reader_goes() {
+fn obsolete_file_is_removed_after_last_reader() {
     let env = FaultEnv::new(1);
     write(&env, &pairs(20), &family(Compression::Lz4));
     let file = open(&env).unwrap();
@@ -344,7 +344,7 @@ fn large_rows(row_count: u64) -> Pairs {
 }
 
 #[test]
-fn rows_are_read_from_the_pieces_that_have_them() {
+fn rows_are_read_by_block_piece() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let (env, pairs) = (FaultEnv::new(1), large_rows(2000));
         write(&env, &pairs, &large_blocks(compression)).unwrap();
@@ -363,19 +363,19 @@ fn rows_are_read_from_the_pieces_that_have_them() {
 }
 
 #[test]
-fn columns_are_read_from_the_pieces_that_have_them() {
+fn columns_are_read_by_block_piece() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let (env, mut pairs) = (FaultEnv::new(1), large_rows(2000));
         // Blocks with values that are stored whole cannot be read by column.
         pairs.retain(|(_, value)| value[0] == 1);
         write(&env, &pairs, &large_blocks(compression)).unwrap();
-        columns_are_read(&open(&env).unwrap(), &pairs, usize::MAX);
+        check_column_reads(&open(&env).unwrap(), &pairs, usize::MAX);
         // Few rows of a block at a time.
-        columns_are_read(&open(&env).unwrap(), &pairs, 11);
+        check_column_reads(&open(&env).unwrap(), &pairs, 11);
     }
 }
 
-fn columns_are_read(file: &Arc<StoreFile>, pairs: &Pairs, row_limit: usize) {
+fn check_column_reads(file: &Arc<StoreFile>, pairs: &Pairs, row_limit: usize) {
     let mut cursor = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
     let wanted = WantedColumns { stop: None, row_limit, sees_all: &|_| true };
     let mut rows = pairs.iter();
@@ -397,14 +397,14 @@ fn columns_are_read(file: &Arc<StoreFile>, pairs: &Pairs, row_limit: usize) {
 }
 
 #[test]
-fn columns_of_an_adopted_file_have_its_sequence() {
+fn adopted_file_columns_have_assigned_sequence() {
     let (env, mut pairs) = (FaultEnv::new(1), large_rows(500));
     pairs.retain(|(_, value)| value[0] == 1);
     write(&env, &pairs, &large_blocks(Compression::Lz4)).unwrap();
     let file = Arc::into_inner(open(&env).unwrap()).unwrap().adopted_at(Sequence(77));
     let file = Arc::new(file);
-    columns_are_read(&file, &pairs, usize::MAX);
-    columns_are_read(&file, &pairs, 11);
+    check_column_reads(&file, &pairs, usize::MAX);
+    check_column_reads(&file, &pairs, 11);
     let mut cursor = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
     let before = |span: &Span| span.max_sequence < Sequence(77);
     let wanted = WantedColumns { stop: None, row_limit: 11, sees_all: &before };
@@ -418,7 +418,7 @@ fn columns_of_an_adopted_file_have_its_sequence() {
 
 /// A get reads some of the bytes; damage in those is reported, and no wrong row is returned.
 #[test]
-fn damage_in_a_piece_is_reported_by_those_who_read_it() {
+fn corrupt_block_piece_is_reported_by_its_readers() {
     let (env, pairs) = (FaultEnv::new(1), large_rows(400));
     write(&env, &pairs, &large_blocks(Compression::Lz4)).unwrap();
     let good = env.bytes(Path::new(PATH)).unwrap();

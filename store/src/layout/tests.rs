@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn what_is_cut_is_put_together_again(value in any_value()) {
+    fn value_sections_round_trip(value in any_value()) {
         let layout = small();
         let mut parts = vec![0..0; layout.sections.len()];
         if let Some(shape) = layout.cut(&value, &mut parts) {
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_layouts_are_told(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn truncated_layout_is_rejected(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let layout = small();
         let mut bytes = encoded(&layout);
         let at = at.index(bytes.len());
@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn values_follow_the_first_shape_that_fits() {
+fn value_uses_first_matching_shape() {
     let layout = small();
     let mut parts = vec![0..0; layout.sections.len()];
     let whole = [&[7, 1, 9, 9, 9, 9, 1, 0, 3, 0], &b"abcde"[..]].concat();
@@ -107,7 +107,7 @@ fn values_follow_the_first_shape_that_fits() {
 }
 
 #[test]
-fn layouts_that_cannot_be_used_are_refused() {
+fn invalid_layouts_are_rejected() {
     let with = |change: fn(&mut ValueLayout)| {
         let mut layout = small();
         change(&mut layout);

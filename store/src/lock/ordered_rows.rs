@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_in_any_order_in_memory_and_on_disk() {
+    fn ordered_rows_are_found_in_memory_and_spilled() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Arc::new(BlockCache::new(1 << 20));
         let files = SpillDirectory::new(

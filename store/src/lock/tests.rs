@@ -10,7 +10,7 @@ const ROW_MODES: [LockMode; 4] =
     [LockMode::KeyShared, LockMode::Shared, LockMode::NoKeyExclusive, LockMode::Exclusive];
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn patience(wait: LockWait) -> WaitPolicy<'static> {
+fn policy(wait: LockWait) -> WaitPolicy<'static> {
     WaitPolicy {
         wait,
         changes: false,
@@ -24,20 +24,18 @@ fn patience(wait: LockWait) -> WaitPolicy<'static> {
 
 fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<LockOutcome> {
     locks
-        .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
+        .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, policy(wait))
         .map(|grant| grant.taken)
 }
 
 /// Locks exclusively like [`exclusive`], without a check for deadlocks.
 fn exclusive_without_check(locks: &LockTable, owner: u64, row: &[u8]) -> Result<LockOutcome> {
-    let patience = WaitPolicy { deadlock_after: Duration::MAX, ..patience(LockWait::Wait) };
-    locks.lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience).map(|grant| grant.taken)
+    let policy = WaitPolicy { deadlock_after: Duration::MAX, ..policy(LockWait::Wait) };
+    locks.lock(Owner(owner), (TABLE, row), LockMode::Exclusive, policy).map(|grant| grant.taken)
 }
 
 fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<LockOutcome> {
-    locks
-        .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
-        .map(|grant| grant.taken)
+    locks.lock(Owner(owner), (TABLE, row), LockMode::Shared, policy(wait)).map(|grant| grant.taken)
 }
 
 fn release(locks: &LockTable, owner: u64, row: &[u8]) {
@@ -49,14 +47,14 @@ fn release(locks: &LockTable, owner: u64, row: &[u8]) {
 }
 
 /// Waits until `count` transactions wait for locks.
-fn until_waiting(locks: &LockTable, count: usize) {
+fn await_waiters(locks: &LockTable, count: usize) {
     while locks.waits.lock().len() != count {
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn exclusive_keeps_others_out_until_released() {
+fn exclusive_lock_blocks_others_until_release() {
     let locks = LockTable::new();
     assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), LockOutcome::New);
     assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), LockOutcome::Held);
@@ -69,7 +67,7 @@ fn exclusive_keeps_others_out_until_released() {
 }
 
 #[test]
-fn many_locks_go_at_once_and_leave_no_memory_behind() {
+fn bulk_release_frees_lock_table_memory() {
     let locks = LockTable::new();
     let row = |number: u32| number.to_be_bytes();
     let keys: Vec<LockKey> = (0..100_000)
@@ -82,7 +80,7 @@ fn many_locks_go_at_once_and_leave_no_memory_behind() {
     exclusive(&locks, 2, b"other", LockWait::NoWait).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         locks.release(Owner(1), keys, (TransactionEnd::Committed, Sequence(0)));
         assert_eq!(waiter.join().unwrap().unwrap(), LockOutcome::New);
     });
@@ -92,7 +90,7 @@ fn many_locks_go_at_once_and_leave_no_memory_behind() {
 }
 
 #[test]
-fn rows_that_nobody_has_locked_can_be_excluded() {
+fn unlocked_rows_can_be_excluded() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"held", LockWait::Wait).unwrap();
     let exclude = |rows: &[&'static [u8]]| locks.exclude(TABLE, rows.iter().copied()).is_some();
@@ -110,10 +108,10 @@ fn rows_that_nobody_has_locked_can_be_excluded() {
 }
 
 #[test]
-fn a_grant_returns_how_far_the_last_holders_were() {
+fn grant_returns_commit_sequence_of_last_holders() {
     let locks = LockTable::new();
     let mark = |owner: u64, mode: LockMode| {
-        locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Wait)).unwrap().mark
+        locks.lock(Owner(owner), (TABLE, b"r"), mode, policy(LockWait::Wait)).unwrap().mark
     };
     let release = |owner: u64, commit: u64| {
         locks.release(
@@ -134,7 +132,7 @@ fn a_grant_returns_how_far_the_last_holders_were() {
     assert_eq!(mark(2, LockMode::Exclusive), Sequence(7));
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| mark(4, LockMode::Exclusive));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         release(2, 9);
         assert_eq!(waiter.join().unwrap(), Sequence(9));
     });
@@ -148,7 +146,7 @@ fn a_grant_returns_how_far_the_last_holders_were() {
 }
 
 #[test]
-fn sharers_share_and_one_alone_may_upgrade() {
+fn sole_shared_holder_may_upgrade() {
     let locks = LockTable::new();
     shared(&locks, 1, b"r", LockWait::NoWait).unwrap();
     shared(&locks, 2, b"r", LockWait::NoWait).unwrap();
@@ -161,12 +159,12 @@ fn sharers_share_and_one_alone_may_upgrade() {
 }
 
 #[test]
-fn the_end_of_a_transaction_is_awaited_beside_others() {
+fn transaction_end_can_be_awaited_under_other_locks() {
     let locks = LockTable::new();
     let (writes, builds) =
         (LockMode::Table(TableLockMode::RowExclusive), LockMode::Table(TableLockMode::Share));
     let write =
-        |owner: u64| locks.lock(Owner(owner), (TABLE, b"t"), writes, patience(LockWait::NoWait));
+        |owner: u64| locks.lock(Owner(owner), (TABLE, b"t"), writes, policy(LockWait::NoWait));
     let lock = (LockKey::new(TABLE, b"t"), builds);
     write(1).unwrap();
     let against = |owner: u64| locks.holders_against(Owner(owner), lock.0, builds);
@@ -174,15 +172,15 @@ fn the_end_of_a_transaction_is_awaited_beside_others() {
     std::thread::scope(|scope| {
         let locks = &locks;
         let wait = |owner: u64| {
-            move || locks.await_end(Owner(owner), Owner(1), lock, patience(LockWait::Wait))
+            move || locks.await_end(Owner(owner), Owner(1), lock, policy(LockWait::Wait))
         };
         let waiters = [scope.spawn(wait(2)), scope.spawn(wait(4))];
-        until_waiting(locks, 2);
+        await_waiters(locks, 2);
         // Later requests are not queued behind them.
         write(3).unwrap();
         assert_eq!(locks.contended().iter().filter(|one| one.waits.is_some()).count(), 2);
         let briefly =
-            WaitPolicy { timeout: Some(Duration::from_millis(1)), ..patience(LockWait::Wait) };
+            WaitPolicy { timeout: Some(Duration::from_millis(1)), ..policy(LockWait::Wait) };
         release(locks, 1, b"t");
         locks.end(Owner(1));
         assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap().is_ok()));
@@ -191,14 +189,14 @@ fn the_end_of_a_transaction_is_awaited_beside_others() {
     });
     // A transaction that has released the lock is not waited for.
     assert_eq!(against(2), [Owner(3)]);
-    locks.await_end(Owner(2), Owner(1), lock, patience(LockWait::Wait)).unwrap();
+    locks.await_end(Owner(2), Owner(1), lock, policy(LockWait::Wait)).unwrap();
     release(&locks, 3, b"t");
     locks.end(Owner(3));
     assert_eq!((locks.held_count(), locks.awaited.load(Ordering::SeqCst)), (0, 0));
 }
 
 #[test]
-fn the_queue_is_first_come_first_served() {
+fn lock_queue_is_fifo() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
     let (order, arrivals) = mpsc::channel();
@@ -210,7 +208,7 @@ fn the_queue_is_first_come_first_served() {
                 order.send(owner).unwrap();
                 release(locks, owner, b"r");
             });
-            until_waiting(locks, owner as usize - 1);
+            await_waiters(locks, owner as usize - 1);
         }
         release(&locks, 1, b"r");
     });
@@ -219,16 +217,16 @@ fn the_queue_is_first_come_first_served() {
 }
 
 #[test]
-fn the_one_who_closes_the_circle_is_the_victim() {
+fn deadlock_victim_is_request_that_closes_cycle() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"a", LockWait::Wait).unwrap();
     exclusive(&locks, 2, b"b", LockWait::Wait).unwrap();
     exclusive(&locks, 3, b"c", LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| exclusive_without_check(&locks, 1, b"b"));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         let second = scope.spawn(|| exclusive_without_check(&locks, 2, b"c"));
-        until_waiting(&locks, 2);
+        await_waiters(&locks, 2);
         let Err(Error::Deadlock { detail }) = exclusive(&locks, 3, b"a", LockWait::Wait) else {
             panic!("no deadlock seen");
         };
@@ -247,13 +245,13 @@ fn the_one_who_closes_the_circle_is_the_victim() {
 }
 
 #[test]
-fn two_upgrades_are_a_deadlock() {
+fn concurrent_upgrades_deadlock() {
     let locks = LockTable::new();
     shared(&locks, 1, b"r", LockWait::Wait).unwrap();
     shared(&locks, 2, b"r", LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| exclusive_without_check(&locks, 1, b"r"));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         let second = exclusive(&locks, 2, b"r", LockWait::Wait);
         assert!(matches!(second, Err(Error::Deadlock { .. })));
         release(&locks, 2, b"r");
@@ -264,22 +262,21 @@ fn two_upgrades_are_a_deadlock() {
 }
 
 #[test]
-fn waits_end_by_time_and_by_cancel() {
+fn lock_wait_ends_on_timeout_or_cancel() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
-    let hurried =
-        WaitPolicy { timeout: Some(Duration::from_millis(5)), ..patience(LockWait::Wait) };
+    let hurried = WaitPolicy { timeout: Some(Duration::from_millis(5)), ..policy(LockWait::Wait) };
     let late = locks.lock(Owner(2), (TABLE, b"r"), LockMode::Exclusive, hurried);
     assert!(matches!(late, Err(Error::LockNotAvailable { timed_out: true, .. })));
     let cancelled = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let stopped = WaitPolicy { cancelled: &cancelled, ..patience(LockWait::Wait) };
+        let stopped = WaitPolicy { cancelled: &cancelled, ..policy(LockWait::Wait) };
         let locks = &locks;
         let waiter =
             scope.spawn(move || locks.lock(Owner(2), (TABLE, b"r"), LockMode::Shared, stopped));
-        until_waiting(locks, 1);
+        await_waiters(locks, 1);
         let behind = scope.spawn(|| shared(locks, 3, b"r", LockWait::Wait));
-        until_waiting(locks, 2);
+        await_waiters(locks, 2);
         cancelled.store(true, Ordering::Relaxed);
         assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
         release(locks, 1, b"r");
@@ -290,18 +287,18 @@ fn waits_end_by_time_and_by_cancel() {
 }
 
 #[test]
-fn a_million_locks_are_little_memory() {
+fn lock_table_entry_is_at_most_48_bytes() {
     assert!(size_of::<(LockKey, LockEntry)>() <= 48);
 }
 
 /// Takes a lock in a mode without waiting; returns whether it was granted.
 fn takes(locks: &LockTable, owner: u64, mode: LockMode) -> bool {
-    let taken = locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Skip));
+    let taken = locks.lock(Owner(owner), (TABLE, b"r"), mode, policy(LockWait::Skip));
     taken.unwrap().taken != LockOutcome::Skipped
 }
 
 #[test]
-fn modes_conflict_as_those_of_postgresql() {
+fn row_lock_conflicts_match_postgresql() {
     use LockMode::{Exclusive, KeyShared, NoKeyExclusive, Shared};
     let conflicts: [(LockMode, &[LockMode]); 4] = [
         (KeyShared, &[Exclusive]),
@@ -321,7 +318,7 @@ fn modes_conflict_as_those_of_postgresql() {
 }
 
 #[test]
-fn holders_of_weak_modes_share_with_one_that_changes_the_row() {
+fn key_shared_lock_coexists_with_no_key_exclusive() {
     let locks = LockTable::new();
     assert!(takes(&locks, 1, LockMode::KeyShared));
     assert!(takes(&locks, 2, LockMode::NoKeyExclusive));
@@ -337,10 +334,10 @@ fn holders_of_weak_modes_share_with_one_that_changes_the_row() {
 }
 
 #[test]
-fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
+fn queue_deadlock_is_resolved_by_reordering_waiters() {
     let locks = LockTable::new();
     let wait = |owner: u64, row: &'static [u8], mode: LockMode| {
-        locks.lock(Owner(owner), (TABLE, row), mode, patience(LockWait::Wait)).map(|_| ())
+        locks.lock(Owner(owner), (TABLE, row), mode, policy(LockWait::Wait)).map(|_| ())
     };
     let [shares, alone] =
         [TableLockMode::Share, TableLockMode::AccessExclusive].map(LockMode::Table);
@@ -349,9 +346,9 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
     std::thread::scope(|scope| {
         // 3 waits for 1, and 1 for 2.
         let writer = scope.spawn(|| wait(3, b"r", alone));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         let reader = scope.spawn(|| wait(1, b"s", shares));
-        until_waiting(&locks, 2);
+        await_waiters(&locks, 2);
         // 2 would wait for 3, but was not queued behind it: it may share the lock with 1.
         wait(2, b"r", shares).unwrap();
         locks.release(
@@ -372,22 +369,22 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
 }
 
 #[test]
-fn who_may_have_a_row_beside_its_holders_does_not_wait_for_who_waits() {
+fn compatible_request_bypasses_conflicting_waiters() {
     let locks = LockTable::new();
     let lock = |owner: u64, mode: LockMode, wait: LockWait| {
-        locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(wait)).map(|grant| grant.taken)
+        locks.lock(Owner(owner), (TABLE, b"r"), mode, policy(wait)).map(|grant| grant.taken)
     };
     lock(1, LockMode::KeyShared, LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
         let deletes = scope.spawn(|| exclusive(&locks, 2, b"r", LockWait::Wait));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         assert_eq!(lock(3, LockMode::Shared, LockWait::NoWait).unwrap(), LockOutcome::New);
         assert_eq!(lock(4, LockMode::KeyShared, LockWait::NoWait).unwrap(), LockOutcome::New);
         // One of them upgrades to delete the row, and precedes the earlier waiter, which waits
         // for it.
         release(&locks, 4, b"r");
         let upgrades = scope.spawn(|| exclusive(&locks, 3, b"r", LockWait::Wait));
-        until_waiting(&locks, 2);
+        await_waiters(&locks, 2);
         release(&locks, 1, b"r");
         assert_eq!(upgrades.join().unwrap().unwrap(), LockOutcome::Held);
         release(&locks, 3, b"r");
@@ -398,14 +395,14 @@ fn who_may_have_a_row_beside_its_holders_does_not_wait_for_who_waits() {
 }
 
 #[test]
-fn who_waits_and_for_whom_is_shown() {
+fn contended_locks_list_waiters_and_holders() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| exclusive(&locks, 2, b"r", LockWait::Wait));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         let reader = scope.spawn(|| shared(&locks, 3, b"r", LockWait::Wait));
-        until_waiting(&locks, 2);
+        await_waiters(&locks, 2);
         let shown = locks.contended();
         let waits =
             |at: usize| (shown[at].owner, shown[at].blockers.clone(), shown[at].ahead.clone());
@@ -426,7 +423,7 @@ fn who_waits_and_for_whom_is_shown() {
 /// Random steps of transactions in separate threads. A shadow of the holders checks that no
 /// conflicting modes are held together; deadlocks are resolved automatically.
 #[test]
-fn random_histories_keep_the_rules_and_end() {
+fn random_row_locks_respect_conflicts_and_terminate() {
     const OWNERS: u64 = 6;
     const ROWS: [&[u8]; 3] = [b"a", b"b", b"c"];
     for seed in 0..20_u64 {
@@ -466,9 +463,9 @@ fn transact(
     for _ in 0..draw(4) {
         let at = draw(rows.len() as u64) as usize;
         let mode = ROW_MODES[draw(4) as usize];
-        let patience =
-            WaitPolicy { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
-        match locks.lock(Owner(owner), (TABLE, rows[at]), mode, patience) {
+        let policy =
+            WaitPolicy { deadlock_after: Duration::from_micros(200), ..policy(LockWait::Wait) };
+        match locks.lock(Owner(owner), (TABLE, rows[at]), mode, policy) {
             Ok(Grant { key, taken, .. }) => {
                 if taken == LockOutcome::New {
                     keys.push(key);
@@ -490,13 +487,13 @@ fn transact(
 }
 
 #[test]
-fn who_waits_for_a_row_that_is_deleted_is_told() {
+fn waiter_learns_of_row_deletion() {
     let locks = LockTable::new();
     let key = LockKey::new(TABLE, b"r");
     let lock = |owner: u64| {
-        let patience = patience(LockWait::Wait);
+        let policy = policy(LockWait::Wait);
         locks
-            .lock(Owner(owner), (TABLE, b"r"), LockMode::Exclusive, patience)
+            .lock(Owner(owner), (TABLE, b"r"), LockMode::Exclusive, policy)
             .unwrap()
             .row_was_deleted
     };
@@ -512,9 +509,9 @@ fn who_waits_for_a_row_that_is_deleted_is_told() {
         }
         std::thread::scope(|scope| {
             let second = scope.spawn(|| lock(2));
-            until_waiting(&locks, 1);
+            await_waiters(&locks, 1);
             let third = scope.spawn(|| lock(3));
-            until_waiting(&locks, 2);
+            await_waiters(&locks, 2);
             locks.release(Owner(1), vec![key], (end, Sequence(0)));
             assert_eq!(second.join().unwrap(), is_gone, "{end:?} {undone}");
             release(&locks, 2, b"r");
@@ -528,22 +525,22 @@ fn who_waits_for_a_row_that_is_deleted_is_told() {
 }
 
 #[test]
-fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
+fn table_lock_holder_bypasses_queued_conflicting_waiters() {
     use TableLockMode::{AccessExclusive, AccessShare, RowExclusive, Share};
     let locks = LockTable::new();
     let lock = |owner: u64, mode: TableLockMode, wait: LockWait| {
         let mode = LockMode::Table(mode);
-        locks.lock(Owner(owner), (TABLE, b"t"), mode, patience(wait)).unwrap().taken
+        locks.lock(Owner(owner), (TABLE, b"t"), mode, policy(wait)).unwrap().taken
     };
     assert_eq!(lock(1, AccessShare, LockWait::Wait), LockOutcome::New);
     assert_eq!(lock(2, RowExclusive, LockWait::Wait), LockOutcome::New);
     std::thread::scope(|scope| {
         // Waits for 2; the mode of 1 does not conflict.
         let share = scope.spawn(|| lock(3, Share, LockWait::Wait));
-        until_waiting(&locks, 1);
+        await_waiters(&locks, 1);
         assert_eq!(lock(1, RowExclusive, LockWait::Skip), LockOutcome::Skipped);
         let whole = scope.spawn(|| lock(4, AccessExclusive, LockWait::Wait));
-        until_waiting(&locks, 2);
+        await_waiters(&locks, 2);
         // It is not queued behind the one that waits for it.
         assert_eq!(lock(1, Share, LockWait::Skip), LockOutcome::Skipped);
         release(&locks, 2, b"t");
@@ -559,7 +556,7 @@ fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
 
 /// Random table locks, in all modes, several of one transaction on one table.
 #[test]
-fn random_locks_of_tables_keep_the_rules_and_end() {
+fn random_table_locks_respect_conflicts_and_terminate() {
     const OWNERS: u64 = 5;
     const TABLES: [&[u8]; 2] = [b"a", b"b"];
     for seed in 0..20_u64 {
@@ -598,9 +595,9 @@ fn lock_tables(
     for _ in 0..draw(4) {
         let at = draw(tables.len());
         let mode = LockMode::ALL[ROW_MODES.len() + draw(LockMode::COUNT - ROW_MODES.len())];
-        let patience =
-            WaitPolicy { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
-        match locks.lock(Owner(owner), (TABLE, tables[at]), mode, patience) {
+        let policy =
+            WaitPolicy { deadlock_after: Duration::from_micros(200), ..policy(LockWait::Wait) };
+        match locks.lock(Owner(owner), (TABLE, tables[at]), mode, policy) {
             Ok(Grant { key, taken, .. }) => {
                 if taken == LockOutcome::New {
                     keys.push(key);

@@ -874,7 +874,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_add_up_and_survive_a_crash() {
+    fn manifest_edits_accumulate_and_survive_crash() {
         let env = FaultEnv::new(1);
         let mut manifest = open(&env).unwrap();
         manifest.append(&table(1)).unwrap();
@@ -896,7 +896,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_and_changes_nothing() {
+    fn invalid_edit_is_rejected_without_effect() {
         let env = FaultEnv::new(1);
         let mut manifest = open(&env).unwrap();
         manifest.append(&table(1)).unwrap();
@@ -910,7 +910,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_tail_is_cut_and_damage_before_it_is_an_error() {
+    fn torn_tail_is_truncated_but_earlier_corruption_is_error() {
         let whole = bytes_of(&[table(1), table(2)]);
         let one = bytes_of(&[table(1)]);
         for length in one.len() + 1..whole.len() {
@@ -931,7 +931,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_write_the_file_is_written_anew() {
+    fn manifest_is_rewritten_after_failed_write() {
         for failing in 0..4 {
             let env = FaultEnv::new(failing);
             let mut manifest = open(&env).unwrap();
@@ -946,7 +946,7 @@ mod tests {
 
     /// A manifest of version 6, whose region records lack the histories.
     #[test]
-    fn a_manifest_that_knows_no_histories_is_read_and_says_so() {
+    fn version_6_manifest_without_histories_is_readable() {
         let file = FileRecord::alone(FileId(1), 5);
         let ManifestEdit::PutTable { descriptor, regions } = table(1) else { unreachable!() };
         let RegionRecord { id, start, stop, flushed, .. } = regions[0].clone();
@@ -978,7 +978,7 @@ mod tests {
 
     /// The example of `docs/formats/manifest.md`.
     #[test]
-    fn the_documented_example_holds() {
+    fn documented_manifest_example_matches_writer() {
         let state = ManifestState {
             next_region: 3,
             last_sequence: 300,

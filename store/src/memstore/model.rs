@@ -140,7 +140,7 @@ fn explore(before: &'static [&'static str], during: &'static [&'static str]) {
 /// One split, whose free slot the inserted cell reuses, of a leaf that a reader reaches from the
 /// previous one.
 #[test]
-fn a_slot_is_used_again_under_a_reader() {
+fn freed_leaf_slot_is_reused_under_concurrent_reader() {
     const BEFORE: [&str; 6] = ["0", "1", "2", "a", "c", "e"];
     let body = || {
         let tree = Arc::new(Tree::default());
@@ -158,17 +158,17 @@ fn a_slot_is_used_again_under_a_reader() {
 }
 
 #[test]
-fn splits_in_the_middle() {
+fn leaf_splits_in_middle_under_reader() {
     explore(&["b", "d", "f", "h", "j", "l", "n"], &["c", "e", "e1", "e2", "i", "g"]);
 }
 
 #[test]
-fn splits_at_the_end_and_of_the_root() {
+fn leaf_and_root_split_at_end_under_reader() {
     explore(&["a", "b"], &["c", "d", "e", "f", "g", "h"]);
 }
 
 #[test]
-fn nodes_are_made_anew_for_longer_prefixes() {
+fn nodes_are_replaced_when_prefix_grows_under_reader() {
     explore(
         &["long-prefix-a", "long-prefix-c", "long-prefix-e", "long-prefix-g"],
         &["long-prefix-i", "long-prefix-k", "long-prefix-b", "long-prefix-d", "long-prefix-d1"],

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn permutations_are_lists() {
+    fn permutation_matches_list_model() {
         // All insertion orders, by a number whose digits are the positions.
         for seed in 0..if cfg!(miri) { 5 } else { 2000_u64 } {
             let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

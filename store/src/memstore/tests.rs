@@ -69,7 +69,7 @@ fn collect(cursor: &mut dyn Cursor) -> Vec<String> {
 }
 
 #[test]
-fn the_newest_sequence_of_commits_is_that_of_the_first_cells() {
+fn newest_row_sequence_is_taken_from_first_cells() {
     let memstore = Memstore::new();
     let cell = |qualifier: &'static str, timestamp, sequence| KeyParts {
         row: b"r",
@@ -94,7 +94,7 @@ fn the_newest_sequence_of_commits_is_that_of_the_first_cells() {
 }
 
 #[test]
-fn cursors_go_both_ways_through_many_leaves() {
+fn cursors_traverse_leaves_in_both_directions() {
     let memstore = Arc::new(Memstore::new());
     let mut expected = Vec::new();
     let (rows, versions) = if cfg!(miri) { (50, 5) } else { (400_u64, 40) };
@@ -125,7 +125,7 @@ fn cursors_go_both_ways_through_many_leaves() {
 }
 
 #[test]
-fn long_columns_and_rows_are_skipped() {
+fn cursor_skips_long_columns_and_rows() {
     let memstore = Memstore::new();
     let versions = if cfg!(miri) { 30 } else { 1000 };
     for sequence in 0..versions {
@@ -154,7 +154,7 @@ fn long_columns_and_rows_are_skipped() {
 }
 
 #[test]
-fn bytes_are_accounted_for_exactly() {
+fn memstore_byte_count_is_exact() {
     let memstore = Memstore::new();
     assert_eq!((memstore.byte_count(), memstore.held_bytes()), (0, 0));
     let size = |row: usize, value: usize| (8 + row + 1 + 19 + value).next_multiple_of(8) as u64;
@@ -182,7 +182,7 @@ fn bytes_are_accounted_for_exactly() {
 }
 
 #[test]
-fn chunks_hold_little_more_than_is_used() {
+fn arena_overhead_is_bounded() {
     let memstore = Memstore::new();
     let mut cells = 0_u64;
     while memstore.byte_count() < if cfg!(miri) { 20 << 10 } else { 9 << 20 } {
@@ -340,7 +340,7 @@ proptest! {
     })]
 
     #[test]
-    fn it_is_a_sorted_map(steps in prop::collection::vec(step(), 0..if cfg!(miri) { 40 } else { 600 })) {
+    fn memstore_matches_sorted_map_model(steps in prop::collection::vec(step(), 0..if cfg!(miri) { 40 } else { 600 })) {
         let memstore = Memstore::new();
         let mut model = Model::default();
         for (number, step) in steps.into_iter().enumerate() {
@@ -384,7 +384,7 @@ proptest! {
 /// Readers scan the memstore while writers insert: each sees its cells in order, and all that
 /// were inserted before it began.
 #[test]
-fn readers_and_writers_at_once() {
+fn concurrent_readers_see_all_earlier_inserts() {
     let memstore = Arc::new(Memstore::new());
     let (writers, cells) = if cfg!(miri) { (2_u64, 60) } else { (4, 6_000) };
     let row = |writer: u64, cell: u64| {

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_have_what_they_were_made_of() {
+    fn hook_set_contains_its_hooks() {
         let set = Hooks::of(&[Hook::PreBatch, Hook::PreOpen, Hook::PostMerge]);
         assert_eq!(format!("{set:?}"), r#"{"pre_open", "pre_batch", "post_merge"}"#);
         assert!(set.meets(Hooks::WRITE) && !set.meets(Hooks::GET) && !set.has(Hook::PrePut));

@@ -58,15 +58,15 @@ fn shared(
 
 const WIDE: Bounds = Bounds { items: 2, bytes: usize::MAX, parts: usize::MAX };
 
-fn nobody(part: usize) {
+fn reject(part: usize) {
     panic!("part {part} was queued");
 }
 
 #[test]
-fn the_caller_alone_reads_in_order_and_no_more_than_it_takes() {
+fn serial_caller_reads_in_order_without_read_ahead() {
     let (parts, made) = shared(&[2, 0, 1], WIDE, AtEnd::Stop);
     let mut taken = Vec::new();
-    while let Some(item) = parts.next(Take::Any, &PlainWait, &mut nobody).unwrap() {
+    while let Some(item) = parts.next(Take::Any, &PlainWait, &mut reject).unwrap() {
         taken.push(item);
         assert_eq!(made.load(Ordering::SeqCst), taken.len() as u64);
     }
@@ -74,7 +74,7 @@ fn the_caller_alone_reads_in_order_and_no_more_than_it_takes() {
 }
 
 #[test]
-fn nothing_is_made_beyond_the_bounds() {
+fn read_ahead_stays_within_bounds() {
     let bounds = Bounds { parts: 2, ..WIDE };
     let (parts, made) = shared(&[9, 9, 9], bounds, AtEnd::Stop);
     assert!(parts.go_parallel());
@@ -95,7 +95,7 @@ fn nothing_is_made_beyond_the_bounds() {
 }
 
 #[test]
-fn bytes_count_over_all_parts() {
+fn read_ahead_byte_limit_spans_partitions() {
     let bounds = Bounds { bytes: 25, items: 100, parts: 3 };
     let (parts, made) = shared(&[9, 9, 9], bounds, AtEnd::Stop);
     parts.go_parallel();
@@ -104,12 +104,12 @@ fn bytes_count_over_all_parts() {
     queued.iter().for_each(|&part| parts.work(part));
     assert_eq!(made.load(Ordering::SeqCst), 1 + 3, "the third item makes 30 bytes");
     // The item that the caller waits for is produced all the same.
-    let item = parts.next(Take::Of(2), &PlainWait, &mut nobody).unwrap();
+    let item = parts.next(Take::Of(2), &PlainWait, &mut reject).unwrap();
     assert_eq!(item, Some((2, 1)));
 }
 
 #[test]
-fn statements_share_a_limit() {
+fn statements_share_read_ahead_limit() {
     let gauge = Arc::new(ReadAheadBytes::new(15));
     let made: Arc<AtomicU64> = Arc::default();
     let numbers = || Numbers { next: 0, end: 9, made: Arc::clone(&made), at_end: AtEnd::Stop };
@@ -120,7 +120,7 @@ fn statements_share_a_limit() {
     one.work(0);
     other.work(0);
     assert_eq!((gauge.used(), made.load(Ordering::SeqCst)), (20, 2));
-    assert_eq!(other.next(Take::Any, &PlainWait, &mut nobody), Ok(Some((0, 0))), "by itself");
+    assert_eq!(other.next(Take::Any, &PlainWait, &mut reject), Ok(Some((0, 0))), "by itself");
     drop(one);
     assert_eq!(gauge.used(), 0);
     other.work(0);
@@ -130,7 +130,7 @@ fn statements_share_a_limit() {
 }
 
 #[test]
-fn the_first_failure_ends_all_parts() {
+fn first_failure_stops_all_partitions() {
     for at_end in [AtEnd::Fail, AtEnd::Panic] {
         let (parts, made) = shared(&[1, 9], WIDE, at_end);
         parts.go_parallel();
@@ -150,7 +150,7 @@ fn the_first_failure_ends_all_parts() {
 }
 
 #[test]
-fn nothing_is_made_after_a_stop() {
+fn no_items_are_produced_after_stop() {
     let (parts, made) = shared(&[9, 9], WIDE, AtEnd::Stop);
     parts.go_parallel();
     let mut queued = Vec::new();
@@ -158,12 +158,12 @@ fn nothing_is_made_after_a_stop() {
     parts.stop();
     queued.iter().for_each(|&part| parts.work(part));
     assert_eq!(made.load(Ordering::SeqCst), 1);
-    assert_eq!(parts.next(Take::Any, &PlainWait, &mut nobody), Ok(None));
+    assert_eq!(parts.next(Take::Any, &PlainWait, &mut reject), Ok(None));
 }
 
 proptest! {
     #[test]
-    fn every_item_is_taken_once_and_parts_keep_their_order(
+    fn items_are_delivered_once_in_partition_order(
         ends in prop::collection::vec(0..12_u64, 0..6),
         (items, bytes, window, threads) in (1..4_usize, 5..60_usize, 1..5_usize, 0..4_usize),
         in_order in any::<bool>(),

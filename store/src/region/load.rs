@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_between_threads() {
+    fn load_counters_are_exact_across_threads() {
         let counters = LoadCounters::new(0);
         // More threads than lines, some one after the other.
         for _ in 0..3 {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_load_has_its_rate_at_once_however_often_one_looks() {
+    fn constant_load_rate_is_independent_of_sampling_interval() {
         for step in [1, 7, 250] {
             let counters = LoadCounters::new(5);
             let mut now = 5;
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_decays() {
+    fn load_rate_decays_when_idle() {
         let counters = LoadCounters::new(0);
         counters.wrote(volume(600));
         let (_, rates) = counters.totals_and_rates(600 * SECOND);

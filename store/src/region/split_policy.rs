@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sizes_are_hbases() {
+    fn split_sizes_match_hbase() {
         // The jitter of region 0 is minus an eighth: 10 GiB become 8960 MiB.
         let max = 8960;
         let regions = [1, 2, 3, 4, 100, 1000];
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn the_jitter_is_an_eighth() {
+    fn split_size_jitter_is_at_most_one_eighth() {
         let moved: Vec<u64> = (0..1000).map(|region| moved(1000, RegionId(region))).collect();
         assert!(moved.iter().all(|bytes| (875..=1125).contains(bytes)));
         assert!(moved.iter().any(|bytes| *bytes < 900) && moved.iter().any(|bytes| *bytes > 1100));
     }
 
     #[test]
-    fn a_region_is_busy_when_a_fifth_of_its_writes_waits() {
+    fn busy_policy_splits_at_one_fifth_blocked_writes() {
         let options = SplitOptions { policy: SplitPolicy::Busy, ..SplitOptions::default() };
         let due = |blocked_share, minutes: u64| {
             let age = Duration::from_secs(60 * minutes);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_blocked_share_follows_what_happens() {
+    fn blocked_share_follows_recent_windows() {
         const MINUTE: i64 = 60_000_000;
         let mut share = BlockedShare::default();
         assert_eq!(share.note(0, (0, 0)), 0.0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_belong_together_stay_together() {
+    fn split_point_keeps_key_prefixes_together() {
         let point = |policy: SplitPolicy, middle: &str| {
             String::from_utf8(policy.point(middle.as_bytes().to_vec())).unwrap()
         };

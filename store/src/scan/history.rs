@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn history_begins_where_the_first_end_of_what_is_dropped_was() {
+    fn history_begins_at_earliest_end_of_dropped_cells() {
         let family = FamilyDescriptor::new("d");
         let brief =
             FamilyDescriptor { ttl: Some(Duration::from_micros(4)), ..FamilyDescriptor::new("d") };

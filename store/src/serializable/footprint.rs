@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_merge_where_they_meet() {
+    fn adjacent_read_ranges_are_merged() {
         let ranges = |set: &ReadSet| set.tables[&TABLE].ranges.len();
         assert_eq!(ranges(&reads(&[("a", Some("c")), ("c", Some("d"))])), 1);
         assert_eq!(ranges(&reads(&[("a", Some("c")), ("d", Some("e"))])), 2);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_meets_the_rows_in_it_alone() {
+    fn read_range_conflicts_only_with_contained_rows() {
         let set = reads(&[("b", Some("d")), ("m", Some("p"))]);
         for (row, met) in [("a", false), ("b", true), ("czz", true), ("d", false), ("o", true)] {
             assert_eq!(set.meets(&writes(&[row])), met, "{row}");
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_becomes_the_whole_table() {
+    fn oversized_footprint_is_promoted_to_table() {
         let account = FootprintAccount::new(10_000);
         let mut set = ReadSet::new(&account);
         for row in 0..5_000_u32 {

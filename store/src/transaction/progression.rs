@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_as_far_as_they_were_not_removed() {
+    fn truncated_progression_set_contains_earlier_numbers() {
         let numbers = [3, 5, 7, 9, 10, 20, 30, 31, 32, 40];
         for last in 0..=41 {
             let mut set = ProgressionSet::default();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_one_distance_take_no_memory_each() {
+    fn evenly_spaced_numbers_use_constant_memory() {
         let mut set = ProgressionSet::default();
         (0..100_000).for_each(|row| set.push(3 * row + 1));
         assert!(set.held_bytes() < 100);

@@ -85,7 +85,7 @@ impl Acknowledged {
 }
 
 /// Checks that concurrent commits all return, and that acknowledgements are true.
-fn commits_meet(segment_bytes: u64, disturb: fn(&FaultEnv)) {
+fn concurrent_commits(segment_bytes: u64, disturb: fn(&FaultEnv)) {
     let env = FaultEnv::new(1);
     let wal = Arc::new(open(&env, segment_bytes));
     disturb(&env);
@@ -115,30 +115,30 @@ fn commits_meet(segment_bytes: u64, disturb: fn(&FaultEnv)) {
 }
 
 #[test]
-fn model_commits_meet() {
-    check(|| commits_meet(1 << 20, |_| {}));
+fn model_concurrent_commits() {
+    check(|| concurrent_commits(1 << 20, |_| {}));
 }
 
 #[test]
-fn model_commits_meet_where_segments_end() {
-    check(|| commits_meet(120, |_| {}));
+fn model_concurrent_commits_at_segment_end() {
+    check(|| concurrent_commits(120, |_| {}));
 }
 
 #[test]
-fn model_commits_meet_a_failed_sync() {
+fn model_concurrent_commits_with_failed_sync() {
     let fault = |env: &FaultEnv| {
         env.inject(Fault { operation: Operation::Sync, after: 1, count: 1 });
     };
-    check(move || commits_meet(1 << 20, fault));
+    check(move || concurrent_commits(1 << 20, fault));
 }
 
 #[test]
-fn model_commits_meet_a_dead_disk() {
-    check(|| commits_meet(1 << 20, |env| env.fail_after(3)));
+fn model_concurrent_commits_with_failed_disk() {
+    check(|| concurrent_commits(1 << 20, |env| env.fail_after(3)));
 }
 
 #[test]
-fn model_tasks_and_threads_wait() {
+fn model_tasks_and_threads_wait_for_sync() {
     check(|| {
         let env = FaultEnv::new(1);
         let wal = Arc::new(open(&env, 1 << 20));
@@ -166,7 +166,7 @@ fn model_tasks_and_threads_wait() {
 }
 
 #[test]
-fn model_the_end_lets_all_go() {
+fn model_shutdown_wakes_all_waiters() {
     check(|| {
         let env = FaultEnv::new(1);
         let wal = Arc::new(open(&env, 1 << 20));

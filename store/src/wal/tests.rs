@@ -99,7 +99,7 @@ fn files(env: &FaultEnv) -> Vec<PathBuf> {
 }
 
 #[test]
-fn records_come_back_in_order() {
+fn records_are_replayed_in_order() {
     let env = FaultEnv::new(1);
     let log = open(&env, 500, 0).unwrap();
     assert!(log.replayed.is_empty());
@@ -114,7 +114,7 @@ fn records_come_back_in_order() {
 }
 
 #[test]
-fn large_records_are_whole_or_absent() {
+fn large_records_are_replayed_whole() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append_all(1, 20 << 20);
@@ -125,7 +125,7 @@ fn large_records_are_whole_or_absent() {
 }
 
 #[test]
-fn released_segments_go() {
+fn released_segments_are_removed() {
     let env = FaultEnv::new(1);
     let log = open(&env, 500, 0).unwrap();
     log.append_all(50, 10);
@@ -151,7 +151,7 @@ fn released_segments_go() {
 }
 
 #[test]
-fn weaker_durability_keeps_its_place() {
+fn weaker_durability_preserves_commit_order() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append(10, Durability::SkipWal).unwrap();
@@ -178,7 +178,7 @@ fn weaker_durability_keeps_its_place() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_synced_too() {
+fn records_without_waiters_are_synced() {
     for durability in [Durability::AsyncWal, Durability::SyncWal] {
         let env = FaultEnv::new(1);
         let log = open(&env, 1 << 20, 0).unwrap();
@@ -193,7 +193,7 @@ fn what_nobody_waits_for_is_synced_too() {
 }
 
 #[test]
-fn all_can_be_made_to_be_on_disk() {
+fn sync_through_makes_async_records_durable() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append(10, Durability::AsyncWal).unwrap();
@@ -222,7 +222,7 @@ fn fail(env: &FaultEnv, operation: Operation, count: u64) {
 }
 
 #[test]
-fn a_failed_write_or_sync_goes_to_a_new_segment() {
+fn failed_write_or_sync_switches_to_new_segment() {
     for operation in [Operation::Append, Operation::Sync] {
         let env = FaultEnv::new(1);
         let log = open(&env, 1 << 20, 0).unwrap();
@@ -243,7 +243,7 @@ fn a_failed_write_or_sync_goes_to_a_new_segment() {
 }
 
 #[test]
-fn a_full_disk_refuses_commits_until_there_is_room() {
+fn full_disk_rejects_commits_until_space_is_free() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append_all(1, 10);
@@ -273,7 +273,7 @@ fn a_full_disk_refuses_commits_until_there_is_room() {
 }
 
 #[test]
-fn a_log_on_a_full_disk_opens_and_rejects_commits_until_there_is_room() {
+fn log_opens_on_full_disk_and_rejects_commits() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append_all(3, 10);
@@ -301,7 +301,7 @@ fn a_log_on_a_full_disk_opens_and_rejects_commits_until_there_is_room() {
 }
 
 #[test]
-fn a_log_that_fails_for_ever_fails_every_ticket() {
+fn permanent_log_failure_fails_every_ticket() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     env.fail_after(0);
@@ -323,7 +323,7 @@ fn a_log_that_fails_for_ever_fails_every_ticket() {
 }
 
 #[test]
-fn waiting_after_the_end_does_not_hang() {
+fn waiting_after_shutdown_does_not_hang() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();
     log.append(10, Durability::SyncWal).unwrap();
@@ -404,7 +404,7 @@ fn tickets_are_futures() {
 }
 
 #[test]
-fn damage_before_the_tail_is_an_error() {
+fn corruption_before_tail_is_error() {
     let env = FaultEnv::new(1);
     let log = open(&env, 20_000, 0).unwrap();
     for _ in 0..5 {
@@ -453,7 +453,7 @@ fn damage_before_the_tail_is_an_error() {
 }
 
 #[test]
-fn a_missing_segment_is_an_error() {
+fn missing_segment_is_error() {
     let env = FaultEnv::new(1);
     let log = open(&env, 100, 0).unwrap();
     log.append_all(9, 50);
@@ -471,7 +471,7 @@ fn a_missing_segment_is_an_error() {
 }
 
 #[test]
-fn segments_go_to_the_archive_and_can_be_read_there() {
+fn released_segments_are_archived_and_readable() {
     let env = FaultEnv::new(1);
     let archive = PathBuf::from("/archive");
     let with_archive = WalOptions { archive: Some(archive.clone()), ..options(&env, 500) };
@@ -504,7 +504,7 @@ fn segments_go_to_the_archive_and_can_be_read_there() {
 }
 
 #[test]
-fn records_survive_and_latest_becomes_the_commit_time() {
+fn record_encoding_replaces_latest_by_commit_time() {
     let mut cells = Cells::default();
     let key = |row: &'static [u8], timestamp| KeyParts {
         row,
@@ -530,7 +530,7 @@ fn records_survive_and_latest_becomes_the_commit_time() {
 }
 
 #[test]
-fn the_model_crate_has_the_dependencies_of_the_store() {
+fn model_crate_has_all_store_dependencies() {
     let names = |manifest: &'static str| {
         let (_, list) = manifest.split_once("\n[dependencies]\n").unwrap();
         let list = list.split("\n[").next().unwrap();
@@ -544,7 +544,7 @@ fn the_model_crate_has_the_dependencies_of_the_store() {
 
 /// The example of `docs/formats/wal.md`.
 #[test]
-fn the_documented_example_holds() {
+fn documented_wal_example_matches_writer() {
     let env = FaultEnv::new(1);
     let log = open(&env, 100, 6).unwrap();
     let mut cells = Cells::default();
@@ -575,7 +575,7 @@ fn the_documented_example_holds() {
 
 /// Random crashes and failures: acknowledged commits survive, and surviving commits are a prefix.
 #[test]
-fn crashes_lose_nothing_that_was_acknowledged() {
+fn acknowledged_commits_survive_crashes() {
     for seed in 0..3000_u64 {
         let mut env = FaultEnv::new(seed + 1);
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

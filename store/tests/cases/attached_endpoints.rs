@@ -100,21 +100,24 @@ fn veto(failed: Result<usize>) -> Veto {
     }
 }
 
-fn figures(store: &Store) -> CoprocessorStatus {
+fn statistics(store: &Store) -> CoprocessorStatus {
     let mut all = store.coprocessors();
     assert_eq!((all.len(), all[0].name.as_str()), (1, "counter"));
     all.remove(0)
 }
 
 #[test]
-fn an_attached_endpoint_is_found_by_name_and_counted() {
+fn attached_endpoint_is_found_by_name_and_counted() {
     let env = FaultEnv::new(1);
     let store = three_regions(&env, 1);
     let transaction = begin(&store);
     for calls in [3, 6] {
         assert_eq!(count(&transaction, &env, Then::Count).unwrap(), 4);
-        let figures = figures(&store);
-        assert_eq!((figures.calls, figures.failures_in_a_row, figures.refusals), (calls, 0, 0));
+        let statistics = statistics(&store);
+        assert_eq!(
+            (statistics.calls, statistics.failures_in_a_row, statistics.refusals),
+            (calls, 0, 0)
+        );
     }
     let missing = transaction.attached_endpoint(TABLE, "count").err();
     assert!(matches!(missing, Some(Error::InvalidRequest(_))), "{missing:?}");
@@ -124,20 +127,20 @@ fn an_attached_endpoint_is_found_by_name_and_counted() {
 }
 
 #[test]
-fn a_refusal_is_no_failure() {
+fn veto_is_not_counted_as_failure() {
     let env = FaultEnv::new(1);
     let store = three_regions(&env, 1);
     let transaction = begin(&store);
     for refusals in 1..5 {
         let veto = veto(count(&transaction, &env, Then::Refuse));
         assert_eq!((veto.code.as_str(), veto.coprocessor.as_str()), ("BN001", "counter"));
-        assert_eq!(figures(&store).refusals, refusals);
+        assert_eq!(statistics(&store).refusals, refusals);
     }
-    assert_eq!(figures(&store).state, CoprocessorState::Active);
+    assert_eq!(statistics(&store).state, CoprocessorState::Active);
 }
 
 #[test]
-fn an_endpoint_that_fails_in_one_region_is_suspended() {
+fn endpoint_failing_in_one_region_is_suspended() {
     for threads in [1, 3] {
         let env = FaultEnv::new(1);
         let store = three_regions(&env, threads);
@@ -148,14 +151,14 @@ fn an_endpoint_that_fails_in_one_region_is_suspended() {
             assert_eq!(veto.code, "38000");
         }
         // A failed call is one failure, regardless of the number of regions.
-        assert_eq!((figures(&store).panics, figures(&store).failures_in_a_row), (3, 3));
-        let calls = figures(&store).calls;
+        assert_eq!((statistics(&store).panics, statistics(&store).failures_in_a_row), (3, 3));
+        let calls = statistics(&store).calls;
         let veto = veto(count(&transaction, &env, Then::Count));
         assert_eq!(veto.code, "55000");
         let expected =
             "coprocessor \"counter\" of table \"t\" is suspended after 3 failures in a row";
         assert_eq!(veto.message, expected);
-        assert_eq!(figures(&store).calls, calls, "it was not called");
+        assert_eq!(statistics(&store).calls, calls, "it was not called");
         // The table continues without it.
         put(&store, "c", "v");
         assert!(store.resume_coprocessor(CoprocessorScope::Table(TABLE), "counter").unwrap());
@@ -164,7 +167,7 @@ fn an_endpoint_that_fails_in_one_region_is_suspended() {
 }
 
 #[test]
-fn a_call_that_goes_well_ends_the_row_of_failures() {
+fn endpoint_failure_count_resets_after_success() {
     let env = FaultEnv::new(1);
     let store = three_regions(&env, 1);
     let transaction = begin(&store);
@@ -174,11 +177,11 @@ fn a_call_that_goes_well_ends_the_row_of_failures() {
         }
         count(&transaction, &env, Then::Count).unwrap();
     }
-    assert_eq!((figures(&store).panics, figures(&store).failures_in_a_row), (8, 0));
+    assert_eq!((statistics(&store).panics, statistics(&store).failures_in_a_row), (8, 0));
 }
 
 #[test]
-fn an_endpoint_that_takes_too_long_fails() {
+fn endpoint_exceeding_time_limit_fails() {
     let env = FaultEnv::new(1);
     let store = three_regions(&env, 1);
     let transaction = begin(&store);
@@ -191,12 +194,12 @@ fn an_endpoint_that_takes_too_long_fails() {
     assert_eq!((late.code.as_str(), late.message), ("38000", message(2000)));
     let looping = veto(count(&transaction, &env, Then::Loop));
     assert_eq!(looping.message, message(1500));
-    assert_eq!(figures(&store).overruns, 2);
-    assert_eq!(figures(&store).longest.as_millis(), 2000);
+    assert_eq!(statistics(&store).overruns, 2);
+    assert_eq!(statistics(&store).longest.as_millis(), 2000);
 }
 
 #[test]
-fn code_outside_of_the_regions_is_watched_too() {
+fn endpoint_code_outside_regions_is_guarded() {
     let env = FaultEnv::new(1);
     let store = three_regions(&env, 1);
     let transaction = begin(&store);
@@ -207,10 +210,10 @@ fn code_outside_of_the_regions_is_watched_too() {
     });
     let Err(Error::Vetoed(veto)) = failed else { panic!("{failed:?}") };
     assert_eq!(veto.detail, "while it was put together");
-    assert_eq!((figures(&store).calls, figures(&store).panics), (1, 1));
+    assert_eq!((statistics(&store).calls, statistics(&store).panics), (1, 1));
     let attached = transaction.attached_endpoint(TABLE, "counter").unwrap();
     let failed = attached.run(|| Err::<(), Error>(Error::InvalidRequest("no".into())));
     let Err(Error::Vetoed(veto)) = failed else { panic!("{failed:?}") };
     assert_eq!(veto.message, "coprocessor \"counter\" failed in one call: no");
-    assert_eq!((figures(&store).calls, figures(&store).errors), (1, 1));
+    assert_eq!((statistics(&store).calls, statistics(&store).errors), (1, 1));
 }

@@ -39,7 +39,7 @@ fn expected(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_load_is_newer_than_what_was_committed_before() {
+fn bulk_load_is_newer_than_earlier_commits() {
     // The clock is fixed; commit times advance without it.
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -51,7 +51,7 @@ fn a_load_is_newer_than_what_was_committed_before() {
 }
 
 #[test]
-fn a_load_is_a_commit_over_regions() {
+fn bulk_load_commits_atomically_across_regions() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
@@ -96,7 +96,7 @@ fn a_load_is_a_commit_over_regions() {
 }
 
 #[test]
-fn a_load_is_read_backwards() {
+fn bulk_loaded_rows_are_readable_in_reverse() {
     for columnar in [false, true] {
         let store = open(&FaultEnv::new(1)).unwrap();
         let plain = descriptor(&[], 1);
@@ -115,7 +115,7 @@ fn a_load_is_read_backwards() {
 }
 
 #[test]
-fn order_is_by_commit_where_timestamps_are_equal() {
+fn equal_timestamps_are_ordered_by_commit() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -142,7 +142,7 @@ fn order_is_by_commit_where_timestamps_are_equal() {
 }
 
 #[test]
-fn what_is_out_of_order_is_refused() {
+fn unsorted_bulk_load_is_rejected() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
@@ -161,7 +161,7 @@ fn what_is_out_of_order_is_refused() {
 }
 
 #[test]
-fn at_a_crash_a_load_is_whole_or_absent() {
+fn bulk_load_is_atomic_under_crash() {
     let prepare = |env: &FaultEnv| {
         let store = open(env).unwrap();
         store.create_table(descriptor(&["m"], 1)).unwrap();
@@ -202,7 +202,7 @@ fn at_a_crash_a_load_is_whole_or_absent() {
 }
 
 #[test]
-fn a_load_that_could_not_be_synced_is_whole_or_absent() {
+fn bulk_load_is_atomic_under_sync_failure() {
     let (mut whole, mut absent) = (0, 0);
     for after in 0..12 {
         for seed in 0..10 {
@@ -228,7 +228,7 @@ fn a_load_that_could_not_be_synced_is_whole_or_absent() {
 }
 
 #[test]
-fn loads_among_writers_are_seen_whole_and_in_place() {
+fn bulk_loads_are_atomic_among_concurrent_writers() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();

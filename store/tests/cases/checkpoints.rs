@@ -34,7 +34,7 @@ fn write_pair(store: &Arc<Store>, writer: usize, number: u64) -> Sequence {
 }
 
 #[test]
-fn checkpoints_under_load_hold_all_commits_up_to_a_sequence() {
+fn checkpoint_under_load_is_consistent_prefix() {
     let env = FaultEnv::new(1);
     let settings = Options { memstore_flush_bytes: 2000, ..options(&env) };
     let store = Store::open(Path::new("/data"), settings).unwrap();
@@ -96,7 +96,7 @@ fn two_rows(env: &FaultEnv) -> Arc<Store> {
 }
 
 #[test]
-fn a_crash_on_the_way_leaves_no_half_checkpoint() {
+fn checkpoint_is_atomic_under_crash() {
     let calm = FaultEnv::new(1);
     let store = two_rows(&calm);
     let before = calm.operation_count();
@@ -130,7 +130,7 @@ fn a_crash_on_the_way_leaves_no_half_checkpoint() {
 }
 
 #[test]
-fn a_checkpoint_does_not_replace_a_directory() {
+fn checkpoint_rejects_existing_directory() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -144,7 +144,7 @@ fn a_checkpoint_does_not_replace_a_directory() {
 }
 
 #[test]
-fn on_a_real_disk_the_files_are_linked() {
+fn checkpoint_hard_links_files_on_real_disk() {
     let directory = tempfile::tempdir().unwrap();
     let settings = Options { env: Arc::new(RealEnv::default()), ..Options::default() };
     let store = Store::open(&directory.path().join("data"), settings.clone()).unwrap();

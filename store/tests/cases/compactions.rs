@@ -51,14 +51,14 @@ fn fill(store: &Arc<Store>, flushes: u32, rows: u32) {
 }
 
 /// Waits until no compaction runs or is queued.
-fn until_idle(store: &Arc<Store>) {
+fn await_idle(store: &Arc<Store>) {
     while store.status().running_compactions + store.status().queued_compactions > 0 {
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn every_policy_keeps_the_files_few_and_all_rows() {
+fn compaction_policies_bound_file_count_and_preserve_rows() {
     let policies = [CompactionOptions::default(), leveled()];
     for compaction in policies {
         let env = FaultEnv::new(1);
@@ -70,7 +70,7 @@ fn every_policy_keeps_the_files_few_and_all_rows() {
             }
             store.flush(TABLE).unwrap();
         }
-        until_idle(&store);
+        await_idle(&store);
         let before = scan(&begin(&store)).unwrap();
         let figures = store.compaction_figures(Some(TABLE)).unwrap();
         assert!(figures.runs < 6, "{figures:?}");
@@ -79,7 +79,7 @@ fn every_policy_keeps_the_files_few_and_all_rows() {
         // Another policy takes over the files of this one.
         let other = if compaction == leveled() { CompactionOptions::default() } else { leveled() };
         store.alter_table(with(other)).unwrap();
-        until_idle(&store);
+        await_idle(&store);
         assert_eq!(scan(&begin(&store)).unwrap(), before);
         store.compact_table(TABLE, true).unwrap();
         let figures = store.compaction_figures(None).unwrap();
@@ -91,7 +91,7 @@ fn every_policy_keeps_the_files_few_and_all_rows() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_is_refused() {
+fn invalid_compaction_policy_is_rejected() {
     let store = open(&FaultEnv::new(1)).unwrap();
     let refused = store.create_table(with(CompactionOptions::of(CompactionPolicy::Fifo)));
     assert!(
@@ -104,7 +104,7 @@ fn a_policy_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn files_of_expired_cells_go_without_being_read() {
+fn fully_expired_files_are_dropped_unread() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     let mut table = with(CompactionOptions::of(CompactionPolicy::Fifo));
@@ -131,7 +131,7 @@ fn files_of_expired_cells_go_without_being_read() {
 }
 
 #[test]
-fn files_of_cells_past_their_own_ttl_go_without_being_read() {
+fn files_past_cell_ttl_are_dropped_unread() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     let mut table = with(lazy(100));
@@ -172,7 +172,7 @@ fn files_of_cells_past_their_own_ttl_go_without_being_read() {
 }
 
 #[test]
-fn writers_wait_for_compactions_of_too_many_files_but_not_for_ever() {
+fn write_stall_on_file_count_is_bounded() {
     let env = FaultEnv::new(1);
     let mut options = options(&env);
     options.compactions.stall_max = Duration::from_millis(1);
@@ -193,7 +193,7 @@ fn writers_wait_for_compactions_of_too_many_files_but_not_for_ever() {
 
 /// A store whose compactions may read one byte per second: they never finish without
 /// cancellation.
-fn crawling(env: &FaultEnv) -> Arc<Store> {
+fn store_with_slow_compactions(env: &FaultEnv) -> Arc<Store> {
     let slow = Some(Throughput { low_bytes: 1, high_bytes: 1 });
     let compactions = CompactionLimits {
         throughput: slow,
@@ -207,20 +207,20 @@ fn crawling(env: &FaultEnv) -> Arc<Store> {
     store
 }
 
-fn until_running(store: &Arc<Store>) {
+fn await_compaction(store: &Arc<Store>) {
     while store.compactions().iter().all(|running| running.cells_done == 0) {
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn a_compaction_ends_early_when_its_table_or_store_does() {
+fn compaction_stops_when_table_or_store_closes() {
     for stops in [false, true] {
         let env = FaultEnv::new(1);
-        let store = crawling(&env);
+        let store = store_with_slow_compactions(&env);
         std::thread::scope(|scope| {
             let major = scope.spawn(|| store.compact_table(TABLE, true));
-            until_running(&store);
+            await_compaction(&store);
             let running = store.compactions();
             assert_eq!((running.len(), running[0].files), (1, 4), "{running:?}");
             assert!(running[0].cells_total >= 20 && running[0].bytes_total > 0);
@@ -252,14 +252,14 @@ fn a_compaction_ends_early_when_its_table_or_store_does() {
 }
 
 #[test]
-fn a_compaction_that_nobody_waits_for_any_more_ends() {
+fn cancelled_compaction_stops_early() {
     let env = FaultEnv::new(1);
-    let store = crawling(&env);
+    let store = store_with_slow_compactions(&env);
     let before = scan(&begin(&store)).unwrap();
     let cancelled = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let major = scope.spawn(|| store.compact_until(TABLE, true, &cancelled));
-        until_running(&store);
+        await_compaction(&store);
         let behind = scope.spawn(|| store.compact_until(TABLE, true, &cancelled));
         while store.status().queued_compactions == 0 {
             std::thread::yield_now();
@@ -277,13 +277,13 @@ fn a_compaction_that_nobody_waits_for_any_more_ends() {
 }
 
 #[test]
-fn writers_wait_while_a_compaction_is_at_it() {
+fn writers_stall_during_blocking_compaction() {
     let env = FaultEnv::new(1);
-    let store = crawling(&env);
+    let store = store_with_slow_compactions(&env);
     store.alter_table(with(lazy(4))).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| store.compact_table(TABLE, true));
-        until_running(&store);
+        await_compaction(&store);
         put(&store, "a", "late");
         assert!(store.status().file_stalls > 0);
         store.shut_down().unwrap();
@@ -292,7 +292,7 @@ fn writers_wait_while_a_compaction_is_at_it() {
 
 /// A crash at every write, sync and rename of flushes and compactions, with every policy.
 #[test]
-fn a_crash_at_any_step_loses_nothing() {
+fn flush_and_compaction_are_atomic_under_crash() {
     for compaction in [CompactionOptions::default(), leveled()] {
         for crash_at in 0.. {
             let env = FaultEnv::new(crash_at);

@@ -21,7 +21,7 @@ fn cell(row: &str, amount: i64) -> Mutation {
 }
 
 #[test]
-fn a_hot_row_counts_every_increment() {
+fn concurrent_increments_of_hot_row_are_not_lost() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     put(&store, "counter", "0");
@@ -61,7 +61,7 @@ fn transfer(store: &Arc<Store>, isolation: Isolation, (from, to): (&str, &str)) 
 /// serialization failures; every snapshot has the same sum, regardless of flushes and
 /// compactions.
 #[test]
-fn every_snapshot_shows_whole_commits() {
+fn snapshots_see_atomic_commits() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["b", "c"], 1)).unwrap();
@@ -107,7 +107,7 @@ fn every_snapshot_shows_whole_commits() {
 }
 
 #[test]
-fn a_commit_that_is_cancelled_writes_nothing() {
+fn cancelled_commit_writes_nothing() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     let cancelled = Arc::new(AtomicBool::new(false));

@@ -9,7 +9,7 @@ fn directory(target: &str) -> PathBuf {
 }
 
 #[test]
-fn the_corpus_and_what_the_store_writes_are_read() {
+fn fuzz_corpus_and_current_formats_are_readable() {
     let seeds = fuzzing::seeds();
     if std::env::var_os("BENNU_REGOLD").is_some() {
         for (number, (target, bytes)) in seeds.iter().enumerate() {

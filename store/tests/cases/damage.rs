@@ -108,7 +108,7 @@ fn flipped(bytes: &[u8], from_end: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
+fn unopenable_file_affects_only_its_region() {
     let damages: [Damaging; 4] = [
         |bytes| bytes[..bytes.len() - 20].to_vec(),
         |_| Vec::new(),
@@ -143,7 +143,7 @@ fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
 }
 
 #[test]
-fn without_a_file_nothing_is_opened_and_nothing_removed() {
+fn missing_file_fails_open_and_removes_nothing() {
     let env = FaultEnv::new(1);
     filled(&env);
     let path = victim(&env);
@@ -170,7 +170,7 @@ fn without_a_file_nothing_is_opened_and_nothing_removed() {
 }
 
 #[test]
-fn a_table_with_a_damaged_file_can_be_dropped() {
+fn table_with_corrupt_file_can_be_dropped() {
     let env = FaultEnv::new(1);
     filled(&env);
     let path = victim(&env);

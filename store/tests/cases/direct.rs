@@ -22,7 +22,7 @@ fn get(store: &Store, row: &str) -> Option<String> {
 }
 
 #[test]
-fn a_get_sees_what_is_committed() {
+fn direct_get_sees_committed_rows() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
     put(&store, "a", "1");
@@ -55,7 +55,7 @@ fn batch(puts: &[(&str, &str)]) -> PutBatch {
 }
 
 #[test]
-fn puts_are_committed_together_over_regions() {
+fn put_batch_commits_atomically_across_regions() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
     let commit = store.put(TABLE, batch(&[("z", "1"), ("a", "2"), ("z", "3")]), None).unwrap();
@@ -74,7 +74,7 @@ fn puts_are_committed_together_over_regions() {
 }
 
 #[test]
-fn a_put_waits_for_who_has_locked_the_row() {
+fn direct_put_waits_for_row_lock() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     put(&store, "n", "1");
@@ -99,7 +99,7 @@ fn a_put_waits_for_who_has_locked_the_row() {
 }
 
 #[test]
-fn increments_and_blind_puts_lose_nothing() {
+fn increments_and_blind_puts_are_not_lost() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     put(&store, "n", "0");
@@ -131,7 +131,7 @@ fn increments_and_blind_puts_lose_nothing() {
 }
 
 #[test]
-fn sections_that_are_not_looked_at_may_be_missing_of_columnar_values() {
+fn unread_sections_of_columnar_values_may_be_omitted() {
     let store = open(&FaultEnv::new(1)).unwrap();
     let family = columnar_family();
     let sections = family.value_layout.sections.clone();
@@ -162,7 +162,7 @@ fn sections_that_are_not_looked_at_may_be_missing_of_columnar_values() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error() {
+fn missing_table_or_family_is_error() {
     let store = open(&FaultEnv::new(1)).unwrap();
     let mut out = CellBatch::new();
     let missing = store.get(TableId(9), &Get::new("a"), &mut out);
@@ -182,7 +182,7 @@ fn what_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_counter_never_goes_back_while_memstores_turn_into_files() {
+fn counter_is_monotonic_across_flushes() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     put(&store, "n", "000");

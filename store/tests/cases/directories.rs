@@ -210,7 +210,7 @@ fn cases(
 }
 
 #[test]
-fn a_file_that_was_cut_or_removed_is_found_out() {
+fn truncated_or_missing_file_is_detected() {
     for end in [End::Stopped, End::Killed] {
         run(end, |files, path| {
             let bytes = files[path].clone();
@@ -225,7 +225,7 @@ fn a_file_that_was_cut_or_removed_is_found_out() {
 }
 
 #[test]
-fn a_file_in_the_place_of_another_is_found_out() {
+fn swapped_files_are_detected() {
     for end in [End::Stopped, End::Killed] {
         run(end, |files, path| {
             let siblings: Vec<PathBuf> = files.keys().cloned().collect();
@@ -248,7 +248,7 @@ fn a_file_in_the_place_of_another_is_found_out() {
 }
 
 #[test]
-fn bytes_that_have_changed_are_found_out() {
+fn changed_bytes_are_detected() {
     for end in [End::Stopped, End::Killed] {
         run(end, |files, path| {
             let bytes = files[path].clone();
@@ -302,7 +302,7 @@ fn salvaged(what: &str, files: &Files) -> (Salvaged, Vec<Vec<u32>>) {
 }
 
 #[test]
-fn what_can_be_read_is_salvaged() {
+fn readable_data_is_salvaged() {
     let all: Vec<u32> = (1..=COUNT).collect();
     for end in [End::Stopped, End::Killed] {
         let whole = directory(end);
@@ -349,7 +349,7 @@ fn write_and_flush(store: &Arc<Store>, numbers: std::ops::RangeInclusive<u32>) {
 
 /// Returns the files of a directory in which the edits of `change` are missing from the end of
 /// the manifest, and the files that it has removed still exist if `removes` is not set.
-fn forgotten(removes: bool, change: impl Fn(&Arc<Store>)) -> Files {
+fn directory_with_older_manifest(removes: bool, change: impl Fn(&Arc<Store>)) -> Files {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     for id in TABLES {
@@ -372,7 +372,7 @@ fn forgotten(removes: bool, change: impl Fn(&Arc<Store>)) -> Files {
 }
 
 #[test]
-fn what_the_manifest_has_forgotten_is_salvaged() {
+fn files_missing_from_manifest_are_salvaged() {
     let all: Vec<u32> = (1..=COUNT).collect();
     type Change = fn(&Arc<Store>);
     let changes: [(&str, Change); 4] = [
@@ -389,14 +389,14 @@ fn what_the_manifest_has_forgotten_is_salvaged() {
     for (change, run) in changes {
         for removes in [true, false] {
             let what = format!("{change}, old files removed: {removes}");
-            let (report, found) = salvaged(&what, &forgotten(removes, run));
+            let (report, found) = salvaged(&what, &directory_with_older_manifest(removes, run));
             assert_eq!(found, vec![all.clone(); 3], "{what}: {report:?}");
         }
     }
 }
 
 #[test]
-fn a_region_that_nothing_describes_is_told_as_lost() {
+fn undescribed_region_is_reported_as_lost() {
     let mut files = directory(End::Stopped);
     let described = files.keys().rfind(|path| path.ends_with("REGION")).cloned().unwrap();
     files.retain(|path, _| !path.ends_with("MANIFEST") && *path != described);
@@ -406,7 +406,7 @@ fn a_region_that_nothing_describes_is_told_as_lost() {
 }
 
 #[test]
-fn the_log_has_what_a_lost_file_had() {
+fn salvage_recovers_lost_file_from_log() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     let families = vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("e")];

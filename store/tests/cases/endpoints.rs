@@ -145,7 +145,7 @@ fn keys(rows: &[&str]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_region_of_the_ranges_answers_over_own_writes() {
+fn endpoint_sees_own_writes_in_every_region() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["g", "p"], 1)).unwrap();
     for row in ["a", "b", "g", "h", "i", "q"] {
@@ -166,7 +166,7 @@ fn every_region_of_the_ranges_answers_over_own_writes() {
 }
 
 #[test]
-fn a_full_page_is_gone_on_from() {
+fn endpoint_resumes_after_full_page() {
     let store = paged(&FaultEnv::new(1), 3, u64::MAX, 2);
     store.create_table(descriptor(&["g"], 1)).unwrap();
     for row in ["a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l"] {
@@ -189,7 +189,7 @@ fn a_full_page_is_gone_on_from() {
 }
 
 #[test]
-fn regions_split_and_merge_between_two_pages() {
+fn endpoint_call_survives_split_and_merge_between_pages() {
     let store = paged(&FaultEnv::new(1), 2, u64::MAX, 2);
     store.create_table(descriptor(&["m"], 1)).unwrap();
     let rows = ["a", "b", "c", "d", "e", "f", "g", "h", "n", "o", "p", "q"];
@@ -244,7 +244,7 @@ fn regions_split_and_merge_between_two_pages() {
 }
 
 #[test]
-fn errors_and_panics_end_the_call() {
+fn endpoint_error_or_panic_ends_call() {
     for threads in [1, 3] {
         let store = paged(&FaultEnv::new(1), 1, 0, threads);
         store.create_table(descriptor(&["g", "p"], 1)).unwrap();
@@ -279,7 +279,7 @@ fn errors_and_panics_end_the_call() {
 }
 
 #[test]
-fn a_cancelled_call_stops_within_a_page() {
+fn cancelled_endpoint_call_stops_within_page() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["g"], 1)).unwrap();
     for row in ["a", "b", "c", "d", "g"] {
@@ -308,7 +308,7 @@ fn a_cancelled_call_stops_within_a_page() {
 }
 
 #[test]
-fn a_running_call_tells_how_far_it_is() {
+fn running_endpoint_call_reports_progress() {
     let store = paged(&FaultEnv::new(1), 2, u64::MAX, 2);
     store.create_table(descriptor(&["g"], 1)).unwrap();
     for row in ["a", "b", "c", "g", "h"] {
@@ -337,7 +337,7 @@ fn a_running_call_tells_how_far_it_is() {
 }
 
 #[test]
-fn a_region_with_large_files_is_called_in_pieces() {
+fn large_region_is_called_by_scan_partition() {
     let store = paged(&FaultEnv::new(1), u64::MAX, 0, 2);
     let mut small_blocks = descriptor(&["500"], 1);
     small_blocks.families[0].block_bytes = 64;
@@ -378,7 +378,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_call_answers_what_a_scan_reads(
+    fn endpoint_result_matches_scan(
         committed in prop::collection::btree_set(0..300_u16, 0..200),
         own in prop::collection::btree_map(0..300_u16, any::<bool>(), 0..60),
         splits in prop::collection::btree_set(1..300_u16, 0..6),

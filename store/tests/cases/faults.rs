@@ -41,7 +41,7 @@ fn work(env: &FaultEnv) -> Result<u64> {
 }
 
 #[test]
-fn a_crash_at_any_write_keeps_what_was_acknowledged() {
+fn acknowledged_commits_survive_crash_at_any_write() {
     let calm = FaultEnv::new(1);
     assert_eq!(work(&calm).unwrap(), 39);
     let operations = calm.operation_count();

@@ -14,7 +14,7 @@ fn loads(store: &Store) -> Vec<LoadStatistics<u64>> {
 }
 
 #[test]
-fn reads_and_writes_are_counted_where_they_happen() {
+fn reads_and_writes_are_counted_per_region() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
@@ -48,7 +48,7 @@ fn reads_and_writes_are_counted_where_they_happen() {
 }
 
 #[test]
-fn rows_are_counted_about_from_what_files_and_memstores_know() {
+fn row_estimate_uses_file_and_memstore_statistics() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
     let rows = || store.row_estimate(TABLE).unwrap().rows;
@@ -76,7 +76,7 @@ fn rows_are_counted_about_from_what_files_and_memstores_know() {
 }
 
 #[test]
-fn rates_follow_the_clock_of_the_store() {
+fn load_rates_use_store_clock() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -89,7 +89,7 @@ fn rates_follow_the_clock_of_the_store() {
 }
 
 #[test]
-fn locks_that_are_waited_for_are_counted() {
+fn lock_waits_are_counted_per_region() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
     let holder = begin(&store);

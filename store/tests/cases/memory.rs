@@ -22,7 +22,7 @@ const BATCH_ROWS: u64 = 50;
 const WRITERS: u64 = 2;
 
 /// Returns a size of this process in bytes: `VmRSS` now, `VmHWM` the highest since it was reset.
-fn figure(name: &str) -> u64 {
+fn status_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
@@ -52,14 +52,14 @@ fn measure(name: &str, variables: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_hundred_empty_regions_take_little() {
-    measure("a_hundred_empty_regions", &[]);
+fn empty_regions_use_little_memory() {
+    measure("child_hundred_empty_regions", &[]);
 }
 
 #[test]
-fn load_compaction_and_scan_stay_within_the_budget() {
+fn load_compaction_and_scan_stay_within_budget() {
     let variables = [("BENNU_MEMORY_DATA", "128"), ("BENNU_MEMORY_BUDGET", "192")];
-    measure("load_compaction_and_scan", &variables);
+    measure("child_load_compaction_and_scan", &variables);
 }
 
 /// The steps of a run, and their maximal memory.
@@ -71,14 +71,14 @@ struct Watch {
 
 impl Watch {
     fn note(&mut self, what: &str, store: &Store) {
-        let highest = figure("VmHWM");
+        let highest = status_bytes("VmHWM");
         // So that the next step is measured separately.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         self.highest = self.highest.max(highest);
         let parts = [
             highest,
-            figure("VmRSS"),
-            figure("RssFile"),
+            status_bytes("VmRSS"),
+            status_bytes("RssFile"),
             store.status().memstore_bytes,
             store.cache().byte_count,
         ];
@@ -162,22 +162,22 @@ mod measured {
 
     #[test]
     #[ignore = "measures a process of its own"]
-    fn a_hundred_empty_regions() {
+    fn child_hundred_empty_regions() {
         let directory = tempfile::tempdir().unwrap();
-        let before = figure("VmRSS");
+        let before = status_bytes("VmRSS");
         let env = Arc::new(RealEnv::default());
         let store = Store::open(directory.path(), Options { env, ..Options::default() }).unwrap();
         let points: Vec<String> = (1..100).map(|number| format!("{number:02}")).collect();
         let points: Vec<&str> = points.iter().map(String::as_str).collect();
         store.create_table(descriptor(&points, 1)).unwrap();
-        let taken = figure("VmRSS") - before;
+        let taken = status_bytes("VmRSS") - before;
         say(&format!("a hundred regions take {} KiB\n", taken >> 10));
         assert!(taken < 20 << 20);
     }
 
     #[test]
     #[ignore = "measures a process of its own"]
-    fn load_compaction_and_scan() {
+    fn child_load_compaction_and_scan() {
         let batches = setting("BENNU_MEMORY_DATA", 5 << 10) / ROW_BYTES / BATCH_ROWS;
         let budget = setting("BENNU_MEMORY_BUDGET", 256);
         let directory = tempfile::tempdir().unwrap();

@@ -203,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn transactions_agree_with_a_sorted_map(steps in steps()) {
+    fn transactions_match_sorted_map_model(steps in steps()) {
         let mut world = World::new();
         for step in steps {
             world.run(step);

@@ -65,7 +65,7 @@ fn two_tables(env: &FaultEnv) -> Arc<Store> {
     store
 }
 
-fn figures(store: &Store, table: TableId) -> CoprocessorStatus {
+fn statistics(store: &Store, table: TableId) -> CoprocessorStatus {
     let of_table = |status: &CoprocessorStatus| status.scope == CoprocessorScope::Table(table);
     store.coprocessors().into_iter().find(of_table).unwrap()
 }
@@ -88,7 +88,7 @@ fn copy(context: &dyn ObserverContext, batch: &mut [Mutation]) -> Result<()> {
 }
 
 #[test]
-fn a_hook_that_asks_ends_at_its_deadline() {
+fn cooperative_hook_stops_at_deadline() {
     let env = FaultEnv::new(1);
     let store = two_tables(&env);
     let rounds = Arc::new(AtomicU64::new(0));
@@ -104,13 +104,13 @@ fn a_hook_that_asks_ends_at_its_deadline() {
     assert_eq!((veto.code.as_str(), veto.coprocessor.as_str()), ("38000", "looper"));
     assert!(veto.message.contains("took 6000 ms in pre_batch"), "{}", veto.message);
     assert_eq!(rounds.load(Ordering::SeqCst), 6);
-    let figures = figures(&store, TABLE);
-    assert_eq!((figures.overruns, figures.errors, figures.refusals), (1, 0, 0));
-    assert_eq!(figures.longest, Duration::from_secs(6));
+    let statistics = statistics(&store, TABLE);
+    assert_eq!((statistics.overruns, statistics.errors, statistics.refusals), (1, 0, 0));
+    assert_eq!(statistics.longest, Duration::from_secs(6));
 }
 
 #[test]
-fn a_cancelled_statement_ends_a_hook_that_asks() {
+fn cancelled_statement_stops_cooperative_hook() {
     let store = two_tables(&FaultEnv::new(1));
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancelled);
@@ -124,12 +124,12 @@ fn a_cancelled_statement_ends_a_hook_that_asks() {
     let transaction = store.begin(options);
     let written = transaction.mutate(TABLE, vec![Mutation::new("a")]);
     assert!(matches!(written, Err(Error::Cancelled)), "{written:?}");
-    let figures = figures(&store, TABLE);
-    assert_eq!((figures.refusals, figures.errors), (1, 0), "that is not its fault");
+    let statistics = statistics(&store, TABLE);
+    assert_eq!((statistics.refusals, statistics.errors), (1, 0), "that is not its fault");
 }
 
 #[test]
-fn what_others_take_is_not_counted() {
+fn nested_observer_time_is_not_charged_to_outer() {
     let env = FaultEnv::new(1);
     let store = two_tables(&env);
     observe(&store, TABLE, "outer", copy);
@@ -140,14 +140,14 @@ fn what_others_take_is_not_counted() {
     });
     let veto = refused(try_put(&store, "a"));
     assert_eq!(veto.coprocessor, "inner");
-    let (outer, inner) = (figures(&store, TABLE), figures(&store, OTHER));
+    let (outer, inner) = (statistics(&store, TABLE), statistics(&store, OTHER));
     assert_eq!((outer.overruns, outer.errors, outer.refusals), (0, 0, 1));
     assert_eq!((inner.overruns, inner.errors, inner.refusals), (1, 0, 0));
     assert_eq!(outer.spent, Duration::ZERO);
 }
 
 #[test]
-fn a_failure_is_counted_where_it_happened() {
+fn failure_is_counted_at_nested_observer() {
     let store = two_tables(&FaultEnv::new(1));
     observe(&store, TABLE, "outer", copy);
     observe(&store, OTHER, "inner", |_, _| panic!("told to"));
@@ -156,11 +156,11 @@ fn a_failure_is_counted_where_it_happened() {
         if veto.coprocessor.is_empty() {
             panic!("nobody is named");
         }
-        if figures(&store, OTHER).state == CoprocessorState::Suspended {
+        if statistics(&store, OTHER).state == CoprocessorState::Suspended {
             break;
         }
     }
-    let (outer, inner) = (figures(&store, TABLE), figures(&store, OTHER));
+    let (outer, inner) = (statistics(&store, TABLE), statistics(&store, OTHER));
     assert_eq!((outer.state, outer.errors, outer.panics), (CoprocessorState::Active, 0, 0));
     assert_eq!((inner.state, inner.panics), (CoprocessorState::Suspended, 10));
     assert!(inner.last_error.unwrap().contains("told to"));
@@ -169,7 +169,7 @@ fn a_failure_is_counted_where_it_happened() {
 }
 
 #[test]
-fn additions_that_were_refused_are_not_there_even_if_the_hook_says_nothing() {
+fn rejected_additions_are_undone_even_if_hook_continues() {
     let store = two_tables(&FaultEnv::new(1));
     observe(&store, TABLE, "outer", |context, batch| {
         // The repeated row cuts the additions in two; the second part is rejected.
@@ -210,7 +210,7 @@ impl BlockingSection for SlowWait {
 }
 
 #[test]
-fn waiting_for_a_lock_is_not_the_hooks_time() {
+fn lock_wait_is_not_charged_to_hook() {
     let env = FaultEnv::new(1);
     let armed = AtomicBool::new(false);
     let wait = Arc::new(SlowWait { env: env.clone(), armed, passed: AtomicBool::new(false) });
@@ -229,12 +229,12 @@ fn waiting_for_a_lock_is_not_the_hooks_time() {
         holder.rollback();
         writer.join().unwrap().unwrap();
     });
-    let figures = figures(&store, TABLE);
-    assert_eq!((figures.overruns, figures.spent), (0, Duration::ZERO));
+    let statistics = statistics(&store, TABLE);
+    assert_eq!((statistics.overruns, statistics.spent), (0, Duration::ZERO));
 }
 
 #[test]
-fn panics_of_many_threads_leave_the_data_right() {
+fn concurrent_observer_panics_preserve_consistency() {
     let store = two_tables(&FaultEnv::new(1));
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -270,12 +270,12 @@ fn panics_of_many_threads_leave_the_data_right() {
             written += u64::from(here);
         }
     }
-    let figures = figures(&store, TABLE);
-    assert_eq!((figures.calls, figures.panics), (400, 400 - written));
+    let statistics = statistics(&store, TABLE);
+    assert_eq!((statistics.calls, statistics.panics), (400, 400 - written));
 }
 
 #[test]
-fn reads_alone_leave_puts_their_short_way() {
+fn read_only_observer_keeps_put_fast_path() {
     /// Counts batches and gets.
     struct Reader(AtomicU64);
     impl RegionObserver for Reader {
@@ -334,7 +334,7 @@ impl RegionObserver for Lengthen {
 }
 
 #[test]
-fn filters_change_values_in_columnar_blocks_too() {
+fn observer_filters_apply_to_columnar_blocks() {
     let store = open(&FaultEnv::new(1)).unwrap();
     let families = vec![columnar_family()];
     store.create_table(TableDescriptor { families, ..descriptor(&[], 1) }).unwrap();
@@ -348,6 +348,6 @@ fn filters_change_values_in_columnar_blocks_too() {
     }
     store.flush(TABLE).unwrap();
     assert_eq!(scan(&begin(&store)).unwrap(), expected, "by rows and by columns");
-    let figures = figures(&store, TABLE);
-    assert_eq!((figures.calls, figures.errors), (301, 0), "the hook, and each cell");
+    let statistics = statistics(&store, TABLE);
+    assert_eq!((statistics.calls, statistics.errors), (301, 0), "the hook, and each cell");
 }

@@ -18,7 +18,7 @@ use store::descriptor::{
 use store::{Sequence, Timestamp};
 
 #[test]
-fn policies_choose_as_recorded() {
+fn compaction_policies_match_recorded_choices() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/policies");
     let mut names: Vec<_> =
         std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();

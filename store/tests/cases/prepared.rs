@@ -69,7 +69,7 @@ fn rows(store: &Arc<Store>) -> Vec<String> {
 }
 
 #[test]
-fn its_locks_and_cells_come_back() {
+fn prepared_transaction_recovers_locks_and_cells() {
     let env = FaultEnv::new(1);
     let store = created(&env);
     put(&store, "a", "1");
@@ -105,7 +105,7 @@ fn its_locks_and_cells_come_back() {
 }
 
 #[test]
-fn rolled_back_nothing_is_left_of_it() {
+fn rolled_back_prepared_transaction_leaves_nothing() {
     let store = created(&FaultEnv::new(1));
     put(&store, "b", "2");
     let prepared = prepare(&store);
@@ -117,7 +117,7 @@ fn rolled_back_nothing_is_left_of_it() {
 }
 
 #[test]
-fn a_put_behind_a_delete_of_the_same_transaction_comes_back() {
+fn prepared_put_after_delete_is_recovered() {
     let store = created(&FaultEnv::new(1));
     put(&store, "b", "2");
     let transaction = begin(&store);
@@ -132,7 +132,7 @@ fn a_put_behind_a_delete_of_the_same_transaction_comes_back() {
 }
 
 #[test]
-fn the_example_of_the_format() {
+fn documented_prepared_transaction_example_matches_encoder() {
     let store = created(&FaultEnv::new(1));
     let prepared = prepare(&store);
     let hex: Vec<String> =
@@ -147,7 +147,7 @@ fn the_example_of_the_format() {
 }
 
 #[test]
-fn what_the_version_before_has_prepared_is_read() {
+fn version_1_prepared_transaction_is_readable() {
     let store = created(&FaultEnv::new(1));
     let mut bytes = prepare(&store).encode().unwrap();
     // Without the key changes.
@@ -160,7 +160,7 @@ fn what_the_version_before_has_prepared_is_read() {
 }
 
 #[test]
-fn keys_that_it_has_changed_are_kept() {
+fn prepared_transaction_preserves_key_changes() {
     let store = created(&FaultEnv::new(1));
     put(&store, "b", "2");
     let transaction = begin(&store);
@@ -184,7 +184,7 @@ fn keys_that_it_has_changed_are_kept() {
 }
 
 #[test]
-fn a_crash_at_every_step_leaves_it_prepared_or_ended() {
+fn prepared_transaction_end_is_atomic_under_crash() {
     let mut step = 0;
     loop {
         let env = FaultEnv::new(step);

@@ -25,7 +25,7 @@ fn small(env: &FaultEnv) -> Arc<Store> {
 }
 
 #[test]
-fn memory_and_log_stay_bounded_and_nothing_is_lost() {
+fn memory_and_log_stay_bounded_without_data_loss() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&["00500"], 1)).unwrap();
@@ -48,7 +48,7 @@ fn memory_and_log_stay_bounded_and_nothing_is_lost() {
 }
 
 #[test]
-fn the_region_that_holds_the_log_back_is_flushed() {
+fn region_retaining_oldest_log_is_flushed() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&["m"], 1)).unwrap();
@@ -70,7 +70,7 @@ fn the_region_that_holds_the_log_back_is_flushed() {
 }
 
 #[test]
-fn a_scan_goes_on_to_the_end_of_a_dropped_table() {
+fn open_scan_completes_on_dropped_table() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
@@ -91,7 +91,7 @@ fn a_scan_goes_on_to_the_end_of_a_dropped_table() {
 }
 
 #[test]
-fn a_stopped_store_refuses_and_a_locked_directory_too() {
+fn stopped_store_and_locked_directory_reject_requests() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -120,7 +120,7 @@ fn staged_files(env: &FaultEnv) -> usize {
 }
 
 #[test]
-fn a_transaction_larger_than_memory_spills_and_is_committed_whole() {
+fn transaction_larger_than_memory_spills_and_commits_atomically() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&["a00100"], 1)).unwrap();
@@ -148,7 +148,7 @@ fn a_transaction_larger_than_memory_spills_and_is_committed_whole() {
 }
 
 #[test]
-fn what_a_savepoint_undoes_is_taken_out_of_what_was_spilled() {
+fn savepoint_rollback_removes_spilled_cells() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -176,7 +176,7 @@ fn what_a_savepoint_undoes_is_taken_out_of_what_was_spilled() {
 }
 
 #[test]
-fn what_a_transaction_larger_than_memory_deletes_and_puts_again_is_its_last_state() {
+fn spilled_deletes_and_puts_leave_last_state() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&["a000050"], 2)).unwrap();
@@ -203,7 +203,7 @@ fn what_a_transaction_larger_than_memory_deletes_and_puts_again_is_its_last_stat
 }
 
 #[test]
-fn a_transaction_that_has_spilled_cannot_be_prepared() {
+fn spilled_transaction_cannot_be_prepared() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -229,7 +229,7 @@ fn locked(
 }
 
 #[test]
-fn row_locks_that_do_not_stay_in_memory_keep_others_out() {
+fn spilled_row_locks_block_other_transactions() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -272,7 +272,7 @@ fn row_locks_that_do_not_stay_in_memory_keep_others_out() {
 }
 
 #[test]
-fn a_new_lock_can_be_given_back_and_an_old_one_stays() {
+fn new_spilled_lock_is_releasable_and_older_stays() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -314,7 +314,7 @@ fn a_new_lock_can_be_given_back_and_an_old_one_stays() {
 }
 
 #[test]
-fn spilled_locks_taken_since_a_savepoint_are_given_back() {
+fn savepoint_rollback_releases_spilled_locks() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -347,7 +347,7 @@ fn spilled_locks_taken_since_a_savepoint_are_given_back() {
 }
 
 #[test]
-fn locks_strengthened_at_once_do_not_stay_in_memory() {
+fn upgraded_row_locks_are_spilled() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -373,7 +373,7 @@ fn locks_strengthened_at_once_do_not_stay_in_memory() {
 }
 
 #[test]
-fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
+fn spilled_lock_waiter_sees_deletion_and_commit() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
@@ -422,7 +422,7 @@ fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
 }
 
 #[test]
-fn a_rollback_to_a_savepoint_gives_memory_back() {
+fn savepoint_rollback_releases_memory() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();

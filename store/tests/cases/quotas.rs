@@ -45,7 +45,7 @@ fn store_with_rows(env: &FaultEnv) -> Arc<Store> {
 }
 
 #[test]
-fn a_statement_is_one_request_whatever_it_reads() {
+fn statement_counts_as_one_quota_request() {
     let env = FaultEnv::new(1);
     let store = store_with_rows(&env);
     let quota = Quota::new("table \"t\"", limits(QuotaKind::Requests, 2));
@@ -73,7 +73,7 @@ fn a_statement_is_one_request_whatever_it_reads() {
 }
 
 #[test]
-fn what_was_read_and_written_is_charged_afterwards() {
+fn quota_bytes_are_charged_after_access() {
     let env = FaultEnv::new(1);
     let store = store_with_rows(&env);
     let mut both = limits(QuotaKind::ReadBytes, 10);
@@ -110,7 +110,7 @@ fn what_was_read_and_written_is_charged_afterwards() {
 }
 
 #[test]
-fn a_role_is_held_to_its_quota_in_all_tables() {
+fn role_quota_applies_to_all_tables() {
     let env = FaultEnv::new(1);
     let store = store_with_rows(&env);
     let other = TableId(2);

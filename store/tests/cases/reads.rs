@@ -24,7 +24,7 @@ fn hundred_thousand() -> Arc<Store> {
 }
 
 #[test]
-fn hints_save_work() {
+fn filter_seek_hints_reduce_cells_read() {
     let store = hundred_thousand();
     let transaction = begin(&store);
     let mut batch = CellBatch::new();

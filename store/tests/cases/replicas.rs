@@ -16,7 +16,7 @@ fn timeline(store: &Arc<Store>) -> Transaction {
 }
 
 /// Waits until the replicas have all visible commits.
-fn until_fed(store: &Arc<Store>) {
+fn await_replica(store: &Arc<Store>) {
     let visible = store.status().visible;
     while store.regions(TABLE).unwrap().iter().any(|r| r.replicas[0].applied < visible) {
         std::thread::yield_now();
@@ -24,7 +24,7 @@ fn until_fed(store: &Arc<Store>) {
 }
 
 fn check_held(store: &Arc<Store>, expected: &[(&str, &str)]) {
-    until_fed(store);
+    await_replica(store);
     let regions = store.regions(TABLE).unwrap();
     let holds: Vec<_> =
         regions.iter().map(|region| store.hold_region(region.region).unwrap()).collect();
@@ -41,7 +41,7 @@ fn check_held(store: &Arc<Store>, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_replica_answers_from_memory_and_from_files() {
+fn replica_reads_memory_and_files() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
     store.create_table(descriptor(&["m"], 2)).unwrap();
@@ -66,7 +66,7 @@ fn a_replica_answers_from_memory_and_from_files() {
 }
 
 #[test]
-fn replicas_come_and_go_with_the_descriptor() {
+fn replicas_follow_table_descriptor() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 1)).unwrap();
     put(&store, "a", "one");
@@ -85,7 +85,7 @@ fn replicas_come_and_go_with_the_descriptor() {
 }
 
 #[test]
-fn strong_readers_and_writers_wait() {
+fn strong_reads_and_writes_wait_for_primary() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&[], 2)).unwrap();
     put(&store, "a", "one");
@@ -111,7 +111,7 @@ fn strong_readers_and_writers_wait() {
 /// Writers move an amount between two rows in two regions; every read at a replica has the
 /// correct sum.
 #[test]
-fn a_replica_shows_a_prefix_of_history() {
+fn replica_shows_consistent_prefix() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["m"], 2)).unwrap();
     let done = AtomicBool::new(false);
@@ -123,7 +123,7 @@ fn a_replica_shows_a_prefix_of_history() {
         transaction.commit().unwrap().durable.wait().unwrap();
     };
     write(0);
-    until_fed(&store);
+    await_replica(&store);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for amount in 1..200 {

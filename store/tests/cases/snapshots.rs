@@ -30,7 +30,7 @@ fn repeatable(store: &Arc<Store>) -> Transaction {
 /// Versions that expire while a snapshot is open stay visible to it, despite flushes, merges and
 /// files dropped whole.
 #[test]
-fn a_snapshot_goes_on_to_see_what_expires_meanwhile() {
+fn snapshot_sees_cells_that_expire_later() {
     let env = FaultEnv::new(1);
     let store = store_with(&env, |_| {});
     for (row, ttl) in [("a", 5), ("b", 500)] {
@@ -67,7 +67,7 @@ fn a_snapshot_goes_on_to_see_what_expires_meanwhile() {
 }
 
 #[test]
-fn an_old_snapshot_is_seen_and_its_reads_fail_once_it_is_closed() {
+fn reads_of_closed_old_snapshot_fail() {
     let env = FaultEnv::new(1);
     let store = store_with(&env, |options| {
         options.snapshot_age_max = Some(Duration::from_secs(10));
@@ -104,7 +104,7 @@ fn an_old_snapshot_is_seen_and_its_reads_fail_once_it_is_closed() {
 }
 
 #[test]
-fn of_too_many_snapshots_the_oldest_is_closed() {
+fn oldest_snapshot_is_closed_above_maximum_count() {
     let env = FaultEnv::new(1);
     let store = store_with(&env, |options| options.snapshot_count_max = Some(2));
     let open = |now: i64| {

@@ -37,7 +37,7 @@ fn split_at(store: &Store, row: &str) -> Result<()> {
 }
 
 #[test]
-fn daughters_have_the_rows_of_their_parent() {
+fn daughter_regions_have_parent_rows() {
     let env = FaultEnv::new(1);
     let store = filled(&env, 40);
     store.flush(TABLE).unwrap();
@@ -75,7 +75,7 @@ fn daughters_have_the_rows_of_their_parent() {
 }
 
 #[test]
-fn a_region_is_split_in_its_middle() {
+fn region_is_split_at_midpoint() {
     let store = filled(&FaultEnv::new(1), 100);
     store.split_region(TABLE, SplitPoint::Middle(ids(&store)[0])).unwrap();
     let middle: usize = starts(&store)[1][1..].parse().unwrap();
@@ -88,7 +88,7 @@ fn a_region_is_split_in_its_middle() {
 }
 
 #[test]
-fn what_cannot_be_split_or_merged_is_refused() {
+fn invalid_split_or_merge_is_rejected() {
     let store = filled(&FaultEnv::new(1), 3);
     ["r001", "r002"].iter().for_each(|row| split_at(&store, row).unwrap());
     let refused = |outcome: Result<()>, why: &str| match outcome {
@@ -123,7 +123,7 @@ fn await_regions(store: &Store, count: usize) {
 }
 
 #[test]
-fn regions_that_have_grown_are_split_by_their_policy() {
+fn grown_regions_are_split_by_policy() {
     let env = FaultEnv::new(1);
     let settings = Options { memstore_flush_bytes: 4 << 10, ..options(&env) };
     let store = Store::open(std::path::Path::new("/data"), settings).unwrap();
@@ -152,7 +152,7 @@ fn regions_that_have_grown_are_split_by_their_policy() {
 }
 
 #[test]
-fn another_policy_is_kept_to_at_once() {
+fn split_policy_change_takes_effect_immediately() {
     let env = FaultEnv::new(1);
     let settings = Options { memstore_flush_bytes: 4 << 10, ..options(&env) };
     let store = Store::open(std::path::Path::new("/data"), settings).unwrap();
@@ -176,7 +176,7 @@ fn noise(n: u64) -> u64 {
 }
 
 #[test]
-fn a_family_that_was_added_in_part_is_whole_after_a_split_and_a_restart() {
+fn partially_added_family_is_complete_after_split_and_restart() {
     let env = FaultEnv::new(1);
     let store = filled(&env, 12);
     let mut more = descriptor(&[], 1);
@@ -197,7 +197,7 @@ fn a_family_that_was_added_in_part_is_whole_after_a_split_and_a_restart() {
 
 /// Stops the disk after every number of changes that a split or a merge makes.
 #[test]
-fn a_crash_at_every_step_leaves_one_of_the_two_states() {
+fn split_and_merge_are_atomic_under_crash() {
     for merges in [false, true] {
         let mut step = 0;
         loop {
@@ -346,7 +346,7 @@ fn reshape(store: &Store, reads: &AtomicU64) {
 
 /// Splits, merges, flushes and compacts during the writes and reads of sixteen clients.
 #[test]
-fn nothing_is_lost_or_doubled_under_load() {
+fn split_and_merge_preserve_rows_under_load() {
     let env = FaultEnv::new(7);
     let settings = Options { memstore_flush_bytes: 16 << 10, ..options(&env) };
     let store = Store::open(std::path::Path::new("/data"), settings).unwrap();

@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_little_in_common_meet_in_their_partitions() {
+    fn high_cardinality_groups_are_partitioned() {
         check(Int4, 60_000, 35_000);
         check(Text, 60_000, 35_000);
     }
 
     #[test]
-    fn few_groups_stay_whole() {
+    fn low_cardinality_groups_are_not_partitioned() {
         let (parts, mut groups) = parts(Int4, 50_000, 100);
         assert_eq!(parts.len(), 2);
         for part in parts {

@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn few_values_are_exact_in_any_parts(
+        fn small_sketch_is_exact_under_any_partitioning(
             values in prop::collection::vec((-50..50_i32, 0..3_usize), 1..400),
             fraction in 0.0..=1.0_f64,
         ) {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_right_within_the_error() {
+    fn large_sketch_stays_within_error_bound() {
         let count = 300_000_u64;
         let scattered = |n: u64| ((n * 104_729) % count) as f64;
         let sorted = sketch((0..count).map(|n| n as f64));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_states_are_refused() {
+    fn corrupt_sketch_state_is_rejected() {
         let whole = sketch((0..5_000).map(f64::from)).to_bytes();
         assert!(Sketch::from_bytes(&whole).is_some());
         for bytes in [&[][..], &[0, 1], &[0, 1, 0, 0, 0, 9], &whole[..whole.len() - 1]] {

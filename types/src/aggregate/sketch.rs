@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_counted_exactly() {
+    fn small_distinct_counts_are_exact() {
         assert_eq!(count(&sketches(std::iter::empty())), 0);
         for distinct in [1, 100, EXACT_MAX as i64] {
             assert_eq!(count(&sketches((0..3 * distinct).map(|n| n % distinct))), distinct);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_counted_within_three_standard_errors() {
+    fn large_distinct_counts_are_within_three_standard_errors() {
         for distinct in [1_000, 5_000, 12_000, 100_000, 400_000] {
             let counted = count(&sketches((0..distinct).map(|n| n * 7_919)));
             let error = (counted - distinct).abs() as f64 / distinct as f64;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_meet_as_if_they_had_been_one() {
+    fn merged_sketches_equal_single_sketch() {
         // Both with hashes, one of each kind, both with registers.
         for (first, second) in [(100, 300), (100, 5_000), (5_000, 100), (5_000, 9_000)] {
             let mut merged = sketches(0..first);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_one() {
+    fn equal_values_of_different_scale_count_once() {
         let mut sketches = DistinctSketches::new(DataType::Numeric);
         sketches.resize(1);
         let mut vector = Vector::new(DataType::Numeric, 0);

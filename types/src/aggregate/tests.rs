@@ -28,7 +28,7 @@ fn group(types: &[DataType], rows: &[Vec<Datum>]) -> (Vec<u32>, GroupTable) {
 }
 
 #[test]
-fn equal_values_are_one_group_however_they_look() {
+fn equal_values_with_different_representations_form_one_group() {
     let cases: Vec<(DataType, Vec<Datum>, Vec<u32>)> = vec![
         (
             Float8,
@@ -65,7 +65,7 @@ fn equal_values_are_one_group_however_they_look() {
 }
 
 #[test]
-fn no_key_columns_make_one_group() {
+fn empty_group_key_makes_one_group() {
     let mut table = GroupTable::new(&[]);
     let mut groups = vec![7];
     table.assign(&[], 0, &mut groups);
@@ -76,7 +76,7 @@ fn no_key_columns_make_one_group() {
 
 proptest! {
     #[test]
-    fn groups_are_those_of_a_map(
+    fn group_table_matches_map_model(
         rows in prop::collection::vec((0..4_i32, prop::option::of(-2..3_i64), 0..3_usize), 0..80),
         wide in any::<bool>(),
     ) {
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[test]
-fn feeding_filters_and_groups() {
+fn aggregate_update_applies_filter_and_group() {
     let late =
         Expr::compare(CompareOp::Gt, Expr::column(0, Int4), Expr::constant(Datum::Int4(1), Int4));
     let ResolvedAggregate { kind, arguments, data_type } = resolve("sum", &[Int4]).unwrap();
@@ -237,7 +237,7 @@ fn pair_calls() -> Vec<Aggregate> {
 }
 
 /// Returns calls over `(bigint, double)` that collect values without an order.
-fn gathering() -> Vec<Aggregate> {
+fn collecting_calls() -> Vec<Aggregate> {
     let integer = Expr::column(0, Int8);
     let comma = Expr::constant(Datum::text(", "), Text);
     let text = Expr::Cast {
@@ -274,7 +274,7 @@ fn ordered() -> Vec<Aggregate> {
         nulls_first: descending,
     };
     let order_by = vec![key(0, Int8, true), key(1, Float8, false)];
-    let mut calls: Vec<Aggregate> = gathering()
+    let mut calls: Vec<Aggregate> = collecting_calls()
         .into_iter()
         .map(|call| Aggregate { order_by: order_by.clone(), ..call })
         .collect();
@@ -328,7 +328,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn states_of_any_parts_are_those_of_the_whole(
+    fn merged_partial_states_equal_single_state(
         rows in prop::collection::vec(
             (
                 0..GROUPS as i64,
@@ -390,7 +390,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn gathered_values_stay_in_the_order_of_the_parts(
+    fn ordered_values_follow_partition_order_after_merge(
         rows in prop::collection::vec((0..2_i64, prop::option::of(-3..6_i64)), 0..20),
         cut in 0..20_usize,
     ) {
@@ -402,7 +402,7 @@ proptest! {
             })
             .collect();
         let (first, second) = rows.split_at(cut.min(rows.len()));
-        for call in gathering() {
+        for call in collecting_calls() {
             let whole = states_of(&call, &rows, 2).finish(0..2).unwrap();
             let mut merged = AggregateStates::new(&call, &EvalContext::default());
             merged.resize(2);
@@ -415,7 +415,7 @@ proptest! {
 }
 
 #[test]
-fn distinct_floats_are_added_in_their_order() {
+fn distinct_float_sum_adds_in_sorted_order() {
     let call = Aggregate {
         kind: AggregateKind::Sum,
         arguments: vec![Expr::column(1, Float8)],
@@ -431,7 +431,7 @@ fn distinct_floats_are_added_in_their_order() {
 }
 
 #[test]
-fn sums_of_numerics_of_all_sizes_are_exact() {
+fn numeric_sums_are_exact_at_all_sizes() {
     let parse = |text: &str| numeric::Numeric::parse(text).unwrap();
     let huge = "9".repeat(37);
     let lists: [&[&str]; 5] = [
@@ -477,7 +477,7 @@ fn sums_of_numerics_of_all_sizes_are_exact() {
 }
 
 #[test]
-fn aggregates_resolve_as_in_postgres() {
+fn aggregate_resolution_matches_postgresql() {
     let found = |kind, argument, data_type| {
         Some(ResolvedAggregate { kind, arguments: vec![argument], data_type })
     };

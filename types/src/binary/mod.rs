@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn numerics_keep_their_scale() {
+    fn binary_numeric_preserves_scale() {
         for text in ["0", "0.00", "1.10", "-12345.678", "1e30", "NaN", "-Infinity", "0.00001"] {
             let value = Datum::Numeric(Numeric::parse(text).unwrap());
             let read = back(&value, DataType::Numeric);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_widths_are_checked() {
+    fn binary_values_of_wrong_width_are_rejected() {
         assert_eq!(parse(&[0, 1], DataType::Int4, Encoding::utf8()).unwrap_err().sqlstate, "22P03");
         assert_eq!(
             parse(&[1; 9], DataType::Numeric, Encoding::utf8()).unwrap_err().sqlstate,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_panic() {
+    fn binary_parser_does_not_panic() {
         for length in 0..24 {
             for byte in [0u8, 1, 0x27, 0x40, 0xC0, 0xFF] {
                 let _ = parse(&vec![byte; length], DataType::Numeric, Encoding::utf8());
@@ -290,7 +290,7 @@ mod tests {
         }
     }
     #[test]
-    fn text_is_of_the_encoding_at_any_depth() {
+    fn binary_text_is_converted_at_any_nesting_depth() {
         let latin = Encoding::by_name("latin1").unwrap();
         let arrays = DataType::Text.array().unwrap();
         for (data_type, text, bytes) in [

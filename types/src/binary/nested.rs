@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_may_be_of_a_domain() {
+    fn array_elements_may_have_domain_type() {
         let int4s = DataType::Array(&DataType::Int4);
         let array = NonZeroU32::new(90_001);
         let of_domain = SqlType { domain: Some(90_001), domain_array: array, ..int4s.into() };
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_as_postgres_sends_them() {
+    fn binary_array_layout_matches_postgresql() {
         let int4s = DataType::Array(&DataType::Int4);
         let mut bytes = Vec::new();
         binary::write(
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_and_damage_is_noticed() {
+    fn nested_binary_values_round_trip_and_detect_corruption() {
         let array = |element: DataType| element.array().unwrap();
         for (data_type, text) in [
             (array(DataType::Text), "[2:3]={a,NULL}"),

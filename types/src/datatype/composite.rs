@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_definitions_are_kept_once_and_know_their_attributes_definitions() {
+    fn equal_composite_definitions_are_interned() {
         let first = pair(mood(&["sad"]));
         assert!(std::ptr::eq(first, pair(mood(&["sad"]))));
         let changed = pair(mood(&["sad", "ok"]));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn registered_types_are_found() {
+    fn registered_types_are_found_by_oid() {
         let of = pair(DataType::Text);
         for data_type in [DataType::Composite(of), of.array(), DataType::Int4, mood(&["x"])] {
             let found = DataType::from_registered_oid(data_type.registered_oid());

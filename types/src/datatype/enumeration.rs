@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_found_by_text_and_rank() {
+    fn enum_labels_are_found_by_text_and_rank() {
         let mood = EnumType::of(definition(&[("sad", 0), ("ok", 7), ("happy", 9)]));
         assert_eq!(mood.parse("ok").unwrap(), 7);
         assert_eq!(mood.name_of(9).map(|name| &**name), Some("happy"));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_definitions_are_kept_once_and_versions_are_one_type() {
+    fn equal_enum_definitions_are_interned() {
         let first = EnumType::of(definition(&[("a", 0)]));
         assert!(std::ptr::eq(first, EnumType::of(definition(&[("a", 0)]))));
         let changed = EnumType::of(definition(&[("a", 0), ("b", 1)]));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_between_labels() {
+    fn enum_ranks_leave_room_for_new_labels() {
         let (first, last) =
             (rank_between(None, None).unwrap(), rank_between(Some(0), None).unwrap());
         assert!(rank_between(None, Some(first)).unwrap() < first && first < last);

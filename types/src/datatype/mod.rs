@@ -614,7 +614,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modifiers_are_written_as_they_are_declared() {
+    fn type_names_include_modifiers() {
         let of = |base, modifier| SqlType::new(base, modifier).name();
         assert_eq!(of(DataType::Varchar, 24), "character varying(20)");
         assert_eq!(of(DataType::Numeric, (5 << 16) + 2 + 4), "numeric(5,2)");

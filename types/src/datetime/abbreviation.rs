@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abbreviations_are_sorted() {
+    fn time_zone_abbreviations_are_sorted() {
         assert!(ABBREVIATIONS.is_sorted_by_key(|(name, ..)| *name));
         assert_eq!(abbreviation("EDT"), Some((Offset(-14_400), true)));
         assert_eq!(abbreviation("nowhere"), None);

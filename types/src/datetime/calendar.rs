@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_civil_dates_agree() {
+    fn day_numbers_and_civil_dates_round_trip() {
         assert_eq!(days_from_civil(2000, 1, 1), 0);
         assert_eq!(days_from_civil(1970, 1, 1), -10_957);
         assert_eq!(days_from_civil(-4712, 1, 1), -2_451_507);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn weeks_begin_on_monday() {
+    fn iso_weeks_begin_on_monday() {
         assert_eq!(day_of_week(0), 6);
         assert_eq!(iso_week(days_from_civil(2005, 1, 1)), (2004, 53));
         assert_eq!(iso_week(days_from_civil(2007, 12, 31)), (2008, 1));

@@ -83,7 +83,7 @@ fn span(text: &str) -> crate::Result<Interval> {
 }
 
 #[test]
-fn calculates_as_postgres_does() {
+fn datetime_arithmetic_matches_postgresql() {
     let bench = DatetimeFixture { zone: TimeZone::parse_setting("europe/berlin").unwrap() };
     let mut wrong = Vec::new();
     for line in include_str!("golden.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -101,7 +101,7 @@ fn calculates_as_postgres_does() {
 }
 
 #[test]
-fn zones_have_the_signs_of_postgres() {
+fn time_zone_offset_signs_match_postgresql() {
     let at_noon = |zone: TimeZone| zone.offset_at(0);
     assert_eq!(at_noon(TimeZone::parse("+02").unwrap()), -7200);
     assert_eq!(at_noon(TimeZone::parse_setting("+02").unwrap()), 7200);
@@ -116,7 +116,7 @@ fn zones_have_the_signs_of_postgres() {
 }
 
 #[test]
-fn later_cycles_have_summer_time_too() {
+fn daylight_saving_time_applies_in_far_future() {
     let zone = TimeZone::parse("Europe/Berlin").unwrap();
     for year in [2024, 12_024] {
         for (month, offset) in [(1, 3600), (7, 7200)] {
@@ -130,7 +130,7 @@ fn later_cycles_have_summer_time_too() {
 }
 
 #[test]
-fn made_dates_are_checked() {
+fn make_date_rejects_invalid_fields() {
     assert_eq!(make_date(2000, 1, 1).unwrap(), 0);
     assert_eq!(make_date(-1, 12, 31).unwrap() + 1, make_date(1, 1, 1).unwrap());
     assert!(make_date(0, 1, 1).is_err() && make_date(2001, 2, 29).is_err());

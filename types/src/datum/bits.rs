@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_those_of_the_text() {
+    fn bit_substrings_match_text_model() {
         let text = "1011001110001";
         let whole = bits(text);
         assert_eq!((whole.len(), whole.bytes().len()), (13, 2));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn shorter_strings_come_first() {
+    fn bit_strings_sort_prefix_first() {
         let sorted = ["", "0", "00", "01", "1", "10", "10000000", "100000000", "11"];
         for (i, a) in sorted.iter().enumerate() {
             for (j, b) in sorted.iter().enumerate() {

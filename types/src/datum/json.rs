@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_there_once_and_sorted_by_length() {
+    fn object_keys_are_unique_and_sorted_by_length() {
         let pair = |key: &str, value: i64| (Arc::from(key), Json::Number(value.into()));
         let object = Json::object(vec![pair("bb", 1), pair("c", 2), pair("bb", 3), pair("a", 4)]);
         assert_eq!(object, Json::Object(vec![pair("a", 4), pair("c", 2), pair("bb", 3)]));

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_values_are_looked_into_like_trees() {
+    fn stored_json_access_matches_tree() {
         for text in VALUES {
             let (json, mut bytes) = (tree(text), Vec::new());
             write(&json, &mut bytes);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_the_check_can_be_read() {
+    fn checked_stored_json_is_readable() {
         for text in VALUES {
             let mut bytes = Vec::new();
             write(&tree(text), &mut bytes);

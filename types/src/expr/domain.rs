@@ -136,7 +136,7 @@ mod tests {
     use crate::function::CompareOp;
 
     #[test]
-    fn values_pass_or_name_the_constraint() {
+    fn domain_check_reports_violated_constraint() {
         let value = Expr::Column { index: 0, data_type: DataType::Int4 };
         let zero = Expr::constant(Datum::Int4(0), DataType::Int4);
         let positive = Expr::compare(CompareOp::Gt, value, zero);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_follow_from_comparisons_wherever_they_are_true() {
+    fn comparison_implication_matches_exhaustive_model() {
         let holds = |op: CompareOp, value: i32, bound: i32| op.accepts(value.cmp(&bound));
         for known in CompareOp::ALL {
             for wanted in CompareOp::ALL {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_alternatives() {
+    fn implication_of_in_lists_and_disjunctions() {
         assert!(is_in(&[1, 2, 3]).follows_from(&[&is(CompareOp::Eq, 2)]));
         assert!(!is_in(&[1, 2, 3]).follows_from(&[&is(CompareOp::Eq, 4)]));
         assert!(is_in(&[1, 2, 3]).follows_from(&[&is_in(&[1, 3])]));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_conditions_need_values() {
+    fn strict_condition_implies_is_not_null() {
         let there = not(is_null(0));
         assert!(there.follows_from(&[&is(CompareOp::Gt, 1)]));
         assert!(there.follows_from(&[&is_in(&[1])]));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_in_all_their_forms() {
+    fn implication_of_boolean_tests() {
         let flag = || Expr::column(1, DataType::Bool);
         let value = |value| Expr::constant(Datum::Bool(value), DataType::Bool);
         let is_bool = |expected| Expr::IsDistinct {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_reject_nulls_and_tests_for_null_do_not() {
+    fn comparisons_reject_nulls_but_null_tests_do_not() {
         let rejects = |condition: &Expr| {
             condition.rejects_nulls(
                 &|part| matches!(part, Expr::Column { index, .. } if (2..4).contains(index)),

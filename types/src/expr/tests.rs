@@ -184,7 +184,7 @@ fn shown<T: std::fmt::Debug>(result: &T) -> String {
 }
 
 #[test]
-fn dates_meet_timestamps_at_midnight() {
+fn date_compares_with_timestamp_at_midnight() {
     let dates = [i32::MIN, -2_451_545, -1, 0, 1, 2_145_031_948, i32::MAX].map(Datum::Date);
     let day = 86_400_000_000;
     let times = [i64::MIN, -day, -1, 0, 1, day, 9_223_371_331_199_999_999, i64::MAX];
@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn batches_give_what_rows_give(seed in any::<u64>()) {
+    fn batch_evaluation_matches_row_evaluation(seed in any::<u64>()) {
         let mut random = Random(seed);
         let context = EvalContext::default();
         let data_type = random.pick(&COLUMNS);
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn filters_keep_what_rows_accept(seed in any::<u64>()) {
+    fn batch_filter_matches_row_evaluation(seed in any::<u64>()) {
         let mut random = Random(seed);
         let context = EvalContext::default();
         let expr = Expr::And(vec![random.expr(Bool, 2), random.expr(Bool, 2)]);
@@ -270,7 +270,7 @@ fn int(value: i32) -> Expr {
 }
 
 #[test]
-fn case_guards_its_branches_in_a_batch() {
+fn case_evaluates_only_selected_branch_in_batch() {
     let (a, b) = (Expr::column(0, Int4), Expr::column(1, Int4));
     let guarded = Expr::Case {
         branches: vec![(
@@ -293,7 +293,7 @@ fn case_guards_its_branches_in_a_batch() {
 }
 
 #[test]
-fn the_first_failing_row_decides_the_error() {
+fn first_failing_row_determines_error() {
     // Row 0 overflows in the second operand, row 1 divides by zero in the first.
     let (a, b) = (Expr::column(0, Int4), Expr::column(1, Int4));
     let expr = call("+", vec![call("/", vec![int(1), a]), call("*", vec![b.clone(), b])]);
@@ -304,7 +304,7 @@ fn the_first_failing_row_decides_the_error() {
 }
 
 #[test]
-fn overflow_at_a_null_position_is_none() {
+fn overflow_at_null_position_is_ignored() {
     let (a, b) = (Expr::column(0, Int4), Expr::column(1, Int4));
     let rows = [vec![Datum::Int4(i32::MAX), Datum::Null], vec![Datum::Int4(1), Datum::Int4(2)]];
     let batch = Batch::from_rows(&[Int4, Int4], &rows);
@@ -313,7 +313,7 @@ fn overflow_at_a_null_position_is_none() {
 }
 
 #[test]
-fn expressions_print_as_explain_shows_them() {
+fn expressions_are_described_as_in_explain() {
     let names = |index: usize| ["dep_delay", "carrier", "note"][index].to_owned();
     let delay = Expr::column(0, Int4);
     let carrier = Expr::column(1, Text);
@@ -343,7 +343,7 @@ fn expressions_print_as_explain_shows_them() {
 }
 
 #[test]
-fn folding_computes_constants_and_leaves_errors() {
+fn folding_evaluates_constants_and_preserves_errors() {
     let context = EvalContext::default();
     let sum = call("+", vec![int(1), call("*", vec![int(2), int(3)])]);
     assert_eq!(sum.fold(&context), int(7));
@@ -360,7 +360,7 @@ fn folding_computes_constants_and_leaves_errors() {
 }
 
 #[test]
-fn folding_notes_the_first_error_that_a_constant_does_not_rule_out() {
+fn folding_records_first_unavoidable_error() {
     let error_of = |expr: Expr| {
         let mut failure = None;
         drop(expr.fold_with_error(&EvalContext::default(), &mut failure));
@@ -394,7 +394,7 @@ fn folding_notes_the_first_error_that_a_constant_does_not_rule_out() {
 }
 
 #[test]
-fn parameters_may_make_a_constant_fail() {
+fn parameter_may_cause_constant_failure() {
     let parameter = |index| Expr::Parameter { index, data_type: Int4 };
     let fails = |expr: &Expr| expr.may_fail_by_parameters(&|index| index == 0);
     let quotient = call("/", vec![int(1), parameter(0)]);
@@ -407,7 +407,7 @@ fn parameters_may_make_a_constant_fail() {
 }
 
 #[test]
-fn dates_are_compared_with_dates() {
+fn timestamp_comparison_of_date_column_becomes_date_comparison() {
     let context = EvalContext::default();
     const DAY: i64 = 86_400_000_000;
     let days = [i32::MIN, -2, -1, 0, 1, 2, i32::MAX];
@@ -432,7 +432,7 @@ fn dates_are_compared_with_dates() {
 }
 
 #[test]
-fn folding_a_strict_call_on_null_leaves_the_other_arguments_alone() {
+fn folding_strict_call_on_null_ignores_other_arguments() {
     let context = EvalContext::default();
     let null = Expr::constant(Datum::Null, Int4);
     let fails_on_a_row = call("/", vec![Expr::column(0, Int4), int(0)]);
@@ -443,7 +443,7 @@ fn folding_a_strict_call_on_null_leaves_the_other_arguments_alone() {
 }
 
 #[test]
-fn expressions_come_apart() {
+fn expressions_are_decomposed() {
     let (a, b) = (Expr::column(3, Int4), Expr::column(1, Int8));
     let less = call("<", vec![a.clone(), b.clone()]);
     let (left, op, right) = less.as_comparison().unwrap();
@@ -462,7 +462,7 @@ fn expressions_come_apart() {
 }
 
 #[test]
-fn where_stops_at_a_null_conjunct() {
+fn filter_short_circuits_at_null_conjunct() {
     // NULL AND 1 / 0 = 1: an error as a value, but not as a filter.
     let null = Expr::constant(Datum::Null, Bool);
     let failing =
@@ -475,7 +475,7 @@ fn where_stops_at_a_null_conjunct() {
 }
 
 #[test]
-fn a_computation_of_many_rows_ends_when_it_is_interrupted() {
+fn batch_evaluation_is_interruptible() {
     let flag = Arc::new(AtomicBool::new(false));
     let interrupt = Interrupt::new(Arc::clone(&flag));
     let context = EvalContext::with_interrupt(interrupt);
@@ -493,7 +493,7 @@ fn a_computation_of_many_rows_ends_when_it_is_interrupted() {
 }
 
 #[test]
-fn what_cannot_be_read_fails_where_a_row_gets_there() {
+fn unreadable_expression_fails_only_when_evaluated() {
     let context = EvalContext::default();
     let unreadable = Expr::Unreadable { reason: "it cannot be read".into(), data_type: Int4 };
     let unreadable = unreadable.fold(&context);

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_do_not_grow_deeper_than_can_be_read() {
+    fn json_concatenation_is_limited_to_readable_depth() {
         let function = crate::function::find("||", &[Jsonb, Jsonb]).expect("it is there");
         let array = |json: Json| jsonb_datum(Json::Array(vec![json]));
         let (mut deep, empty) = (Json::Null, jsonb_datum(Json::Array(Vec::new())));

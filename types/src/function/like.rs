@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_at_once_is_one_by_one() {
+    fn batch_like_matches_single_values() {
         let strings = ["", "a", "ab", "abc", "abcdefg", "abcdefgh", "abcdefghi", "é", "aé", "b"];
         let mut values = BytesVector::default();
         strings.iter().for_each(|string| values.push(string.as_bytes()));

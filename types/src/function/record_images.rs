@@ -114,7 +114,7 @@ mod tests {
     use crate::text::{TextStyle, parse};
 
     #[test]
-    fn images_tell_apart_what_is_equal() {
+    fn record_images_distinguish_equal_values() {
         let of = |text: &str, data_type| {
             image(&parse(text, data_type, &TextStyle::default()).unwrap(), data_type)
         };

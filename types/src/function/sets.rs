@@ -630,7 +630,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted() {
+    fn set_returning_functions_are_sorted_by_name() {
         assert!(FUNCTIONS.is_sorted_by_key(|row| row.name));
     }
 }

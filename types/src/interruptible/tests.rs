@@ -23,7 +23,7 @@ fn long_text() -> String {
 }
 
 #[test]
-fn pieces_are_the_whole_and_cut_no_character() {
+fn text_chunks_are_complete_and_split_no_character() {
     let text = long_text();
     let forward: Vec<&str> = chunks(text.as_str()).collect();
     assert!(forward.len() > 3 && forward.iter().all(|piece| piece.len() <= CHUNK_BYTES));
@@ -34,7 +34,7 @@ fn pieces_are_the_whole_and_cut_no_character() {
 }
 
 #[test]
-fn what_is_done_by_pieces_is_what_is_done_at_once() {
+fn chunked_operations_match_whole_value_operations() {
     let text = long_text();
     let pace = &mut InterruptPacer::without_interrupt();
     assert_eq!(pace.count(&text).unwrap(), text.chars().count());
@@ -127,7 +127,7 @@ fn overload(name: &str, first: DataType, count: usize) -> function::FunctionId {
 }
 
 #[test]
-fn calls_over_long_values_end_when_the_flag_is_set() {
+fn calls_on_long_values_are_interruptible() {
     for (name, arguments, first) in long_calls() {
         let id = overload(name, first, arguments.len());
         let called = function::call(id, &arguments, first, &context(true));
@@ -136,7 +136,7 @@ fn calls_over_long_values_end_when_the_flag_is_set() {
 }
 
 #[test]
-fn casts_of_long_values_end_when_the_flag_is_set() {
+fn casts_of_long_values_are_interruptible() {
     let json = Datum::text(format!("[{}1]", "1,".repeat(CHUNK_BYTES)));
     let array = Datum::text(format!("{{{}1}}", "1,".repeat(CHUNK_BYTES)));
     let ints = DataType::Array(&DataType::Int4);
@@ -167,7 +167,7 @@ fn casts_of_long_values_end_when_the_flag_is_set() {
 }
 
 #[test]
-fn short_values_are_never_looked_at() {
+fn short_values_skip_interrupt_checks() {
     let text = Datum::text("a b ".repeat(1000));
     for name in ["upper", "reverse", "length", "md5", "quote_literal"] {
         let id = overload(name, DataType::Text, 1);
@@ -178,7 +178,7 @@ fn short_values_are_never_looked_at() {
 }
 
 #[test]
-fn a_flag_that_is_set_later_ends_the_work_at_the_next_look() {
+fn late_interrupt_stops_work_at_next_check() {
     let flag = Arc::new(AtomicBool::new(false));
     let interrupt = Interrupt::new(Arc::clone(&flag));
     let mut pace = InterruptPacer::new(&interrupt);
@@ -197,7 +197,7 @@ fn a_flag_that_is_set_later_ends_the_work_at_the_next_look() {
 }
 
 #[test]
-fn buffers_that_there_is_no_room_for_are_errors() {
+fn oversized_buffers_are_out_of_memory_errors() {
     let refused = |result: Result<()>| {
         let error = result.unwrap_err();
         assert_eq!(error.sqlstate, "53200");

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_as_arrays_do() {
+    fn array_keys_sort_like_arrays() {
         let integers = ["{}", "{1}", "{1,2}", "{1,NULL}", "{-5}", "{{1,2}}", "[0:1]={1,2}", "{2}"];
         check(DataType::Array(&DataType::Int4), &integers);
         let texts = ["{}", "{a}", "{a,b}", "{ab}", "{\"\"}", "{NULL}", "{b,a}", "{{a},{b}}"];
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_would_forget_is_no_element() {
+    fn lossy_element_types_are_rejected_in_array_keys() {
         assert!(keycode::check_type(DataType::Array(&DataType::Uuid)).is_ok());
         let refused = keycode::check_type(DataType::Array(&DataType::Numeric)).unwrap_err();
         assert_eq!(refused.sqlstate, "0A000");

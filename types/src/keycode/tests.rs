@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn order_is_comparison(
+    fn key_order_matches_value_order(
         (kind, a, b) in any_type().prop_flat_map(|kind| (Just(kind), any_value(kind), any_value(kind))),
         descending: bool,
         nulls_first: bool,
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn decoding_gives_an_equal_value(
+    fn decoded_key_equals_original_value(
         (kind, value) in any_type().prop_flat_map(|kind| (Just(kind), any_value(kind))),
         descending: bool,
         nulls_first: bool,
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic(
+    fn key_decoder_does_not_panic(
         kind in any_type(),
         mut bytes in proptest::collection::vec(any::<u8>(), 0..40),
         descending: bool,
@@ -234,7 +234,7 @@ proptest! {
 }
 
 #[test]
-fn examples_of_the_format_document() {
+fn documented_key_examples_match_encoder() {
     let hex = |value: Datum, kind, descending| {
         key(&value, kind, descending, false).iter().map(|b| format!("{b:02x}")).collect::<String>()
     };

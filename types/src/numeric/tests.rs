@@ -44,7 +44,7 @@ fn calculate(operation: &str, a: &Numeric, b: &str) -> Result<Numeric> {
 }
 
 #[test]
-fn calculates_as_postgres_does() {
+fn numeric_arithmetic_matches_postgresql() {
     let mut wrong = Vec::new();
     for line in include_str!("golden.txt").lines().filter(|line| !line.starts_with('#')) {
         let [operation, a, b, answer] = line.splitn(4, '|').collect::<Vec<_>>()[..] else {
@@ -62,7 +62,7 @@ fn calculates_as_postgres_does() {
 }
 
 #[test]
-fn floats_become_numerics_of_15_and_6_digits() {
+fn floats_convert_to_numeric_with_15_or_6_digits() {
     for (value, text) in [
         (0.1, "0.1"),
         (1e20, "100000000000000000000"),
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn inline_and_spelled_out_agree(a in any_numeric(), b in any_numeric()) {
+    fn inline_and_digit_representations_agree(a in any_numeric(), b in any_numeric()) {
         let (big_a, big_b) = (a.as_digits(), b.as_digits());
         for operation in ["+", "-", "*", "/", "%"] {
             let calculate = |a: &Numeric, b: &Numeric| match operation {
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn the_square_of_a_root_is_near(digits in prop::collection::vec(0u8..10, 1..400)) {
+    fn square_root_is_accurate(digits in prop::collection::vec(0u8..10, 1..400)) {
         let digits: String = digits.iter().map(u8::to_string).collect();
         let value = number(&digits);
         let (root, one) = (value.sqrt(&mut InterruptPacer::without_interrupt()).unwrap().trunc(0), number("1"));
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn text_reads_back(a in any_numeric()) {
+    fn numeric_text_round_trips(a in any_numeric()) {
         let back = number(&a.to_string());
         prop_assert_eq!(back.scale(), a.scale());
         prop_assert_eq!(back, a);

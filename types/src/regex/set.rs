@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_known_to_the_crate() {
+    fn posix_classes_are_supported_by_regex_crate() {
         let names = [
             "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
             "punct", "space", "upper", "xdigit", "word",

@@ -53,7 +53,7 @@ fn matches(pattern: &Pattern, text: &str, before: usize) -> Vec<Match> {
 }
 
 #[test]
-fn stepped_searches_find_what_the_crate_does() {
+fn stepped_search_matches_regex_crate() {
     for pattern in PATTERNS {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");
         let Some(plain) = &pattern.plain else { continue };
@@ -90,7 +90,7 @@ fn compare(plain: &regex::Regex, stepped: &SteppedRegex, text: &str) {
 }
 
 #[test]
-fn a_long_text_has_the_matches_of_its_beginning() {
+fn stepped_search_of_long_text_matches_short_text() {
     let behind = "-".repeat(CHUNK_BYTES + 17);
     for pattern in PATTERNS {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");
@@ -106,7 +106,7 @@ fn a_long_text_has_the_matches_of_its_beginning() {
 }
 
 #[test]
-fn searches_in_long_texts_are_stopped() {
+fn regex_search_in_long_text_is_interruptible() {
     let text = "a".repeat(3 * CHUNK_BYTES);
     let set = Interrupt::new(Arc::new(AtomicBool::new(true)));
     assert!(set.is_set());

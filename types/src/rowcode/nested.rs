@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_and_damage_is_noticed() {
+    fn nested_values_round_trip_and_detect_corruption() {
         let array = |element: DataType| element.array().unwrap();
         let cases = [
             (array(DataType::Int4), "{1,NULL,-3}"),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_composite_types_outlive_changes_of_attributes() {
+    fn composite_values_survive_attribute_changes() {
         let (int, text) = (DataType::Int4, DataType::Text);
         let before = composite(&[(0, "a", int), (1, "b", text)]);
         let (_, written) = bytes("(258,x)", before);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_as_written_down() {
+    fn nested_encoding_matches_documentation() {
         let (_, array) = bytes("{258,NULL}", DataType::Array(&DataType::Int4));
         assert_eq!(array, [1, 1, 0, 0, 0, 2, 5, 2, 1, 0, 0, 0]);
         let (_, json) = bytes(r#"{"n": 7, "a": [true, null]}"#, DataType::Jsonb);

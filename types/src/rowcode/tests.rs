@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn rows_come_back_to_the_last_blank((kinds, row) in any_row()) {
+    fn rows_round_trip_exactly((kinds, row) in any_row()) {
         let layout = layout(&kinds, 2);
         let key = layout.encode_key(&row).unwrap();
         let families = [layout.pack(0, &row).unwrap(), layout.pack(1, &row).unwrap()];
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic((kinds, row) in any_row(), noise: Vec<(u16, u8)>, cut: u16) {
+    fn row_decoder_does_not_panic_on_changed_bytes((kinds, row) in any_row(), noise: Vec<(u16, u8)>, cut: u16) {
         let layout = layout(&kinds, 2);
         let mut parts = [layout.encode_key(&row).unwrap(), layout.pack(0, &row).unwrap()];
         for part in &mut parts {
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn no_random_bytes_panic(kinds in proptest::collection::vec(proptest::sample::select(KINDS), 3..12),
+    fn row_decoder_does_not_panic_on_random_bytes(kinds in proptest::collection::vec(proptest::sample::select(KINDS), 3..12),
                              key: Vec<u8>, mut bytes: Vec<u8>) {
         if let Some(first) = bytes.first_mut() {
             *first = 1 | (*first & 0x30);
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn columns_added_later_have_their_default() {
+fn added_columns_have_their_default() {
     let mut layout = layout(&[DataType::Int4, DataType::Text, DataType::Text], 1);
     let row = [Datum::Int4(7), Datum::text("a"), Datum::text("b")];
     let key = layout.encode_key(&row).unwrap();
@@ -156,7 +156,7 @@ fn columns_added_later_have_their_default() {
 }
 
 #[test]
-fn a_salted_key_begins_with_its_bucket() {
+fn salted_key_begins_with_bucket() {
     let mut layout = layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1);
     layout.salt_buckets = 8;
     let mut seen = [false; 8];
@@ -171,7 +171,7 @@ fn a_salted_key_begins_with_its_bucket() {
 }
 
 #[test]
-fn wide_rows_use_four_byte_ends() {
+fn wide_rows_use_four_byte_offsets() {
     let layout = RowLayout {
         columns: vec![
             column(DataType::Int4, ColumnPlace::Key(0)),
@@ -191,7 +191,7 @@ fn wide_rows_use_four_byte_ends() {
 }
 
 #[test]
-fn wide_values_of_values_use_four_byte_ends() {
+fn wide_nested_values_use_four_byte_offsets() {
     let layout = RowLayout {
         columns: vec![
             column(DataType::Int4, ColumnPlace::Key(0)),
@@ -215,7 +215,7 @@ fn wide_values_of_values_use_four_byte_ends() {
 }
 
 #[test]
-fn example_of_the_format_document() {
+fn documented_row_example_matches_encoder() {
     let layout = RowLayout {
         columns: vec![
             column(DataType::Numeric, ColumnPlace::Key(0)),
@@ -241,7 +241,7 @@ fn example_of_the_format_document() {
 }
 
 #[test]
-fn intervals_keep_their_parts() {
+fn intervals_preserve_months_days_and_micros() {
     let layout = RowLayout {
         columns: vec![column(DataType::Interval, ColumnPlace::Key(0))],
         key: vec![key_column(0)],
@@ -260,7 +260,7 @@ fn intervals_keep_their_parts() {
 }
 
 #[test]
-fn a_slot_without_a_column_is_an_error() {
+fn slot_without_column_is_error() {
     let mut layout = layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1);
     layout.columns[2].place = ColumnPlace::Packed { family: 0, slot: 5 };
     assert_eq!(layout.pack(0, &vec![Datum::Null; 3]).unwrap_err().sqlstate, "XX001");

@@ -32,7 +32,7 @@ fn again(text: &str, data_type: DataType) -> String {
 }
 
 #[test]
-fn texts_read_and_written_as_postgres_does() {
+fn text_input_and_output_match_postgresql() {
     let golden = include_str!("golden.txt");
     let mut wrong = Vec::new();
     for line in golden.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -51,7 +51,7 @@ fn texts_read_and_written_as_postgres_does() {
 }
 
 #[test]
-fn relative_days_need_a_clock() {
+fn relative_dates_require_clock() {
     assert_eq!(again("now", DataType::Timestamptz), "2000-01-01 01:00:00+01");
     assert_eq!(again("tomorrow", DataType::Date), "2000-01-02");
     assert_eq!(again("yesterday 04:05", DataType::Timestamp), "1999-12-31 04:05:00");
@@ -60,13 +60,13 @@ fn relative_days_need_a_clock() {
 }
 
 #[test]
-fn names_are_cut_between_characters() {
+fn names_are_truncated_at_character_boundary() {
     let long = "é".repeat(40);
     assert_eq!(again(&long, DataType::Name).len(), 62);
 }
 
 #[test]
-fn escaped_bytea_reads_back() {
+fn escaped_bytea_round_trips() {
     let formats = Formats { escape_bytea: true, ..Formats::default() };
     let style = TextStyle { formats, ..TextStyle::default() };
     let value = Datum::bytea(vec![0, b'\\', b'a', 0xFF]);
@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn no_text_panics(kind in proptest::sample::select(KINDS), text in prop_oneof![likely_text(), ".{0,20}"]) {
+    fn text_parser_does_not_panic(kind in proptest::sample::select(KINDS), text in prop_oneof![likely_text(), ".{0,20}"]) {
         let style = style();
         if let Ok(value) = parse(&text, kind, &style) {
             let mut out = Vec::new();
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn values_read_back(
+    fn text_output_round_trips(
         (kind, value) in proptest::sample::select(KINDS)
             .prop_flat_map(|kind| (Just(kind), crate::keycode::any_value(kind))),
     ) {
@@ -182,7 +182,7 @@ proptest! {
 
 /// As shown by PostgreSQL 15.
 #[test]
-fn errors_of_json_show_where_they_are() {
+fn json_errors_report_position() {
     let cases = [
         ("{\"a\":1,\"b\":[1,2,}", "line 1: {\"a\":1,\"b\":[1,2,}"),
         ("{\"a\":1 \"b\":[1,2]}", "line 1: {\"a\":1 \"b\"..."),

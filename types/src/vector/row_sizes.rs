@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_long_values_are_cut_by_their_bytes() {
+    fn batches_of_long_values_are_limited_by_bytes() {
         let half = BATCH_BYTES / 2;
         let columns = [texts(&[half, half, half, 3 * half, 1, 1]), texts(&[0, 0, 0, 0, 0, 0])];
         let sizes = RowSizes::of(&columns);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_short_values_are_cut_by_their_number() {
+    fn batches_of_short_values_are_limited_by_row_count() {
         let columns = [texts(&vec![10; BATCH_ROWS + 7])];
         let sizes = RowSizes::of(&columns);
         assert!(sizes.is_short());

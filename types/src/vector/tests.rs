@@ -12,7 +12,7 @@ fn sample() -> Vector {
 }
 
 #[test]
-fn takes_and_appends_keep_nulls() {
+fn take_and_append_preserve_nulls() {
     let vector = sample();
     let mut taken = vector.take(&[3, 1, 0]);
     assert_eq!(
@@ -31,7 +31,7 @@ fn takes_and_appends_keep_nulls() {
 }
 
 #[test]
-fn batches_of_rows_give_the_rows_back() {
+fn batch_round_trips_rows() {
     let rows = vec![
         vec![Datum::Int4(1), Datum::text("a"), Datum::Null],
         vec![Datum::Null, Datum::text("b"), Datum::Numeric(Numeric::from(7))],
@@ -52,12 +52,12 @@ fn comparison_puts_null_last() {
 
 #[test]
 #[should_panic(expected = "push_i32 on a vector of text")]
-fn mixing_up_columns_is_a_bug() {
+fn push_of_wrong_type_panics() {
     sample().push_i32(1);
 }
 
 #[test]
-fn texts_end_to_end_are_appended_or_refused() {
+fn concatenated_texts_are_appended_or_rejected() {
     let mut texts = BytesVector::default();
     texts.push(b"a");
     assert!(texts.append_texts("b\u{e9}c", &[1, 3, 3, 4]));

@@ -460,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crash_keeps_what_was_synced() {
+    fn crash_preserves_synced_data() {
         let env = FaultEnv::new(1);
         let (a, b) = (Path::new("/d/a"), Path::new("/d/b"));
         let mut file = env.create(a).unwrap();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn any_part_of_what_was_not_synced_may_survive() {
+    fn crash_preserves_arbitrary_subset_of_unsynced_data() {
         let (mut lengths, mut contents, mut names) = ([false; 9], BTreeSet::new(), [false; 4]);
         for seed in 0..200 {
             let env = FaultEnv::new(seed);
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_made_again_outlives_the_removal_before_it() {
+    fn recreated_directory_survives_crash_after_sync() {
         for seed in 0..20 {
             let env = FaultEnv::new(seed);
             let (directory, file) = (Path::new("/d/a"), Path::new("/d/a/f"));
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_fail_when_told() {
+    fn injected_faults_fail_selected_operations() {
         let env = FaultEnv::new(1);
         env.fail_after(1);
         let mut file = env.create(Path::new("/d/a")).unwrap();
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_is_not_made_good_by_the_next() {
+    fn failed_sync_is_not_repaired_by_next_sync() {
         let mut lost = 0;
         for seed in 0..50 {
             let env = FaultEnv::new(seed);
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_what_fits() {
+    fn full_disk_accepts_partial_append() {
         let env = FaultEnv::new(1);
         let path = Path::new("/d/a");
         let mut file = env.create(path).unwrap();

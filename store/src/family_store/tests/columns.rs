@@ -75,7 +75,7 @@ fn hundred(family: &FamilyDescriptor) -> (FaultEnv, FamilyStore) {
 }
 
 #[test]
-fn rows_that_nothing_touches_come_as_columns() {
+fn unmodified_rows_are_read_as_columns() {
     let (_env, store) = hundred(&family());
     assert_eq!(counts(&store, &spec(100)), (100, 0));
     // Not the last rows of blocks.
@@ -98,7 +98,7 @@ fn rows_that_nothing_touches_come_as_columns() {
 }
 
 #[test]
-fn blocks_with_what_a_read_may_not_see_are_read_by_rows() {
+fn blocks_with_invisible_cells_are_read_by_row() {
     let (_env, store) = hundred(&family());
     let (columns, rows) = counts(&store, &spec(55));
     assert_eq!(columns + rows, 55);
@@ -127,7 +127,7 @@ fn blocks_with_what_a_read_may_not_see_are_read_by_rows() {
 }
 
 #[test]
-fn a_row_that_goes_on_in_the_next_block_is_read_as_a_row() {
+fn row_spanning_two_blocks_is_read_by_row() {
     let env = FaultEnv::new(1);
     let store = open(&env, &family(), &[]);
     store.apply(&(0..5).map(|row| at(row, 0, 1, CellType::Put)).collect::<Vec<_>>());

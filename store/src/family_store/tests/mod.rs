@@ -590,7 +590,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
 }
 
 #[test]
-fn answers_do_not_depend_on_flushes_and_compactions() {
+fn reads_are_independent_of_flushes_and_compactions() {
     let name = "families before and after flushes and compactions";
     hold((name, REGRESSIONS), case(), |(family, events, reads)| {
         run(&family, &events, &reads);
@@ -602,7 +602,7 @@ fn answers_do_not_depend_on_flushes_and_compactions() {
 }
 
 #[test]
-fn what_a_range_ended_stays_ended_where_evictions_are_in_doubt() {
+fn deleted_cells_stay_masked_with_uncertain_evictions() {
     let family = FamilyDescriptor { versions: 2, min_versions: 1, ..FamilyDescriptor::new("f") };
     let w = |row, qualifier, at, kind| {
         Event::Write(Write { row, qualifier, at, kind, ttl: 1, new_commit: false })
@@ -621,7 +621,7 @@ fn what_a_range_ended_stays_ended_where_evictions_are_in_doubt() {
 
 /// Staged cells act as commits after the snapshot; `staged_through` cuts them.
 #[test]
-fn staged_cells_are_seen_by_their_owner() {
+fn staged_cells_are_visible_to_their_transaction() {
     let writes = family().prop_flat_map(|family| {
         let write = write(allows_version_markers(&family));
         (Just(family), prop::collection::vec(write, 1..30))
@@ -667,7 +667,7 @@ fn staged_cells_are_seen_by_their_owner() {
 }
 
 #[test]
-fn a_merge_reads_only_files_that_others_reach_into() {
+fn merge_skips_files_without_overlap() {
     let env = new_env();
     let mut family = FamilyDescriptor::new("f");
     let within = ExploringOptions { min_bytes: Some(1 << 20), ..ExploringOptions::default() };
@@ -714,7 +714,7 @@ fn a_merge_reads_only_files_that_others_reach_into() {
 }
 
 #[test]
-fn a_failed_flush_or_compaction_changes_nothing() {
+fn failed_flush_or_compaction_leaves_store_unchanged() {
     let env = new_env();
     let family = FamilyDescriptor::new("f");
     let store = open(&env, &family, &[]);
@@ -767,7 +767,7 @@ fn a_failed_flush_or_compaction_changes_nothing() {
 }
 
 #[test]
-fn views_outlive_compactions() {
+fn views_stay_readable_after_compaction() {
     let env = new_env();
     let store = open(&env, &FamilyDescriptor::new("f"), &[]);
     for sequence in 1..=3 {
@@ -785,7 +785,7 @@ fn views_outlive_compactions() {
 }
 
 #[test]
-fn scans_jump_over_the_versions_of_a_long_column_but_not_over_markers() {
+fn scans_seek_past_old_versions_but_not_markers() {
     let store = open(&new_env(), &FamilyDescriptor::new("f"), &[]);
     let cells_of = |row: u8| {
         (0..2).flat_map(move |qualifier| {
@@ -821,7 +821,7 @@ fn scans_jump_over_the_versions_of_a_long_column_but_not_over_markers() {
 }
 
 #[test]
-fn raw_scans_show_markers_and_what_they_mask() {
+fn raw_scan_returns_markers_and_masked_cells() {
     let env = new_env();
     let store = open(&env, &FamilyDescriptor::new("f"), &[]);
     let kinds = [CellType::Put, CellType::Put, CellType::DeleteColumn, CellType::Put];
@@ -851,10 +851,11 @@ fn raw_scans_show_markers_and_what_they_mask() {
     assert_eq!(sequences(&ReadSpec { snapshot: Sequence(4), ..spec }), [4]);
 }
 
-/// Prints statistics: `cargo test --release -p bennu-store -- --ignored --nocapture rates`.
+/// Prints rates: `cargo test --release -p bennu-store family_store_throughput -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "measures, proves nothing"]
-fn rates() {
+fn family_store_throughput() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options::default();
     let cache = Arc::new(BlockCache::new(200 << 20));
@@ -908,7 +909,7 @@ fn rates() {
 }
 
 #[test]
-fn a_compaction_that_runs_keeps_no_memstore() {
+fn running_compaction_does_not_retain_memstore() {
     let (env, family) = (new_env(), FamilyDescriptor::new("f"));
     let store = open(&env, &family, &[]);
     for sequence in 1..3 {

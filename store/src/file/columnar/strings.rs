@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_the_strings_one_by_one() {
+    fn string_runs_equal_individual_reads() {
         let long = vec![b'x'; 70_000];
         let cases: [(&[&[u8]], usize); 4] = [
             (&[b"ab", b"cd", b"ef"], 0),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_whose_ends_do_not_ascend_are_damaged() {
+    fn non_ascending_string_ends_are_corruption() {
         let mut part = part(&[b"a", b"bc", b"d"], 0);
         // The end of the second string, behind the end of the third.
         part[HEAD_BYTES + 2] = 9;

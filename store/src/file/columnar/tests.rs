@@ -33,7 +33,7 @@ fn cells() -> [(Vec<u8>, Vec<u8>); 2] {
 }
 
 #[test]
-fn the_documented_example_holds() {
+fn documented_block_example_matches_encoder() {
     let layout = ValueLayout {
         sections: vec![SectionKind::Fixed(2), SectionKind::Variable],
         shapes: vec![ValueShape {
@@ -51,7 +51,7 @@ fn the_documented_example_holds() {
 
 /// The format of files of version 2.
 #[test]
-fn blocks_without_a_front_are_read() {
+fn version_2_blocks_are_readable() {
     let digits = documented("columnar-2");
     let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
     let raw: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();

@@ -36,7 +36,7 @@ fn dumped(env: &FaultEnv, spec: DumpSpec) -> Result<String> {
 }
 
 #[test]
-fn a_dump_is_text() {
+fn dump_prints_properties_blocks_and_cells() {
     let env = FaultEnv::new(1);
     write(&env);
     let full = dumped(&env, DumpSpec { blocks: true, cells: true }).unwrap();
@@ -69,7 +69,7 @@ all blocks are valid: 3 data, 2 index, 1 bloom blocks
 }
 
 #[test]
-fn a_dump_finds_damage_in_every_byte() {
+fn dump_detects_corruption_of_any_byte() {
     let env = FaultEnv::new(1);
     write(&env);
     let good = env.bytes(Path::new(PATH)).unwrap();

@@ -13,7 +13,7 @@ const TABLE: TableId = TableId(7);
 const MODE: LockMode = LockMode::NoKeyExclusive;
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn patience(wait: LockWait) -> WaitPolicy<'static> {
+fn policy(wait: LockWait) -> WaitPolicy<'static> {
     WaitPolicy {
         wait,
         changes: false,
@@ -26,7 +26,7 @@ fn patience(wait: LockWait) -> WaitPolicy<'static> {
 }
 
 fn lock(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Grant> {
-    locks.lock(Owner(owner), (TABLE, row), MODE, patience(wait))
+    locks.lock(Owner(owner), (TABLE, row), MODE, policy(wait))
 }
 
 fn is_taken(locks: &LockTable, owner: u64, row: &[u8]) -> bool {
@@ -48,7 +48,7 @@ fn end(locks: &LockTable, list: &Arc<LockList>, mark: u64) {
 }
 
 #[test]
-fn others_find_the_rows_of_a_list_and_close_it() {
+fn conflicting_request_searches_and_closes_lock_list() {
     let locks = LockTable::new();
     let list = open(&locks, 1).unwrap();
     assert!(open(&locks, 2).is_none(), "one list of a table");
@@ -81,7 +81,7 @@ fn others_find_the_rows_of_a_list_and_close_it() {
 }
 
 #[test]
-fn there_is_no_list_of_a_table_that_others_have_locks_of() {
+fn lock_list_requires_table_without_foreign_locks() {
     let locks = LockTable::new();
     lock(&locks, 1, b"mine", LockWait::Wait).unwrap();
     lock(&locks, 2, b"r", LockWait::Wait).unwrap();
@@ -93,7 +93,7 @@ fn there_is_no_list_of_a_table_that_others_have_locks_of() {
 }
 
 #[test]
-fn a_waiter_gets_the_row_of_a_list_when_that_ends() {
+fn waiter_is_granted_row_when_lock_list_ends() {
     let locks = LockTable::new();
     let list = open(&locks, 1).unwrap();
     take(&list, b"a", 0, &locks);
@@ -114,7 +114,7 @@ fn a_waiter_gets_the_row_of_a_list_when_that_ends() {
 }
 
 #[test]
-fn locks_and_deletions_after_a_place_are_undone() {
+fn lock_list_rollback_undoes_later_locks_and_deletions() {
     let locks = LockTable::new();
     let list = open(&locks, 1).unwrap();
     for (row, place) in [(b"a", 0), (b"b", 0), (b"c", 1), (b"d", 2), (b"e", 2)] {
@@ -146,7 +146,7 @@ fn locks_and_deletions_after_a_place_are_undone() {
 }
 
 #[test]
-fn no_row_has_two_owners_whoever_has_a_list() {
+fn exclusive_row_lock_has_one_owner_with_lock_lists() {
     const ROWS: u64 = 300;
     let locks = LockTable::new();
     let owners: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn comparators_say_what_is_equal() {
+    fn comparators_test_equality() {
         let equal = |with: Comparator, bytes: &[u8]| {
             let is = passes(CompareOp::Equal, with.clone(), bytes);
             assert_ne!(is, passes(CompareOp::NotEqual, with, bytes));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn comparators_have_an_order_or_refuse_one() {
+    fn unordered_comparators_reject_range_operators() {
         let long = |number: i64| Comparator::Long(number);
         assert!(passes(CompareOp::Less, long(5), &(-7_i64).to_be_bytes()));
         assert!(passes(CompareOp::Greater, long(-5), &7_i64.to_be_bytes()));

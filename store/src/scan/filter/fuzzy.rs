@@ -98,7 +98,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_hint_passes_no_match_and_moves_on(
+        fn fuzzy_row_hint_skips_no_match_and_advances(
             pattern in prop::collection::vec(prop::option::of(byte()), 0..4),
             row in prop::collection::vec(byte(), 0..5),
             others in prop::collection::vec(prop::collection::vec(byte(), 0..5), 1..50),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_ranges_become_one() {
+    fn overlapping_ranges_are_merged() {
         let merged =
             ranges(&[("m", "p"), ("a", "c"), ("b", "d"), ("d", "e"), ("x", "x"), ("n", "o")]);
         assert_eq!(merged, Ranges { ranges: ranges(&[("a", "e"), ("m", "p")]).ranges });
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_through_a_set_is_shown_in_both_orders() {
+    fn range_set_finds_position_in_both_orders() {
         let set = ranges(&[("b", "d"), ("m", "p")]);
         let forward = |row: &str| set.find(row.as_bytes(), RowOrder::Forward);
         assert_eq!(forward("a"), SetPosition::Before(b"b"));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_are_ranges() {
+    fn comparisons_translate_to_ranges() {
         let of = |op, with| Ranges::of_comparison(&Comparison { op, with }).unwrap();
         let inside = |set: &Ranges, row: &str| {
             set.find(row.as_bytes(), RowOrder::Forward) == SetPosition::In

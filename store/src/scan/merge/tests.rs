@@ -258,7 +258,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn cursors_move_as_one_over_a_list(
+    fn merged_cursor_matches_list_model(
         spots in prop::collection::btree_map((0..40u8, 0..24u8, 0..6u8), 0..3usize, 0..200),
         moves in moves(),
         reverse in any::<bool>(),

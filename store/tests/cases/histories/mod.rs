@@ -452,7 +452,7 @@ impl World {
 }
 
 #[test]
-fn histories_agree_with_the_model() {
+fn random_histories_match_model() {
     let families = prop::collection::vec(families::family(), usize::from(FAMILIES));
     let history = prop::collection::vec(step(), 1..150);
     let case = (families, any::<bool>(), history, read());

@@ -26,7 +26,7 @@ const SCHEDULES: u64 = 2000;
 const SHRINKING_RUNS: usize = 400;
 
 #[test]
-fn every_schedule_opens_again_to_a_prefix_of_history() {
+fn random_schedules_recover_to_consistent_prefix() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let first = number("BENNU_SEED").unwrap_or(0);
     let count = number("BENNU_SCHEDULES").unwrap_or(SCHEDULES);
@@ -175,7 +175,7 @@ impl Drop for Watch {
 }
 
 #[test]
-fn shrinking_keeps_what_fails() {
+fn shrinking_preserves_failing_step() {
     // A schedule without steps cannot fail; a check that always fails must shrink to no steps.
     let plan = Plan { steps: Vec::new(), ..Plan::of_seed(1) };
     assert_eq!(run(&plan), Ok(()));
