@@ -544,7 +544,7 @@ mod tests {
     };
 
     #[test]
-    fn a_lock_is_given_back_as_often_as_it_was_taken() {
+    fn advisory_lock_is_reentrant_and_counted() {
         let world = world();
         assert!(world.tries(0, AdvisoryMode::Exclusive, SESSION));
         assert!(world.tries(0, AdvisoryMode::Exclusive, SESSION));
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_locks_meet_and_transactions_end() {
+    fn shared_advisory_locks_coexist_until_transaction_end() {
         let world = world();
         assert!(world.tries(0, AdvisoryMode::Shared, AdvisoryLevel::Transaction));
         assert!(world.tries(1, AdvisoryMode::Shared, SESSION));
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_raises_what_the_session_is_to_see() {
+    fn advisory_grant_raises_required_commit() {
         let world = world();
         assert!(world.tries(0, AdvisoryMode::Shared, SESSION));
         assert!(world.sessions[0].release(KEY, AdvisoryMode::Shared, Sequence(5)));
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_gets_it_is_cancelled_or_runs_out_of_time() {
+    fn advisory_wait_ends_by_grant_cancel_or_timeout() {
         let world = world();
         world.waits(0, KEY, LONG).unwrap();
         let short = AdvisoryWait { lock_timeout: Some(Duration::from_millis(1)), ..LONG };
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_noticed() {
+    fn advisory_deadlock_is_detected() {
         let world = world();
         world.waits(0, AdvisoryKey::One(1), LONG).unwrap();
         world.waits(1, AdvisoryKey::One(2), LONG).unwrap();
@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_a_row_and_an_advisory_lock_is_noticed() {
+    fn deadlock_of_row_and_advisory_lock_is_detected() {
         let world = world();
         let [first, second] = &world.transactions;
         let row = |transaction: &Transaction| {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn different_values_are_estimated_from_those_that_occur_once() {
+    fn distinct_estimate_uses_values_that_occur_once() {
         assert_eq!(distinct_of(0..100, 100.0), 100.0);
         assert_eq!(distinct_of(0..1_000, 1e6), 1e6, "all are different");
         assert_eq!(distinct_of((0..1_000).map(|v| v % 10), 1e6), 10.0, "none occurs once");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_as_many_values_each() {
+    fn histogram_bounds_have_equal_frequency() {
         let values: Vec<Vec<u8>> = (0..=1_000_u32).map(|v| v.to_be_bytes().to_vec()).collect();
         let values: Vec<&Vec<u8>> = values.iter().collect();
         let bounds = bounds(&values);

@@ -279,7 +279,7 @@ mod tests {
     use store::env::RealEnv;
 
     #[test]
-    fn batches_come_back_in_order_from_memory_and_disk() {
+    fn buffered_batches_keep_order_across_spill() {
         let directory = tempfile::tempdir().unwrap();
         let files = || std::fs::read_dir(directory.path()).unwrap().count();
         let area = SpillArea::open(Arc::new(RealEnv::default()), directory.path().into()).unwrap();

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_too_large_is_out_of_memory_with_a_hint() {
+    fn oversized_transaction_is_out_of_memory_with_hint() {
         let error = Error::from(store::Error::OutOfMemory { limit_bytes: 300 << 20 });
         assert_eq!(error.sqlstate, "53200");
         assert_eq!(
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coprocessor_chooses_its_code() {
+    fn coprocessor_veto_keeps_its_sqlstate() {
         let of = |code: &str| {
             let (coprocessor, message) = ("c".to_owned(), "no".to_owned());
             let veto = store::error::Veto { coprocessor, message, ..Default::default() };

@@ -337,7 +337,7 @@ mod tests {
     use super::limit_bytes;
 
     #[test]
-    fn a_budget_leaves_something_for_the_program() {
+    fn memory_limit_reserves_space_for_process() {
         assert_eq!(limit_bytes(512 << 20), 456 << 20);
         assert_eq!(limit_bytes(32 << 20), 16 << 20);
     }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_follow_each_other_and_never_come_twice() {
+    fn object_ids_are_sequential_and_unique() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
         let ids = ObjectIds::new(&store);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_stop_leaves_no_gap() {
+    fn clean_shutdown_returns_reserved_object_ids() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
         let ids = ObjectIds::new(&store);

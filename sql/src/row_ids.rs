@@ -117,7 +117,7 @@ mod tests {
     const TABLE: TableId = TableId(1_234);
 
     #[test]
-    fn no_number_comes_twice() {
+    fn row_ids_are_unique_across_restarts() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
         let ids = RowIds::new(&store);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_take_numbers_side_by_side() {
+    fn concurrent_sessions_get_distinct_row_ids() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
         let ids = RowIds::new(&store);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_numbers() {
+    fn row_ids_are_exhausted_at_maximum() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
         let transaction = store.begin(TransactionOptions::default());

@@ -477,7 +477,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn files_give_back_what_was_set_aside_and_go() {
+    fn spill_files_return_batches_and_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let spilled = directory.path().join("spill");
         std::fs::create_dir_all(&spilled).unwrap();
@@ -517,7 +517,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn temporary_files_leave_some_of_the_disk() {
+    fn spill_leaves_free_disk_space() {
         let env = FaultEnv::new(1);
         let area = SpillArea::open(Arc::new(env.clone()), "spill".into()).unwrap();
         env.leave_room(100 << 20);

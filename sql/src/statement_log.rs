@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_shown_from_their_class_on() {
+    fn statements_are_logged_from_their_class() {
         let least = |text: &str| {
             let parsed = crate::parser::parse_statements(text).unwrap();
             LoggedStatements::least_for(&parsed[0].statement)

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_due_statement_is_stopped_and_one_that_ended_is_not() {
+    fn timer_stops_only_running_statement() {
         let timer = Timer::default();
         let ended = Arc::new(StopFlag::default());
         timer.stop_after(Duration::from_millis(1), &ended);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_has_one_entry_however_many_statements_it_has_seen() {
+    fn timer_keeps_one_entry_per_stop_flag() {
         let timer = Timer::default();
         let flag = Arc::new(StopFlag::default());
         for _ in 0..100 {

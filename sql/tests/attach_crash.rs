@@ -83,7 +83,7 @@ fn check(engine: &Arc<Engine>) -> bool {
 }
 
 /// Crashes after each number of disk operations of a statement.
-fn at_every_step(before: &str, statement: &str, attached_after: bool) {
+fn crash_at_every_step(before: &str, statement: &str, attached_after: bool) {
     let mut seen = [false; 2];
     for step in 0.. {
         let env = FaultEnv::new(step);
@@ -114,17 +114,17 @@ fn at_every_step(before: &str, statement: &str, attached_after: bool) {
 }
 
 #[test]
-fn a_crash_at_every_step_of_attach_leaves_the_table_whole() {
-    at_every_step("SELECT 1", ATTACH, true);
+fn attach_is_atomic_under_crash() {
+    crash_at_every_step("SELECT 1", ATTACH, true);
 }
 
 #[test]
-fn a_crash_at_every_step_of_detach_leaves_the_table_whole() {
-    at_every_step(ATTACH, DETACH, false);
+fn detach_is_atomic_under_crash() {
+    crash_at_every_step(ATTACH, DETACH, false);
 }
 
 #[test]
-fn a_crash_before_the_commit_undoes_it() {
+fn crash_before_commit_undoes_attach_and_detach() {
     for (before, statement) in [("SELECT 1", ATTACH), (ATTACH, DETACH)] {
         for flushes in [false, true] {
             let env = FaultEnv::new(7);

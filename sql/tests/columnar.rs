@@ -106,7 +106,7 @@ const COLUMNS: &str =
     "id int PRIMARY KEY, g int, v bigint, t text, n numeric(12, 2), d date, f.x int DEFAULT 1";
 
 /// Compares scans over store files, the memstore and uncommitted writes.
-fn rows_in_all_places(split: &str) {
+fn check_scans_at_all_locations(split: &str) {
     let mut both = Both::of(COLUMNS, split);
     both.run(&format!("INSERT INTO $ VALUES {}", values(0..700)));
     both.ask("in the memstore", &SCANS);
@@ -149,21 +149,21 @@ fn rows_in_all_places(split: &str) {
 
 #[test]
 fn scans_of_one_region() {
-    rows_in_all_places("");
+    check_scans_at_all_locations("");
 }
 
 #[test]
 fn scans_of_several_regions() {
-    rows_in_all_places("SPLIT ON (100, 300, 650)");
+    check_scans_at_all_locations("SPLIT ON (100, 300, 650)");
 }
 
 #[test]
 fn scans_of_salt_buckets() {
-    rows_in_all_places(", SALT_BUCKETS = 3");
+    check_scans_at_all_locations(", SALT_BUCKETS = 3");
 }
 
 #[test]
-fn answers_are_those_of_row_blocks() {
+fn columnar_blocks_match_row_blocks() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
     let engine = Engine::open(Arc::clone(&store), sql::EngineOptions::default()).unwrap();

@@ -86,7 +86,7 @@ impl RegionObserver for Refuse {
     }
 }
 
-fn with_refuse() -> EngineOptions {
+fn options_with_refuse() -> EngineOptions {
     let mut options = EngineOptions::default();
     options.registry.add(Arc::new(RefuseFactory));
     options.registry.add_endpoint(Arc::new(Tally));
@@ -104,7 +104,7 @@ fn scripts() {
     paths.sort();
     for path in paths {
         let script = fs::read_to_string(&path).unwrap();
-        let mut server = Server::start(with_refuse);
+        let mut server = Server::start(options_with_refuse);
         let mut recorded = String::new();
         for case in script.split("\n\n").map(str::trim).filter(|case| !case.is_empty()) {
             let (question, expected) = case.split_once("\n---").unwrap_or((case, ""));
@@ -129,7 +129,7 @@ fn case_answer(server: &mut Server, lines: &[&str]) -> String {
     match lines {
         [] => String::new(),
         ["@restart"] => {
-            server.restart_with(with_refuse);
+            server.restart_with(options_with_refuse);
             "ok\n".to_owned()
         }
         ["@restart without"] => {
@@ -157,7 +157,7 @@ fn audit_on_every_table() -> EngineOptions {
 }
 
 #[test]
-fn coprocessors_of_the_server_watch_every_table_but_the_one_they_write_to() {
+fn server_coprocessors_observe_all_tables_except_target() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE old (id int PRIMARY KEY)");
     server.run("a", "INSERT INTO old VALUES (1)");
@@ -183,7 +183,7 @@ fn coprocessors_of_the_server_watch_every_table_but_the_one_they_write_to() {
 }
 
 #[test]
-fn a_server_with_a_wrong_coprocessor_does_not_open() {
+fn invalid_server_coprocessor_prevents_start() {
     let opened = |coprocessor: &str, argument: &str| {
         let directory = tempfile::tempdir().unwrap();
         let store = store::Store::open(directory.path(), store::Options::default()).unwrap();
@@ -215,7 +215,7 @@ fn a_server_with_a_wrong_coprocessor_does_not_open() {
 }
 
 #[test]
-fn rows_expire_when_their_column_says() {
+fn row_expires_at_time_in_column() {
     let env = store::env::fault::FaultEnv::new(7);
     let options = store::Options { env: Arc::new(env.clone()), ..store::Options::default() };
     let store = store::Store::open(Path::new("data"), options).unwrap();
@@ -271,13 +271,13 @@ fn rows_expire_when_their_column_says() {
 }
 
 #[test]
-fn the_limits_are_those_of_the_server() {
+fn coprocessor_limits_follow_server_options() {
     let directory = tempfile::tempdir().unwrap();
     let time = Some(std::time::Duration::from_millis(1_500));
     let coprocessors = store::observer::CoprocessorLimits { time, failures_max: 2 };
     let options = store::Options { coprocessors, ..store::Options::default() };
     let store = store::Store::open(directory.path(), options).unwrap();
-    let engine = sql::engine::Engine::open(store, with_refuse()).unwrap();
+    let engine = sql::engine::Engine::open(store, options_with_refuse()).unwrap();
     let user = "ann".to_owned();
     let mut session = sql::session::Session::open(&engine, sql::session::SessionOptions { user });
     let mut ask = |sql: &str| crate::server::answer(&mut session, sql);

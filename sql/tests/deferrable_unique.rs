@@ -16,7 +16,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn the_second_of_two_who_write_one_key_waits() {
+fn second_writer_of_unique_key_waits() {
     let mut server = server();
     server.run("a", "BEGIN; INSERT INTO t VALUES (3, 3)");
     assert_eq!(server.run("b", "INSERT INTO t VALUES (4, 3)"), WAITED);
@@ -30,7 +30,7 @@ fn the_second_of_two_who_write_one_key_waits() {
 }
 
 #[test]
-fn a_snapshot_does_not_hide_who_has_the_key() {
+fn unique_check_sees_rows_newer_than_snapshot() {
     let mut server = server();
     server.run("a", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t");
     server.run("b", "INSERT INTO t VALUES (3, 3)");

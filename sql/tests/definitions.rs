@@ -5,7 +5,7 @@ use sql::EngineOptions;
 use crate::server::Server;
 
 #[test]
-fn hidden_keys_go_on_after_a_restart() {
+fn hidden_keys_continue_after_restart() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (1)");
     for _ in 0..3 {
@@ -19,7 +19,7 @@ fn hidden_keys_go_on_after_a_restart() {
 }
 
 #[test]
-fn views_are_there_after_a_restart() {
+fn views_survive_restart() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one')");
     server.run("a", "CREATE VIEW v (x) AS SELECT * FROM t; CREATE VIEW w AS SELECT x FROM v");
@@ -34,7 +34,7 @@ fn views_are_there_after_a_restart() {
 }
 
 #[test]
-fn views_inside_of_views_have_a_bound() {
+fn view_nesting_is_limited() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE VIEW v0 AS SELECT 1 AS a");
     let mut made = 0;
@@ -53,7 +53,7 @@ fn views_inside_of_views_have_a_bound() {
 }
 
 #[test]
-fn sequences_go_on_after_a_restart() {
+fn sequences_continue_after_restart() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE SEQUENCE s; CREATE SEQUENCE small MAXVALUE 3; CREATE SEQUENCE gone");
     server.run("a", "SELECT nextval('gone'); DROP SEQUENCE gone; CREATE SEQUENCE gone");
@@ -72,7 +72,7 @@ fn sequences_go_on_after_a_restart() {
 }
 
 #[test]
-fn sessions_share_sequences_and_not_what_they_got() {
+fn sequence_is_shared_but_currval_is_per_session() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id serial PRIMARY KEY, v text)");
     server.run("a", "BEGIN; INSERT INTO t (v) VALUES ('a')");
@@ -84,7 +84,7 @@ fn sessions_share_sequences_and_not_what_they_got() {
 }
 
 #[test]
-fn added_columns_are_there_after_a_restart() {
+fn added_columns_survive_restart() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one')");
     server.run("a", "ALTER TABLE t ADD COLUMN c numeric DEFAULT 1.50");
@@ -94,7 +94,7 @@ fn added_columns_are_there_after_a_restart() {
 }
 
 #[test]
-fn a_writer_that_waited_for_a_new_column_writes_it() {
+fn writer_blocked_by_add_column_writes_new_column() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)");
     server.run("a", "BEGIN; ALTER TABLE t ADD COLUMN b int DEFAULT 5; UPDATE t SET b = 6");
@@ -108,7 +108,7 @@ fn a_writer_that_waited_for_a_new_column_writes_it() {
 }
 
 #[test]
-fn materialized_views_and_keys_are_there_after_a_restart() {
+fn materialized_views_and_keys_survive_restart() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one'), (2, 'two')");
     server.run("a", "ALTER TABLE t ADD PRIMARY KEY (a)");
@@ -134,7 +134,7 @@ fn materialized_views_and_keys_are_there_after_a_restart() {
 }
 
 #[test]
-fn readers_of_a_materialized_view_go_on_while_it_is_refreshed() {
+fn concurrent_refresh_does_not_block_readers() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (a int); INSERT INTO t VALUES (1)");
     server.run("a", "CREATE MATERIALIZED VIEW m AS SELECT * FROM t; INSERT INTO t VALUES (2)");
@@ -147,7 +147,7 @@ fn readers_of_a_materialized_view_go_on_while_it_is_refreshed() {
 }
 
 #[test]
-fn deferred_references_and_what_others_do_meanwhile() {
+fn deferred_foreign_key_sees_concurrent_changes() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2)");
     server.run("a", "CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)");
@@ -168,7 +168,7 @@ fn deferred_references_and_what_others_do_meanwhile() {
 }
 
 #[test]
-fn temporary_tables_go_with_their_sessions_and_with_the_server() {
+fn temporary_tables_are_dropped_with_session_and_server() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TEMP TABLE x (a serial PRIMARY KEY); INSERT INTO x DEFAULT VALUES");
     server.run("b", "CREATE TEMP TABLE x (b text); CREATE TEMP VIEW y AS SELECT b FROM x");

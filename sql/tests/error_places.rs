@@ -20,7 +20,7 @@ const PLACES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn errors_in_definitions_stand_where_the_mistake_is() {
+fn definition_errors_have_precise_position() {
     let server = Server::start(EngineOptions::default);
     let mut session = server.session();
     for (statement, at) in PLACES {

@@ -240,9 +240,9 @@ impl Run {
             case,
         };
         let create = run.case.create.clone();
-        run.does(&create);
+        run.execute(&create);
         if run.case.by_column {
-            run.does("ALTER TABLE t ATTACH COPROCESSOR ttl_by_column WITH (column = 'until')");
+            run.execute("ALTER TABLE t ATTACH COPROCESSOR ttl_by_column WITH (column = 'until')");
         }
         let (first, late): (Vec<_>, Vec<_>) = {
             let indexes = run.case.indexes.clone();
@@ -297,7 +297,7 @@ impl Run {
         answer(self.session.as_mut().unwrap(), sql)
     }
 
-    fn does(&mut self, sql: &str) {
+    fn execute(&mut self, sql: &str) {
         let said = self.ask(sql);
         assert_eq!(said, "ok\n", "{sql}{}", self.shown());
     }
@@ -318,7 +318,7 @@ impl Run {
             17 => self.rewrite(),
             18 => {
                 self.note_flush_of_unlogged();
-                self.does("REINDEX TABLE t");
+                self.execute("REINDEX TABLE t");
             }
             19 | 20 => self.alter(),
             _ => self.restart(),
@@ -372,7 +372,7 @@ impl Run {
         if !keeps_all {
             // Rows that were not flushed are lost, together with their index entries.
             self.check_indexes();
-            self.does("DELETE FROM t");
+            self.execute("DELETE FROM t");
             self.model.clear();
             self.past.states.clear();
             self.past.known_from = self.now;
@@ -392,14 +392,14 @@ impl Run {
                 let to = if wide { "bigint" } else { "int" };
                 if self.alters(&format!("ALTER TABLE t ALTER COLUMN {name} TYPE {to}")) {
                     self.wide[column] = wide;
-                    self.begin_again();
+                    self.reset_history();
                 }
             }
             1 => self.add_random_column(),
             2 => {
-                self.does("TRUNCATE t");
+                self.execute("TRUNCATE t");
                 self.model.clear();
-                self.begin_again();
+                self.reset_history();
             }
             _ => self.replace_w(),
         }
@@ -414,7 +414,7 @@ impl Run {
         is_done
     }
 
-    fn begin_again(&mut self) {
+    fn reset_history(&mut self) {
         let (begin, w_begin) = (self.now, self.past.w_begin);
         self.past = Past { begin, known_from: begin, w_begin, ..Past::default() };
     }
@@ -432,7 +432,7 @@ impl Run {
         {
             return;
         }
-        self.begin_again();
+        self.reset_history();
         let now = self.now;
         for id in self.live().into_keys() {
             let cells = self.model.get_mut(&id).unwrap();
@@ -454,8 +454,8 @@ impl Run {
             return;
         }
         let family = self.case.families[3];
-        self.does("ALTER TABLE t DROP COLUMN w");
-        self.does(&format!("ALTER TABLE t ADD COLUMN f{family}.w int"));
+        self.execute("ALTER TABLE t DROP COLUMN w");
+        self.execute(&format!("ALTER TABLE t ADD COLUMN f{family}.w int"));
         self.wide[3] = false;
         self.past.w_begin = self.now;
         for cell in self.model.values_mut().filter_map(|cells| cells[family].as_mut()) {
@@ -483,29 +483,29 @@ impl Run {
             let said = self.ask(&all);
             assert!(said.starts_with("error 72000"), "{all}: {said}{}", self.shown());
         } else {
-            self.was(&all, &rows_of(&live, 4));
+            self.assert_past(&all, &rows_of(&live, 4));
         }
-        self.was(&format!("SELECT id, x, y, z {as_of} ORDER BY id"), &rows_of(&live, 3));
-        self.was(&format!("SELECT count(*) {as_of}"), &format!("{}\n", live.len()));
+        self.assert_past(&format!("SELECT id, x, y, z {as_of} ORDER BY id"), &rows_of(&live, 3));
+        self.assert_past(&format!("SELECT count(*) {as_of}"), &format!("{}\n", live.len()));
         let id = self.random.below(KEYS) as i32;
         let one: BTreeMap<i32, Values> =
             live.get_key_value(&id).map(|(id, row)| (*id, *row)).into_iter().collect();
-        self.was(&format!("SELECT id, x, y, z {as_of} WHERE id = {id}"), &rows_of(&one, 3));
+        self.assert_past(&format!("SELECT id, x, y, z {as_of} WHERE id = {id}"), &rows_of(&one, 3));
         let column = self.random.below(3);
         let value = self.random.below(VALUES) as i32;
         let with: BTreeMap<i32, Values> =
             live.into_iter().filter(|(_, row)| row[column] == Some(value)).collect();
         let name = COLUMNS[column];
         let sql = format!("SELECT id, x, y, z {as_of} WHERE {name} = {value} ORDER BY id");
-        self.was(&sql, &rows_of(&with, 3));
-        self.was(
+        self.assert_past(&sql, &rows_of(&with, 3));
+        self.assert_past(
             &format!("SELECT id {as_of} WHERE {name} = {value} ORDER BY id"),
             &rows_of(&with, 0),
         );
     }
 
     /// Asserts the rows of a previous state, or an error if versions may have been dropped.
-    fn was(&mut self, sql: &str, expected: &str) {
+    fn assert_past(&mut self, sql: &str, expected: &str) {
         let said = self.ask(sql);
         if said.starts_with("error 72000") && self.past.was_rewritten {
             return;
@@ -683,15 +683,15 @@ impl Run {
             format!("{id}|{}\n", values.join("|"))
         };
         let all: String = live.iter().map(line).collect();
-        self.agrees("SELECT id, x, y, z, w FROM t ORDER BY id", &all);
+        self.expects("SELECT id, x, y, z, w FROM t ORDER BY id", &all);
         self.check_copy(&all);
-        self.agrees("SELECT count(*) FROM t", &format!("{}\n", live.len()));
+        self.expects("SELECT count(*) FROM t", &format!("{}\n", live.len()));
         let ids: String = live.keys().map(|id| format!("{id}\n")).collect();
-        self.agrees("SELECT id FROM t ORDER BY id", &ids);
+        self.expects("SELECT id FROM t ORDER BY id", &ids);
         for id in 0..KEYS as i32 {
             let one: String = live.get_key_value(&id).into_iter().map(line).collect();
             let sql = format!("SELECT id, x, y, z, w FROM t WHERE id = {id}");
-            self.agrees(&sql, if one.is_empty() { "ok\n" } else { &one });
+            self.expects(&sql, if one.is_empty() { "ok\n" } else { &one });
         }
         for column in 0..4 {
             self.check_column(column, &live);
@@ -714,7 +714,7 @@ impl Run {
         let sum: i32 = live.values().filter_map(|row| row[column]).sum();
         let count = live.values().filter(|row| row[column].is_some()).count();
         let sum = if count == 0 { "NULL".to_owned() } else { sum.to_string() };
-        self.agrees(
+        self.expects(
             &format!("SELECT sum({name}), count({name}) FROM t"),
             &format!("{sum}|{count}\n"),
         );
@@ -757,11 +757,11 @@ impl Run {
                 if lines.is_empty() { "ok\n".to_owned() } else { lines }
             };
             for hint in hints.iter().map(String::as_str).chain(["", "/*+ NO_INDEX */ "]) {
-                self.agrees(&format!("SELECT {hint}count(*) FROM t WHERE {condition}"), &count);
+                self.expects(&format!("SELECT {hint}count(*) FROM t WHERE {condition}"), &count);
                 let with = COLUMNS[other];
                 let sql =
                     format!("SELECT {hint}id, {name}, {with} FROM t WHERE {condition} ORDER BY id");
-                self.agrees(&sql, &pairs(other));
+                self.expects(&sql, &pairs(other));
             }
         }
         let mut sorted: Vec<Option<i32>> = live.values().map(|row| row[column]).collect();
@@ -772,10 +772,10 @@ impl Run {
             .map(|v| v.map_or("NULL\n".to_owned(), |v| format!("{v}\n")))
             .collect();
         let sorted = if sorted.is_empty() { "ok\n".to_owned() } else { sorted };
-        self.agrees(&format!("SELECT {name} FROM t ORDER BY {name} LIMIT 3"), &sorted);
+        self.expects(&format!("SELECT {name} FROM t ORDER BY {name} LIMIT 3"), &sorted);
     }
 
-    fn agrees(&mut self, sql: &str, expected: &str) {
+    fn expects(&mut self, sql: &str, expected: &str) {
         let said = self.ask(sql);
         let expected = if expected.is_empty() { "ok\n" } else { expected };
         if said != expected {
@@ -835,7 +835,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_expires_is_gone_for_every_way_to_read_it() {
+fn expired_rows_are_hidden_on_every_access_path() {
     if let Some(seed) = number("BENNU_SEED") {
         drop(Run::new(seed));
         return;

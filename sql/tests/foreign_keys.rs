@@ -28,7 +28,7 @@ fn code(answer: &str) -> &str {
 }
 
 #[test]
-fn who_removes_a_row_waits_for_who_refers_to_it() {
+fn delete_of_parent_waits_for_inserting_child() {
     let mut server = server();
     server.run("a", "BEGIN; INSERT INTO child (parent) VALUES (1)");
     assert_eq!(server.run("b", "DELETE FROM parent WHERE id = 1"), WAITED);
@@ -45,7 +45,7 @@ fn who_removes_a_row_waits_for_who_refers_to_it() {
 }
 
 #[test]
-fn who_refers_to_a_row_waits_for_who_removes_it() {
+fn insert_of_child_waits_for_deleting_parent() {
     let mut server = server();
     server.run("a", "BEGIN; DELETE FROM parent WHERE id = 2");
     assert_eq!(server.run("b", "INSERT INTO child (parent) VALUES (2)"), WAITED);
@@ -57,7 +57,7 @@ fn who_refers_to_a_row_waits_for_who_removes_it() {
 }
 
 #[test]
-fn a_snapshot_that_does_not_see_a_reference_cannot_remove_the_row() {
+fn delete_of_parent_fails_for_child_newer_than_snapshot() {
     let mut server = server();
     server.run("b", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM child");
     server.run("a", "INSERT INTO child (parent) VALUES (4)");
@@ -70,7 +70,7 @@ fn a_snapshot_that_does_not_see_a_reference_cannot_remove_the_row() {
 }
 
 #[test]
-fn a_table_is_not_changed_while_rows_are_referred_to() {
+fn alter_table_waits_for_foreign_key_writers() {
     let mut server = server();
     server.run("a", "BEGIN; INSERT INTO child (parent) VALUES (5)");
     assert_eq!(server.run("b", "ALTER TABLE parent ALTER COLUMN note TYPE varchar(3)"), WAITED);
@@ -81,7 +81,7 @@ fn a_table_is_not_changed_while_rows_are_referred_to() {
 }
 
 #[test]
-fn constraints_outlive_a_restart() {
+fn foreign_keys_survive_restart() {
     let mut server = server();
     server.restart();
     assert_eq!(code(&server.run("a", "INSERT INTO child (parent) VALUES (99)")), "error 23503");
@@ -90,7 +90,7 @@ fn constraints_outlive_a_restart() {
 }
 
 #[test]
-fn nothing_refers_to_nothing_however_sessions_race() {
+fn concurrent_sessions_leave_no_orphans() {
     const ROUNDS: u64 = 150;
     let server = Arc::new(server());
     let threads: Vec<_> = (0..3_u64)

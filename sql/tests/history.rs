@@ -55,7 +55,7 @@ impl Database {
     }
 
     /// Executes a statement one second later, and returns the second.
-    fn does(&mut self, sql: &str) -> i64 {
+    fn execute(&mut self, sql: &str) -> i64 {
         self.now += 1;
         self.env.set_now((BEGIN + self.now) * 1_000_000);
         let said = self.ask(sql);
@@ -87,12 +87,12 @@ impl Database {
 }
 
 #[test]
-fn what_was_dropped_is_an_error_that_names_the_first_time_that_can_be_shown() {
+fn dropped_history_is_error_with_earliest_time() {
     let mut database = Database::new();
-    let created = database.does("CREATE TABLE t (k int PRIMARY KEY, x int)");
-    let inserted = database.does("INSERT INTO t VALUES (1, 10), (2, 20)");
-    let updated = database.does("UPDATE t SET x = 11 WHERE k = 1");
-    let deleted = database.does("DELETE FROM t WHERE k = 2");
+    let created = database.execute("CREATE TABLE t (k int PRIMARY KEY, x int)");
+    let inserted = database.execute("INSERT INTO t VALUES (1, 10), (2, 20)");
+    let updated = database.execute("UPDATE t SET x = 11 WHERE k = 1");
+    let deleted = database.execute("DELETE FROM t WHERE k = 2");
     assert_eq!(database.at("k, x", "t", created - 1), "from 1.0");
     assert_eq!(database.at("k, x", "t", created), "ok");
     // Versions in the memstore are available, even after later changes.
@@ -101,7 +101,7 @@ fn what_was_dropped_is_an_error_that_names_the_first_time_that_can_be_shown() {
     assert_eq!(database.at("k, x", "t", deleted), "1|11");
     let null = database.ask("SELECT * FROM t FOR SYSTEM_TIME AS OF NULL");
     assert_eq!(null, "error 22004: argument of FOR SYSTEM_TIME AS OF must not be null\n");
-    database.does("FLUSH t");
+    database.execute("FLUSH t");
     for round in ["flushed", "opened again", "after a crash", "compacted", "split", "merged"] {
         match round {
             "opened again" => {
@@ -109,13 +109,13 @@ fn what_was_dropped_is_an_error_that_names_the_first_time_that_can_be_shown() {
                 database.open();
             }
             "after a crash" => database.crash(),
-            "compacted" => drop(database.does("MAJOR COMPACT t")),
-            "split" => drop(database.does("ALTER TABLE t SPLIT AT (2)")),
+            "compacted" => drop(database.execute("MAJOR COMPACT t")),
+            "split" => drop(database.execute("ALTER TABLE t SPLIT AT (2)")),
             "merged" => {
-                database.does("MAJOR COMPACT t");
+                database.execute("MAJOR COMPACT t");
                 let regions = "SELECT region FROM bennu.regions WHERE table_name = 't'";
                 let ids = database.ask(regions).trim_end().replace('\n', ", ");
-                database.does(&format!("ALTER TABLE t MERGE REGIONS {ids}"));
+                database.execute(&format!("ALTER TABLE t MERGE REGIONS {ids}"));
             }
             _ => {}
         }
@@ -129,16 +129,16 @@ fn what_was_dropped_is_an_error_that_names_the_first_time_that_can_be_shown() {
 }
 
 #[test]
-fn versions_ttls_and_regions_have_their_own_histories() {
+fn history_depends_on_versions_ttl_and_region() {
     let mut database = Database::new();
-    database.does(
+    database.execute(
         "CREATE TABLE t (k int PRIMARY KEY, a.x int, b.y int) a.VERSIONS = 2, b.TTL = 9 \
          SPLIT ON ((10))",
     );
-    let first = database.does("INSERT INTO t VALUES (1, 1, 1), (11, 1, 1)");
-    let second = database.does("UPDATE t SET x = 2 WHERE k = 1");
-    let third = database.does("UPDATE t SET x = 3 WHERE k = 1");
-    database.does("FLUSH t");
+    let first = database.execute("INSERT INTO t VALUES (1, 1, 1), (11, 1, 1)");
+    let second = database.execute("UPDATE t SET x = 2 WHERE k = 1");
+    let third = database.execute("UPDATE t SET x = 3 WHERE k = 1");
+    database.execute("FLUSH t");
     // Two of the three versions of family a in the first region remain.
     assert_eq!(database.at("k, x", "t", first), "from 3.0");
     assert_eq!(database.at("k, x", "t", second), "1|2 11|1");
@@ -152,23 +152,24 @@ fn versions_ttls_and_regions_have_their_own_histories() {
     assert_eq!(answer(&mut reader, "BEGIN ISOLATION LEVEL REPEATABLE READ"), "ok\n");
     assert_eq!(answer(&mut reader, "SELECT y FROM t"), "1\n1\n");
     for _ in 0..10 {
-        database.does("SELECT 1");
+        database.execute("SELECT 1");
     }
     let now = database.now;
     assert_eq!(database.at("k, x, y", "t", now), "1|3|NULL 11|1|NULL");
     assert_eq!(database.at("k, x, y", "t", third), "1|3|1 11|1|1", "it is there still");
     assert_eq!(answer(&mut reader, "ROLLBACK"), "ok\n");
-    database.does("MAJOR COMPACT t");
+    database.execute("MAJOR COMPACT t");
     assert_eq!(database.at("k, x, y", "t", third), "from 11.0", "when family b has expired");
     assert_eq!(database.at("k, x, y", "t", 11), "1|3|NULL 11|1|NULL");
 }
 
 #[test]
-fn rewrites_keep_times_and_begin_the_history_again() {
+fn table_rewrite_keeps_timestamps_and_restarts_history() {
     let mut database = Database::new();
-    database.does("CREATE TABLE t (k int PRIMARY KEY, a.x int, b.y int) VERSIONS = 9, b.TTL = 20");
-    let inserted = database.does("INSERT INTO t VALUES (1, 10, 100)");
-    let updated = database.does("UPDATE t SET x = 11");
+    database
+        .execute("CREATE TABLE t (k int PRIMARY KEY, a.x int, b.y int) VERSIONS = 9, b.TTL = 20");
+    let inserted = database.execute("INSERT INTO t VALUES (1, 10, 100)");
+    let updated = database.execute("UPDATE t SET x = 11");
     let times = database.ask("SELECT _timestamp FROM t");
     let notice = "notice: history of table \"t\" restarts because its rows are rewritten\n";
     let rewrites = [
@@ -191,67 +192,67 @@ fn rewrites_keep_times_and_begin_the_history_again() {
         assert_eq!(database.at("k, x, y", "t", updated), format!("from {rewritten}.0"));
         assert_eq!(database.at("k, x, y", "t", rewritten), "1|11|100", "{rewrite}");
     }
-    let not_written = database.does("ALTER TABLE t ALTER x TYPE varchar");
+    let not_written = database.execute("ALTER TABLE t ALTER x TYPE varchar");
     assert_eq!(database.at("k, x, y", "t", not_written - 1), "1|11|100");
     // The TTL starts when the row was written, not when it was rewritten.
     while database.now < inserted + 20 {
-        database.does("SELECT 1");
+        database.execute("SELECT 1");
     }
     assert_eq!(database.ask("SELECT y FROM t"), "100\n");
-    database.does("SELECT 1");
+    database.execute("SELECT 1");
     assert_eq!(database.ask("SELECT y FROM t"), "NULL\n");
 }
 
 #[test]
-fn tables_that_are_emptied_begin_again_with_the_commit() {
+fn truncate_restarts_history_at_commit() {
     let mut database = Database::new();
-    database.does("CREATE TABLE t (k int PRIMARY KEY)");
-    let inserted = database.does("INSERT INTO t VALUES (1)");
-    database.does("BEGIN; TRUNCATE t");
+    database.execute("CREATE TABLE t (k int PRIMARY KEY)");
+    let inserted = database.execute("INSERT INTO t VALUES (1)");
+    database.execute("BEGIN; TRUNCATE t");
     let said = database.ask("SELECT * FROM t FOR SYSTEM_TIME AS OF now()");
     assert!(said.contains("history of table \"t\" begins with this transaction"), "{said}");
-    database.does("ROLLBACK");
+    database.execute("ROLLBACK");
     assert_eq!(database.at("k", "t", inserted), "1");
-    database.does("BEGIN; TRUNCATE t");
-    let between = database.does("SELECT 1");
-    let truncated = database.does("COMMIT");
+    database.execute("BEGIN; TRUNCATE t");
+    let between = database.execute("SELECT 1");
+    let truncated = database.execute("COMMIT");
     assert_eq!(database.at("k", "t", between), format!("from {truncated}.0"));
     assert_eq!(database.at("k", "t", truncated), "ok");
-    database.does("DROP TABLE t");
-    let created = database.does("CREATE TABLE t (k int PRIMARY KEY)");
+    database.execute("DROP TABLE t");
+    let created = database.execute("CREATE TABLE t (k int PRIMARY KEY)");
     assert_eq!(database.at("k", "t", inserted), format!("from {created}.0"));
 }
 
 #[test]
-fn a_column_does_not_show_what_another_one_of_its_name_had() {
+fn readded_column_hides_history_of_dropped_column() {
     let mut database = Database::new();
-    database.does("CREATE TABLE t (k int PRIMARY KEY, x int, y int)");
-    let inserted = database.does("INSERT INTO t VALUES (1, 10, 100)");
-    let dropped = database.does("ALTER TABLE t DROP COLUMN x");
-    let added = database.does("ALTER TABLE t ADD COLUMN x int DEFAULT 7");
+    database.execute("CREATE TABLE t (k int PRIMARY KEY, x int, y int)");
+    let inserted = database.execute("INSERT INTO t VALUES (1, 10, 100)");
+    let dropped = database.execute("ALTER TABLE t DROP COLUMN x");
+    let added = database.execute("ALTER TABLE t ADD COLUMN x int DEFAULT 7");
     assert_eq!(database.at("k, y", "t", inserted), "1|100");
     assert_eq!(database.at("k, x, y", "t", inserted), format!("from {dropped}.0"));
     assert_eq!(database.at("k, x", "t", dropped), "1|7", "rows of then in columns of today");
     assert_eq!(database.at("k, x", "t", added), "1|7");
-    database.does("ALTER TABLE t ADD COLUMN z int");
+    database.execute("ALTER TABLE t ADD COLUMN z int");
     assert_eq!(database.at("k, y, z", "t", inserted), "1|100|NULL");
 }
 
 #[test]
-fn joins_that_look_rows_up_name_the_table_too() {
+fn lookup_join_history_error_names_table() {
     let mut database = Database::new();
-    database.does("CREATE TABLE t (k int PRIMARY KEY, x int)");
-    database.does("CREATE TABLE few (k int PRIMARY KEY)");
-    database.does("INSERT INTO t SELECT g, g FROM generate_series(1, 2000) g");
-    let filled = database.does("INSERT INTO few VALUES (7), (8)");
-    database.does("UPDATE t SET x = 0 WHERE k = 7");
+    database.execute("CREATE TABLE t (k int PRIMARY KEY, x int)");
+    database.execute("CREATE TABLE few (k int PRIMARY KEY)");
+    database.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 2000) g");
+    let filled = database.execute("INSERT INTO few VALUES (7), (8)");
+    database.execute("UPDATE t SET x = 0 WHERE k = 7");
     let join = format!(
         "SELECT few.k, t.x FROM few JOIN t FOR SYSTEM_TIME AS OF to_timestamp({}.5) \
          ON t.k = few.k ORDER BY 1",
         BEGIN + filled
     );
     assert_eq!(database.ask(&join), "7|7\n8|8\n");
-    database.does("FLUSH t");
+    database.execute("FLUSH t");
     let said = database.ask(&join);
     assert!(said.starts_with("error 72000: history of table \"t\" begins at "), "{said}");
 }

@@ -54,7 +54,7 @@ fn list(count: usize, part: &str, between: &str) -> String {
 }
 
 #[test]
-fn many_parts_are_run_or_refused() {
+fn large_statements_run_or_are_rejected() {
     let run = || {
         let mut server = Server::start(EngineOptions::default);
         server.run("s", "CREATE TABLE d (a int); INSERT INTO d VALUES (1)");

@@ -10,7 +10,7 @@ fn chain(between: &str, count: usize) -> String {
 }
 
 #[test]
-fn a_thousand_unions_have_an_answer() {
+fn thousand_unions_are_executed() {
     let mut server = Server::start(EngineOptions::default);
     for (between, rows) in [(" union all ", 1001), (" union ", 501)] {
         let statement = format!("select 'rows: ' || count(*) from ({}) x", chain(between, 1001));
@@ -27,7 +27,7 @@ fn a_thousand_unions_have_an_answer() {
 }
 
 #[test]
-fn longer_ones_are_refused() {
+fn longer_union_chains_are_rejected() {
     let mut server = Server::start(EngineOptions::default);
     for count in [1002, 5_000, 1_000_000] {
         let answer = server.run("s", &chain(" union all ", count));
@@ -45,7 +45,7 @@ fn alternating(operators: [&str; 2], count: usize, value: impl Fn(usize) -> Stri
 }
 
 #[test]
-fn chains_that_nest_are_flat_or_refused() {
+fn nested_union_chains_are_flattened_or_rejected() {
     let mut server = Server::start(EngineOptions::default);
     let number = |i: usize| i.to_string();
     for operators in [["union", "union all"], ["union all", "union"]] {

@@ -30,7 +30,7 @@ const HUGE: &[&str] = &[
 ];
 
 #[test]
-fn one_call_over_one_value_ends_in_time() {
+fn call_on_huge_value_respects_timeout() {
     let mut server = Server::start(EngineOptions::default);
     server.run("s", "set statement_timeout = 20");
     for statement in HUGE {
@@ -40,7 +40,7 @@ fn one_call_over_one_value_ends_in_time() {
 }
 
 #[test]
-fn long_constants_are_left_to_the_execution() {
+fn huge_constants_are_not_folded_at_planning() {
     let mut server = Server::start(EngineOptions::default);
     server.run("s", "set statement_timeout = 5000");
     for statement in HUGE {

@@ -33,7 +33,7 @@ fn check_indexes(engine: &Arc<Engine>) -> u64 {
 }
 
 #[test]
-fn indexes_are_whole_that_were_built_beside_writers() {
+fn concurrent_index_build_is_complete_under_writes() {
     let mut server = Server::start(EngineOptions::default);
     server.run(
         "a",
@@ -83,7 +83,7 @@ fn indexes_are_whole_that_were_built_beside_writers() {
 }
 
 #[test]
-fn who_writes_does_not_wait_for_a_build_that_waits_for_a_row() {
+fn writers_do_not_wait_for_blocked_index_build() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int)");
     server.run("a", "INSERT INTO t SELECT n, n FROM generate_series(1, 50) AS n");
@@ -100,7 +100,7 @@ fn who_writes_does_not_wait_for_a_build_that_waits_for_a_row() {
 }
 
 #[test]
-fn duplicates_leave_no_index_behind() {
+fn failed_concurrent_unique_index_is_removed() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int)");
     server.run("a", "INSERT INTO t SELECT n, n % 40 FROM generate_series(1, 50) AS n");
@@ -115,7 +115,7 @@ fn duplicates_leave_no_index_behind() {
 }
 
 #[test]
-fn modes_of_lock_table_meet_as_in_postgres() {
+fn lock_table_conflicts_match_postgresql() {
     let modes = [
         "ACCESS SHARE",
         "ROW SHARE",

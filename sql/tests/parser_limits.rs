@@ -24,7 +24,7 @@ fn repeated(before: &str, part: &str, after: &str, count: usize) -> String {
 }
 
 #[test]
-fn depth_and_chains_are_refused() {
+fn excessive_depth_and_chains_are_rejected() {
     let many = 60_000;
     let nest =
         |open: &str, close: &str| format!("select {}1{}", open.repeat(many), close.repeat(many));
@@ -66,7 +66,7 @@ fn depth_and_chains_are_refused() {
 }
 
 #[test]
-fn limits_leave_room() {
+fn reasonable_statements_are_within_limits() {
     let inside = [
         repeated("select a", " and a = 1", "", 49_000),
         repeated("select 1", " + 1", "", 1_000),
@@ -87,7 +87,7 @@ fn limits_leave_room() {
 }
 
 #[test]
-fn backtracking_is_bounded() {
+fn parser_backtracking_is_bounded() {
     for (open, close, count) in [
         ("(", "", 60),
         ("((select ", "", 30),
@@ -104,7 +104,7 @@ fn backtracking_is_bounded() {
 }
 
 #[test]
-fn long_scripts_are_refused() {
+fn overlong_scripts_are_rejected() {
     let sql = " ".repeat(sql::parser::limits::SCRIPT_BYTES + 1);
     assert_eq!(parse_statements(&sql).expect_err("too long").sqlstate, "54001");
 }
@@ -229,7 +229,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
 
     #[test]
-    fn soup_never_panics(words in prop::collection::vec(prop::sample::select(WORDS), 0..30)) {
+    fn token_sequences_never_panic(words in prop::collection::vec(prop::sample::select(WORDS), 0..30)) {
         let sql = words.join(" ");
         if let Ok(statements) = parse_statements(&sql) {
             for parsed in statements {
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn errors_point_into_the_text(words in prop::collection::vec(prop::sample::select(WORDS), 0..30)) {
+    fn error_positions_are_within_text(words in prop::collection::vec(prop::sample::select(WORDS), 0..30)) {
         let sql = format!("select {}", words.join(" "));
         if let Err(error) = parse_statements(&sql) {
             let end = sql.chars().count() + 1;
@@ -249,12 +249,12 @@ proptest! {
     }
 
     #[test]
-    fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let _ = parse_statements(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn text_never_panics(text in "\\PC{0,60}") {
+    fn random_text_never_panics(text in "\\PC{0,60}") {
         let _ = parse_statements(&text);
     }
 }

@@ -15,14 +15,14 @@ fn explained(server: &Server, query: &str) -> Vec<String> {
 }
 
 /// Returns the number after a name, in the first line that has it.
-fn figure(lines: &[String], name: &str) -> u64 {
+fn counter(lines: &[String], name: &str) -> u64 {
     let mut found = lines.iter().filter_map(|line| line.split_once(name));
     let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
     found.next().map_or(0, |(_, rest)| digits(rest).parse().unwrap())
 }
 
 #[test]
-fn blocks_and_files_are_counted() {
+fn explain_counts_blocks_and_files() {
     let mut server = Server::start(EngineOptions::default);
     server.run("s", "create table t (a int primary key, b text) split on (10000, 20000)");
     for part in ["1, 30000, 2", "2, 30000, 2"] {
@@ -33,28 +33,28 @@ fn blocks_and_files_are_counted() {
         server.run("s", "flush t");
     }
     let all = explained(&server, "select count(b) from t");
-    let blocks = figure(&all, "hit=") + figure(&all, "read=");
+    let blocks = counter(&all, "hit=") + counter(&all, "read=");
     assert!(blocks > 30, "{all:?}");
-    assert_eq!(figure(&all, "Cells: "), 30_000, "{all:?}");
+    assert_eq!(counter(&all, "Cells: "), 30_000, "{all:?}");
     let of_regions: Vec<&String> = all.iter().filter(|line| line.starts_with("Region ")).collect();
-    let rows = of_regions.iter().map(|line| figure(&[line.to_string()], "rows="));
+    let rows = of_regions.iter().map(|line| counter(&[line.to_string()], "rows="));
     assert_eq!(rows.collect::<Vec<_>>(), [9_999, 10_000, 10_001], "{all:?}");
     let in_regions =
-        |name: &str| of_regions.iter().map(|line| figure(&[line.to_string()], name)).sum::<u64>();
+        |name: &str| of_regions.iter().map(|line| counter(&[line.to_string()], name)).sum::<u64>();
     assert_eq!(in_regions("hit=") + in_regions("read="), blocks, "{all:?}");
     assert_eq!(in_regions("Cells: "), 30_000, "{all:?}");
     let again = explained(&server, "select count(b) from t");
-    assert_eq!(figure(&again, "read="), 0, "{again:?}");
-    assert!(figure(&again, "hit=") > 30, "{again:?}");
+    assert_eq!(counter(&again, "read="), 0, "{again:?}");
+    assert!(counter(&again, "hit=") > 30, "{again:?}");
     let in_session = explained(&server, "select b from t where b <> 'y'");
-    assert!(figure(&in_session, "hit=") > 30, "{in_session:?}");
+    assert!(counter(&in_session, "hit=") > 30, "{in_session:?}");
     // Odd keys are only in the first file, which the Bloom filter of the second one excludes.
     let point = explained(&server, "select b from t where a = 15001");
-    assert!((1..=4).contains(&figure(&point, "hit=")), "{point:?}");
-    assert_eq!(figure(&point, "filter="), 1, "{point:?}");
+    assert!((1..=4).contains(&counter(&point, "hit=")), "{point:?}");
+    assert_eq!(counter(&point, "filter="), 1, "{point:?}");
     let region = point.iter().find(|line| line.starts_with("Region ")).unwrap();
     assert!(region.ends_with("Cells: 1, Files skipped: filter=1"), "{point:?}");
-    assert_eq!(figure(&point, "Cells: "), 1, "{point:?}");
+    assert_eq!(counter(&point, "Cells: "), 1, "{point:?}");
     let plain = explained(&server, "select 1");
     assert!(!plain.iter().any(|line| line.contains("Buffers")), "{plain:?}");
 }

@@ -28,7 +28,7 @@ fn execute(session: &mut Session, prepared: &Arc<PreparedStatement>) -> usize {
 }
 
 #[test]
-fn a_join_of_empty_tables_is_planned_again_when_they_have_grown() {
+fn prepared_join_is_replanned_after_table_growth() {
     let server = Server::start(EngineOptions::default);
     let mut session = server.session();
     run(
@@ -52,7 +52,7 @@ fn a_join_of_empty_tables_is_planned_again_when_they_have_grown() {
 }
 
 #[test]
-fn a_text_that_comes_again_is_planned_once_until_its_table_changes() {
+fn repeated_query_text_reuses_plan_until_ddl() {
     let server = Server::start(EngineOptions::default);
     let mut session = server.session();
     run(&mut session, "create table t (id int primary key); insert into t values (1), (2)");
@@ -81,7 +81,7 @@ fn a_text_that_comes_again_is_planned_once_until_its_table_changes() {
 }
 
 #[test]
-fn tables_that_have_changed_much_are_analysed() {
+fn auto_analyze_processes_changed_tables() {
     let server = Server::start(EngineOptions::default);
     let mut session = server.session();
     run(
@@ -102,7 +102,7 @@ fn tables_that_have_changed_much_are_analysed() {
 }
 
 #[test]
-fn what_analyze_tells_chooses_among_paths() {
+fn analyze_statistics_determine_access_path() {
     let server = Server::start(EngineOptions::default);
     let mut session = server.session();
     run(
@@ -145,7 +145,7 @@ fn what_analyze_tells_chooses_among_paths() {
 }
 
 #[test]
-fn statistics_outlive_a_restart_and_go_with_their_table() {
+fn statistics_survive_restart_and_drop_with_table() {
     let mut server = Server::start(EngineOptions::default);
     let create = "create table t (a int primary key, b int)";
     server.run("s", create);

@@ -11,7 +11,7 @@ use sql::EngineOptions;
 use crate::server::{Server, answer};
 
 #[test]
-fn rows_below_views_and_queries_are_locked() {
+fn for_update_locks_rows_below_views_and_subqueries() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)");
     server.run("a", "CREATE VIEW v AS SELECT id AS key, n FROM t WHERE n > 0");
@@ -59,7 +59,7 @@ fn answer_after(server: &mut Server, changes: &str, statement: &'static str) -> 
 }
 
 #[test]
-fn a_row_that_was_waited_for_is_joined_anew() {
+fn join_is_re_evaluated_after_lock_wait() {
     let mut server = orders();
     let changes = "UPDATE o SET note = 'A' WHERE id = 1; UPDATE o SET c = 2 WHERE id = 2";
     let asked = [
@@ -81,7 +81,7 @@ fn a_row_that_was_waited_for_is_joined_anew() {
 }
 
 #[test]
-fn a_change_whose_condition_or_value_is_a_subquery_is_made_anew() {
+fn update_subqueries_are_re_evaluated_after_lock_wait() {
     let mut server = orders();
     let asked = [
         (
@@ -113,7 +113,7 @@ fn a_change_whose_condition_or_value_is_a_subquery_is_made_anew() {
 }
 
 #[test]
-fn a_merge_is_made_anew_with_its_subqueries() {
+fn merge_subqueries_are_re_evaluated_after_lock_wait() {
     let mut server = orders();
     let moved = "UPDATE o SET c = 2, note = 'A' WHERE id = 1";
     let asked = [

@@ -68,7 +68,7 @@ fn both(server: &Server, session: &mut Session, query: &str) -> [Vec<String>; 2]
 }
 
 #[test]
-fn sorts() {
+fn sorts_spill() {
     let (server, mut session) = server();
     let queries = [
         "SELECT * FROM t ORDER BY c, a",
@@ -90,7 +90,7 @@ fn sorts() {
 }
 
 #[test]
-fn groups() {
+fn groups_spill() {
     let (server, mut session) = server();
     let aggregates = "count(*), sum(d), avg(f), min(c), max(e), count(DISTINCT b), sum(DISTINCT d), \
                       count(b) FILTER (WHERE a > 100)";
@@ -108,7 +108,7 @@ fn groups() {
 }
 
 #[test]
-fn grouping_sets() {
+fn grouping_sets_spill() {
     let (server, mut session) = server();
     // Aggregation by the keys of all sets in the regions, by sets without all keys, and over rows
     // of the session.
@@ -130,7 +130,7 @@ fn grouping_sets() {
 }
 
 #[test]
-fn different_rows() {
+fn distinct_rows_spill() {
     let (server, mut session) = server();
     let (left, right) =
         ("SELECT c, d FROM t WHERE a % 3 <> 0", "SELECT c, d FROM t WHERE a % 5 <> 0");
@@ -158,7 +158,7 @@ fn different_rows() {
 }
 
 #[test]
-fn groups_that_gather_and_sort() {
+fn ordered_aggregates_spill() {
     let (server, mut session) = server();
     let aggregates = "array_agg(a ORDER BY a DESC), string_agg(c, '/' ORDER BY b DESC, a), \
                       json_agg(DISTINCT d), jsonb_object_agg(a, c ORDER BY a), sum(f ORDER BY a), \
@@ -178,7 +178,7 @@ fn groups_that_gather_and_sort() {
 }
 
 #[test]
-fn joins() {
+fn joins_spill() {
     let (server, mut session) = server();
     let kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].map(|kind| {
         format!(
@@ -209,7 +209,7 @@ fn joins() {
 }
 
 #[test]
-fn windows() {
+fn windows_spill() {
     let (server, mut session) = server();
     let calls =
         "row_number() OVER w, sum(b) OVER w, lag(d) OVER w, count(*) OVER (w GROUPS 3 PRECEDING)";
@@ -229,7 +229,7 @@ fn windows() {
 }
 
 #[test]
-fn recursive_unions() {
+fn recursive_unions_spill() {
     let (server, mut session) = server();
     let queries = [
         // Most rows of an iteration are duplicates.
@@ -250,7 +250,7 @@ fn recursive_unions() {
 }
 
 #[test]
-fn what_is_given_up_half_way_leaves_nothing() {
+fn abandoned_spill_leaves_no_files() {
     let (server, mut session) = server();
     rows(&mut session, "SET work_mem = '64kB'; SET temp_file_limit = '64kB'").unwrap();
     let given_up = rows(&mut session, "SELECT * FROM t ORDER BY c").map(|rows| rows.len());

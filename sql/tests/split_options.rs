@@ -24,7 +24,7 @@ fn splits(server: &Server) -> [SplitOptions; 2] {
 }
 
 #[test]
-fn how_regions_are_split_changes_with_the_commit() {
+fn split_options_change_at_commit() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int); CREATE INDEX t_a ON t (a)");
     let default = SplitOptions::default();
@@ -53,7 +53,7 @@ fn how_regions_are_split_changes_with_the_commit() {
 }
 
 #[test]
-fn what_the_store_was_not_told_before_the_server_died_it_is_told_at_the_start() {
+fn split_options_reach_store_after_crash() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int); CREATE INDEX t_a ON t (a)");
     server.run("a", "ALTER TABLE t SET (split_policy = 'disabled')");

@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_summary_is_what_grouping_finds(
+    fn summary_table_matches_group_by(
         before in proptest::collection::vec(step(), 0..8),
         steps in proptest::collection::vec(step(), 1..60),
     ) {
@@ -143,19 +143,19 @@ impl Random {
         ((self.0 >> 33) % limit as u64) as i32
     }
 
-    fn maybe(&mut self, limit: i32) -> Option<i32> {
+    fn nullable(&mut self, limit: i32) -> Option<i32> {
         (self.below(5) > 0).then(|| self.below(limit))
     }
 
     fn row(&mut self) -> [Option<i32>; 4] {
-        [self.maybe(3), self.maybe(2), self.maybe(1000), self.maybe(1000)]
+        [self.nullable(3), self.nullable(2), self.nullable(1000), self.nullable(1000)]
     }
 
     fn step(&mut self) -> Step {
         let id = self.below(20);
         match self.below(5) {
             0 | 1 => Step::Upsert(id, self.row()),
-            2 => Step::SetGroup(id, id + 3, self.maybe(3)),
+            2 => Step::SetGroup(id, id + 3, self.nullable(3)),
             3 => Step::Add(id.max(15), self.below(100)),
             _ => Step::Delete(id, id + 1),
         }
@@ -163,7 +163,7 @@ impl Random {
 }
 
 #[test]
-fn sessions_at_once_leave_what_grouping_finds() {
+fn summary_table_matches_group_by_after_concurrent_sessions() {
     const SESSIONS: u64 = 4;
     const TRANSACTIONS: usize = 60;
     let mut server = Server::start(EngineOptions::default);

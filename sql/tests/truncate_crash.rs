@@ -50,7 +50,7 @@ fn check(engine: &Arc<Engine>) -> bool {
 }
 
 #[test]
-fn a_crash_leaves_all_rows_or_the_new_ones() {
+fn truncate_is_atomic_under_crash() {
     let mut seen = [false, false];
     for unsynced in [Unsynced::Lost, Unsynced::Kept] {
         for operations in 0.. {

@@ -99,7 +99,7 @@ const DAMAGED: &[&str] = &[
 ];
 
 #[test]
-fn what_cannot_be_read_fails_where_it_is_used() {
+fn unreadable_catalog_text_fails_only_when_used() {
     let mut server = Server::start(EngineOptions::default);
     for sql in DAMAGED {
         assert_eq!(server.run("a", sql), "ok\n", "{sql}");
@@ -164,7 +164,7 @@ fn what_cannot_be_read_fails_where_it_is_used() {
 }
 
 #[test]
-fn a_catalog_of_another_version_is_refused() {
+fn other_catalog_version_is_rejected() {
     let server = Server::start(EngineOptions::default);
     let store = Arc::clone(server.engine().store());
     for (value, version) in [(Vec::new(), "1"), (3_u32.to_be_bytes().to_vec(), "3")] {

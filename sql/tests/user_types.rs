@@ -27,7 +27,7 @@ fn run(engine: &Arc<Engine>, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn types_and_columns_without_them_are_there_after_a_restart() {
+fn user_defined_types_survive_restart() {
     let env = FaultEnv::new(1);
     let engine = open(&env);
     run(

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_constants_are_read() {
+    fn constant_run_yields_rows() {
         let text = "1, 'it''s ä', -2.50 ),\n( null,TRUE , '')\t,(9999999999, false, 'x'";
         let run = ConstantRun { text: text.into(), position: 11 };
         let rows: Vec<Vec<Expr>> = run.rows().collect();

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_with_an_offset_do_not_need_the_session() {
+    fn literals_with_offset_are_session_independent() {
         assert!(!needs_session("2024-01-01 00:00:00+00", DataType::Timestamptz.into()));
         assert!(!needs_session("2024-01-01T00:00:00Z", DataType::Timestamptz.into()));
         assert!(!needs_session("2024-01-01 00:00:00-03:30", DataType::Timestamptz.into()));

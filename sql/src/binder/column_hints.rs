@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
+    fn edit_distance_counts_edits() {
         assert_eq!(edit_distance("name", "nmae"), 2);
         assert_eq!(edit_distance("", "abc"), 3);
         assert_eq!(edit_distance("city", "city"), 0);

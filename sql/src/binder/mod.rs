@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn table_expressions_are_over_the_columns() {
+    fn table_expression_binds_column_references() {
         let check = Some(DataType::Bool.into());
         assert_eq!(
             table_expression("a > 1 and b <> 'x'", check).unwrap(),
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn table_expressions_refuse_what_needs_more_than_a_row() {
+    fn table_expression_rejects_subqueries_and_aggregates() {
         let check = Some(DataType::Bool.into());
         let (code, message) = refusal("a + 1", check);
         assert_eq!(
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_have_the_types_that_were_given_or_found() {
+    fn parameter_types_are_declared_or_inferred() {
         let types = |sql: &str, given: &[Option<DataType>]| bases(&query(sql, given).unwrap());
         assert_eq!(types("select $1 + 1", &[Some(DataType::Int8)]), [DataType::Int8]);
         assert_eq!(types("select $1 + 1", &[]), [DataType::Int4]);
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_subqueries_come_after_the_client_s() {
+    fn subquery_parameters_follow_client_parameters() {
         let sql = "select (select x + $1) from (select $3::int as x, $2::text) s";
         let bound = query(sql, &[]).unwrap();
         assert_eq!(bases(&bound), [DataType::Int4, DataType::Text, DataType::Int4]);
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statements_are_refused() {
+    fn utility_statements_are_not_bindable() {
         assert_eq!(query("begin", &[]).unwrap_err().sqlstate, "0A000");
     }
 }

@@ -196,7 +196,7 @@ fn common_of(left: DataType, right: DataType) -> Option<DataType> {
 mod tests {
     use super::*;
 
-    fn settled(name: &str, arguments: &[DataType]) -> Option<DataType> {
+    fn resolved_type(name: &str, arguments: &[DataType]) -> Option<DataType> {
         let overloads = types::function::overloads(name);
         overloads
             .iter()
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn pseudo_types_stand_for_those_of_the_arguments() {
+    fn polymorphic_types_resolve_from_arguments() {
         let array = |of: DataType| of.array().unwrap();
         let (int4, int8) = (DataType::Int4, DataType::Int8);
-        assert_eq!(settled("array_append", &[array(int4), int4]), Some(array(int4)));
-        assert_eq!(settled("array_append", &[array(int4), int8]), Some(array(int8)));
-        assert_eq!(settled("array_append", &[DataType::Unknown, int8]), Some(array(int8)));
-        assert_eq!(settled("array_append", &[array(int4), DataType::Text]), None);
-        assert_eq!(settled("array_append", &[int4, int4]), None);
+        assert_eq!(resolved_type("array_append", &[array(int4), int4]), Some(array(int4)));
+        assert_eq!(resolved_type("array_append", &[array(int4), int8]), Some(array(int8)));
+        assert_eq!(resolved_type("array_append", &[DataType::Unknown, int8]), Some(array(int8)));
+        assert_eq!(resolved_type("array_append", &[array(int4), DataType::Text]), None);
+        assert_eq!(resolved_type("array_append", &[int4, int4]), None);
     }
 }

@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_star_is_found() {
+    fn star_length_covers_qualified_star() {
         let length = |text: &str| star_length(&text.chars().collect::<Vec<_>>());
         assert_eq!(length("*, a"), Some(1));
         assert_eq!(length("t.*, a"), Some(3));

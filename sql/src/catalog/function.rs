@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_cannot_be_read_keeps_nothing_else_from_being_used() {
+    fn unreadable_function_body_does_not_prevent_loading() {
         let written = FunctionRecord { body: "select binary from t".to_owned(), ..function() };
         let read = Function::of_record(written, &Catalog::default()).unwrap();
         let reason = read.unreadable.unwrap();

@@ -82,7 +82,7 @@ mod tests {
 
     /// The bytes that `docs/formats/catalog.md` describes.
     #[test]
-    fn attributes_are_written_as_documented() {
+    fn ignored_attributes_match_documented_encoding() {
         let fillfactor = |value: &str| vec![("fillfactor".to_owned(), value.to_owned())];
         let of_table = IgnoredTableAttributes {
             parameters: fillfactor("70"),

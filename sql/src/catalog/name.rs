@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_lists_of_names() {
+    fn search_path_is_parsed_as_name_list() {
         let path = |text: &str| SearchPath::parse(text, "ann").map(|path| path.schemas);
         assert_eq!(path("\"$user\", public").unwrap(), ["ann", "public"]);
         assert_eq!(path(" A , \"B c\" ").unwrap(), ["a", "B c"]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_quoted_where_they_must_be() {
+    fn object_names_are_quoted_where_needed() {
         assert_eq!(ObjectName::new("s", "Tab").to_string(), "s.\"Tab\"");
     }
 }

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_function_implements_an_operator_that_exists() {
+    fn operator_functions_implement_existing_operators() {
         for line in NAMES.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(' ').next().unwrap();
             let OperatorFunction { symbol, left, right } = operator_function(name).unwrap();

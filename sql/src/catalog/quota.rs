@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_come_back() {
+    fn quota_subjects_round_trip() {
         for subject in [QuotaSubject::Table(TableId(1_234)), QuotaSubject::Role("ré".to_owned())] {
             let key = subject.key();
             let rest = key.strip_prefix(QUOTA_PREFIX).unwrap();

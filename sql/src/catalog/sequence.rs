@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_an_error_or_the_other_end() {
+    fn sequence_end_is_error_or_wraps_around() {
         let up = sequence(3, 1, 9, false);
         assert_eq!((up.after(1).unwrap(), up.after(4).unwrap()), (4, 7));
         let error = up.after(7).unwrap_err();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_ahead_is_a_value_of_the_sequence() {
+    fn sequence_look_ahead_stays_within_bounds() {
         let up = sequence(3, 1, 9, false);
         assert_eq!((up.ahead(1, 1), up.ahead(1, 2), up.ahead(1, 3)), (Some(4), Some(7), None));
         assert_eq!(sequence(-2, -5, 9, false).ahead(0, 2), Some(-4));

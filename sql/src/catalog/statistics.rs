@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_read_off() {
+    fn selectivity_uses_common_values_and_histogram() {
         let column = ColumnStatistics {
             null_fraction: 0.1,
             distinct: 1_001.0,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_form_of_their_column() {
+    fn statistics_values_convert_to_column_type() {
         assert_eq!(key_form(&Datum::Int8(5), DataType::Int8, DataType::Int4), Some(int(5)));
         assert_eq!(key_form(&Datum::Int8(1 << 40), DataType::Int8, DataType::Int4), None);
         assert_eq!(key_form(&Datum::Null, DataType::Int4, DataType::Int4), None);

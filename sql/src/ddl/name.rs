@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_chosen_as_postgres_chooses_them() {
+    fn generated_names_match_postgresql() {
         let free = |name: GeneratedName| name.free(|_| false);
         assert_eq!(free(primary_key("t")), "t_pkey");
         assert_eq!(free(unique("t", &["a", "b"])), "t_a_b_key");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_part_of_a_name_is_cut() {
+    fn generated_name_truncates_longer_component() {
         let (table, column) = ("t".repeat(40), "c".repeat(50));
         let name = unique(&table, &[&column]);
         assert_eq!(name.free(|_| false), format!("{}_{}_key", &table[..29], &column[..29]));

@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_of_a_ttl_mean_the_same() {
+    fn ttl_as_interval_and_seconds_are_equal() {
         let text = OptionValue::String("30 days".to_owned());
         let by_text = TableOptions::read(&[option("ttl", text)]).unwrap();
         let by_number = TableOptions::read(&[option("ttl", number("2592000"))]).unwrap();
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_blocks_goes_by_their_encoding_unless_it_is_said() {
+    fn default_block_size_depends_on_encoding() {
         let rows = option("data_block_encoding", OptionValue::Word("row".to_owned()));
         let size = option("blocksize", number("32769"));
         let of_family = TableOption {
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn fifo_needs_a_ttl_wherever_it_is_written() {
+    fn fifo_compaction_requires_ttl() {
         let fifo = option("compaction", OptionValue::String("FIFO".to_owned()));
         let options = TableOptions::read(std::slice::from_ref(&fifo)).unwrap();
         assert_eq!(options.family("f").unwrap_err().sqlstate, "22023");
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_missing_and_bad_options_are_told_apart() {
+    fn invalid_options_have_specific_sqlstates() {
         let code = |name: &str, value| {
             let error = TableOptions::read(&[option(name, value)]).unwrap_err();
             assert_eq!(error.position, Some(7));

@@ -218,7 +218,7 @@ mod tests {
     /// The expected values of `RegionSplitter`'s own tests, and the remainder of an uneven
     /// division.
     #[test]
-    fn digits_are_cut_as_hbase_cuts_them() {
+    fn digit_split_points_match_hbase() {
         let hex = |regions| starts(SplitAlgorithm::Hex, regions, key(DataType::Text, false));
         assert_eq!(hex(4), ["40000000", "80000000", "c0000000"].map(Datum::text));
         assert_eq!(hex(3), ["55555555", "aaaaaaaa"].map(Datum::text));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_whole_numbers_are_cut_evenly() {
+    fn uniform_split_points_are_evenly_spaced() {
         let uniform = |base| starts(SplitAlgorithm::Uniform, 4, key(base, false));
         let bytes = |first: u8| Datum::Bytea([first, 0, 0, 0, 0, 0, 0, 0][..].into());
         assert_eq!(uniform(DataType::Bytea), [0x40, 0x80, 0xC0].map(bytes));
@@ -245,13 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn a_descending_key_is_cut_from_large_to_small() {
+    fn descending_key_has_descending_split_points() {
         let down = starts(SplitAlgorithm::Uniform, 4, key(DataType::Int4, true));
         assert_eq!(down, [1 << 30, 0, -1 << 30].map(Datum::Int4));
     }
 
     #[test]
-    fn every_type_is_cut_or_refused() {
+    fn unsplittable_key_types_are_rejected() {
         let refusal = |algorithm, base| values(algorithm, 2, base).map_err(|error| error.sqlstate);
         for base in [DataType::Float8, DataType::Numeric, DataType::Date, DataType::Timestamptz] {
             assert_eq!(refusal(SplitAlgorithm::Uniform, base).unwrap_err(), "22023");

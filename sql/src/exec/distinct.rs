@@ -182,7 +182,7 @@ mod tests {
     use super::first_of_each;
 
     #[test]
-    fn only_new_groups_count() {
+    fn first_of_each_returns_rows_of_new_groups() {
         assert_eq!(first_of_each(&[0, 2, 1, 2, 3, 3], 2), vec![1, 4]);
     }
 }

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_meet_become_one() {
+    fn adjacent_key_ranges_are_merged() {
         let all = vec![
             range("m", Some("n")),
             range("a", Some("c")),

@@ -51,7 +51,7 @@ mod tests {
     use super::{FLOOR_BYTES, check};
 
     #[test]
-    fn past_the_bound_is_out_of_memory() {
+    fn memory_above_limit_is_out_of_memory() {
         assert!(check(FLOOR_BYTES, 0).is_ok());
         assert_eq!(check(FLOOR_BYTES + 1, 0).unwrap_err().sqlstate, "53200");
     }

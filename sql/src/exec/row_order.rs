@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn sorted_rows_follow_each_other() {
+    fn sorted_rows_are_in_order_for_all_types() {
         let types = [
             DataType::Int4,
             DataType::Int8,

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_of_constants_are_found() {
+    fn long_constant_lists_are_detected() {
         let numbers = vec!["-7"; CONSTANTS_MIN].join(" ,\n");
         let rows = vec!["(1, 'a)''(')"; CONSTANTS_MIN / 2].join(", ");
         let run = (numbers.chars().take(12).collect::<String>(), CONSTANTS_MIN);

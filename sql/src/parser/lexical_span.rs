@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_end_behind_the_construct() {
+    fn lexical_span_includes_closing_delimiter() {
         assert_eq!(length_through("\"a\"b", 1, "\""), 3);
         assert_eq!(length_through("-- a", 2, "\n"), 4);
         assert_eq!(comment_length("/* ä /* b */ c */ d"), "/* ä /* b */ c */".len());

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_parentheses_and_conditions_start_a_new_chain() {
+    fn commas_parentheses_and_conjunctions_restart_operator_chain() {
         let sum = format!("1{}", " + 1".repeat(CHAINED_OPERATORS));
         assert_eq!(check(&format!("select {sum}, {sum}, ({sum})")), Ok(()));
         assert_eq!(check(&format!("select a = 1 where {sum} and {sum}")), Ok(()));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_in_parentheses_make_deep_trees_together() {
+    fn nested_operator_chains_add_to_tree_depth() {
         let chain = |inside: &str, terms: usize| format!("({inside}){}", " + 1".repeat(terms));
         let nested = |levels: usize, terms: usize| {
             (0..levels).fold("1".to_owned(), |inside, _| chain(&inside, terms))

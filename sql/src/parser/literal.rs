@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_string_keeps_its_place() {
+    fn tokens_after_escaped_string_keep_position() {
         let text = "E'\\uD83D\\uDE00\né' x U&'\\0061'\n'b' y";
         let tokens = tokens(&BennuDialect::default(), &ScriptText::new(text)).unwrap();
         assert_eq!(tokens[0].token, Token::EscapedStringLiteral("😀\né".to_owned()));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_postgresql() {
+    fn literal_errors_match_postgresql() {
         for (text, message, position) in [
             ("x U&'ab\\061'", "invalid Unicode escape", Some(8)),
             ("x U&'a\\DE00'", "invalid Unicode surrogate pair", Some(7)),

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folding() {
+    fn identifiers_fold_ascii_and_truncate() {
         assert_eq!(fold("FooBar", false), "foobar");
         assert_eq!(fold("FooBar", true), "FooBar");
         assert_eq!(fold("ÄB", false), "Äb", "only ASCII letters fold");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_strings_with_backslashes_get_a_letter() {
+    fn plain_strings_with_backslashes_become_escape_strings() {
         for (text, expected) in [
             (r"SELECT 'a\'b', 'c'", r"SELECT E'a\'b', 'c'"),
             (r"SELECT 'a''\\', E'\\', N'\n'", r"SELECT E'a''\\', E'\\', E'\n'"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_escape_of_a_string_is_found() {
+    fn first_escape_of_string_is_reported() {
         let (_, escapes) = to_standard_strings(r"'a\'\\' '\\' '\n\'' 'x'").unwrap();
         let expected = [
             (EscapeInString::Quote, 1),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations_become_offsets() {
+    fn locations_map_to_offsets() {
         let source = ScriptText::new("aé\nbü c");
         let location = |line, column| Location { line, column };
         assert_eq!(source.position(location(1, 1)), 1);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_lead_to_every_character() {
+    fn offset_index_finds_every_character() {
         let text = "aé\n漢x".repeat(100);
         let source = ScriptText::new(&text);
         let mut at = Location { line: 1, column: 1 };

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_types_are_found_where_they_stand() {
+    fn type_references_are_located() {
         let names = |text: &str| {
             let found = type_references(text).unwrap();
             found.into_iter().map(|one| text[one.range].to_owned()).collect::<Vec<_>>()
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_replaced() {
+    fn string_literals_are_replaced() {
         let text = "a = 'it''s' or b = 'x'";
         let found = strings(text).unwrap();
         assert_eq!(found[0].1, "it's");

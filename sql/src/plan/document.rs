@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_yaml_are_laid_out_as_by_postgres() {
+    fn json_and_yaml_layout_matches_postgresql() {
         let json = r#"[
   {
     "Plan": {
@@ -298,7 +298,7 @@ mod tests {
         assert!(without_plan("A B", Format::Xml).contains("\n  <A-B />\n"));
     }
     #[test]
-    fn xml_is_laid_out_as_by_postgres() {
+    fn xml_layout_matches_postgresql() {
         let xml = r#"<explain xmlns="http://www.postgresql.org/2009/explain">
   <Query>
     <Plan>

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_shown_with_what_they_did() {
+    fn plan_nodes_are_shown_with_execution_statistics() {
         let scan = step("Scan: t, filter: a = 'x\"y'", Some(2), Vec::new());
         let other = step("Scan: u", Some(3), Vec::new());
         let plan = step("Loop join: all pairs", Some(1), vec![scan, other]);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_right_above_a_read_is_a_member_of_it() {
+    fn filter_above_scan_is_shown_as_its_property() {
         let relation = NodeRelation { name: "pg_type".into(), ..NodeRelation::default() };
         let mut read = step("System rows: pg_type, in the session", Some(2), Vec::new());
         read.relation = Some(relation);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_name_relations_as_postgresql_s_do() {
+    fn plan_documents_name_relations_like_postgresql() {
         let relation = NodeRelation {
             operation: None,
             index: Some("t_b".to_owned()),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_columns_and_settings_are_shown_where_asked_for() {
+    fn explain_options_show_regions_columns_and_settings() {
         let plan = NodeDescription {
             names: vec!["a".to_owned(), "b".to_owned()],
             ..step("Scan: t", None, Vec::new())

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn equalities_in_a_row_make_one_class() {
+    fn transitive_equalities_form_one_class() {
         let mut classes = EquivalenceClasses::default();
         let int = |index| member(index, DataType::Int4);
         let five = || ClassMember {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_one_domain_can_all_be_compared() {
+    fn members_of_comparison_domain_are_comparable() {
         let integers = [DataType::Int2, DataType::Int4, DataType::Int8];
         let texts = [DataType::Text, DataType::Varchar];
         for domain in [integers.as_slice(), texts.as_slice()] {

@@ -181,7 +181,7 @@ mod tests {
     use super::like_prefix;
 
     #[test]
-    fn like_prefixes_end_at_the_first_wildcard() {
+    fn like_prefixes_end_at_first_wildcard() {
         assert_eq!(like_prefix("abc%"), ("abc".to_owned(), "%"));
         assert_eq!(like_prefix("a\\%b_c"), ("a%b".to_owned(), "_c"));
         assert_eq!(like_prefix("%x"), (String::new(), "%x"));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_tried() {
+    fn condition_is_evaluated_on_sample() {
         let known = ColumnStatistics {
             null_fraction: 0.1,
             common: vec![(int(7), 0.4)],

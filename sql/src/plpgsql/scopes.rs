@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inner_names_hide_outer_ones() {
+    fn inner_scope_shadows_outer_names() {
         let mut names = BodyScopes::default();
         let outer = names.push_label(None, "f");
         let outer = names.push_variable(outer, "x", 0);

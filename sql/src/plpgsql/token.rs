@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_those_of_sql() {
+    fn plpgsql_tokens_match_sql() {
         assert_eq!(texts("x:=-1..10;"), ["x", ":=", "-", "1", "..", "10", ";", ""]);
         assert_eq!(texts("a>=-1.5e3 <<b>>"), ["a", ">=", "-", "1.5e3", "<<", "b", ">>", ""]);
         assert_eq!(

@@ -103,7 +103,7 @@ mod tests {
     use super::count_tokens;
 
     #[test]
-    fn tokens_are_words_signs_and_what_is_in_quotes() {
+    fn token_count_covers_words_operators_and_quotes() {
         assert_eq!(count_tokens(b"SELECT  a1, 'b, ''c' FROM \"d e\" WHERE x<(3)"), 13);
         assert_eq!(count_tokens(b""), 0);
     }

@@ -960,7 +960,7 @@ mod tests {
     use crate::EngineOptions;
 
     #[test]
-    fn a_commit_whose_time_runs_out_says_so() {
+    fn commit_timeout_reports_statement_timeout() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), Options::default()).unwrap();
         let engine = Engine::open(store, EngineOptions::default()).unwrap();

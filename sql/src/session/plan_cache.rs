@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_kept_from_the_second_time_on() {
+    fn plan_is_cached_at_second_use() {
         let mut cache = PlanCache::new();
         cache.add("a", &prepared());
         assert!(cache.get("a").is_none());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_goes_first() {
+    fn plan_cache_evicts_least_recently_used() {
         let mut cache = PlanCache::new();
         for number in 0..PLANS_MAX {
             let text = number.to_string();

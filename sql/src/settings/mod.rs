@@ -821,7 +821,7 @@ mod tests {
     }
 
     #[test]
-    fn specs_are_sorted_and_their_defaults_are_valid() {
+    fn setting_specs_are_sorted_with_valid_defaults() {
         let names: Vec<_> = SPECS.iter().map(|spec| spec.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted());
         for spec in SPECS.iter() {
@@ -851,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_with_and_without_a_unit() {
+    fn byte_sizes_parse_with_and_without_unit() {
         assert_eq!(parse_bytes("1000"), Some(1_000));
         assert_eq!(parse_bytes(" 2 kB "), Some(2_048));
         assert_eq!(parse_bytes("3GB"), Some(3 << 30));
@@ -861,7 +861,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_was_started_with_stays() {
+    fn server_settings_cannot_be_changed() {
         let time = Some(Duration::from_millis(1_500));
         let limits = CoprocessorLimits { time, failures_max: 7 };
         let mut settings = Settings::new("ann", AdmissionOptions::default(), &limits);
@@ -879,7 +879,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_client_is_short_and_ascii() {
+    fn application_name_is_truncated_ascii() {
         let mut settings = settings();
         settings.set("application_name", Some("a\té€")).unwrap();
         assert_eq!(settings.value("application_name"), "a??????");
@@ -890,7 +890,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_have_postgres_names() {
+    fn encoding_names_match_postgresql() {
         let mut settings = settings();
         for (name, shown) in
             [("latin-9", "LATIN9"), ("windows1252", "WIN1252"), ("euc_jp", "EUC_JP")]
@@ -906,7 +906,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_goes_back_to_what_the_session_began_with() {
+    fn reset_restores_initial_session_values() {
         let mut settings = settings();
         settings.set_initial("timezone", "America/Chicago").unwrap();
         settings.set_initial("DateStyle", "German").unwrap();
@@ -935,7 +935,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_found_by_its_name_in_any_case() {
+    fn settings_are_found_case_insensitively() {
         for (index, spec) in SPECS.iter().enumerate() {
             assert_eq!(position(spec.name), Some(index));
             assert_eq!(position(&spec.name.to_ascii_uppercase()), Some(index));
@@ -945,7 +945,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_refused() {
+    fn invalid_settings_are_rejected() {
         let mut settings = settings();
         let code = |result: Result<()>| result.unwrap_err().sqlstate;
         assert_eq!(code(settings.set("nothing", Some("1"))), "42704");

@@ -89,7 +89,7 @@ mod tests {
     use crate::system::relation_definitions::find;
 
     #[test]
-    fn every_line_has_the_columns_of_its_relation() {
+    fn constant_rows_match_relation_columns() {
         for (name, known) in &*RELATIONS {
             let shape = find(None, name).unwrap();
             for row in &known.rows {

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contexts_are_those_that_casts_have() {
+    fn pg_cast_contexts_match_casts() {
         assert_eq!(all().count(), include_str!("casts.txt").lines().count() - 1);
         for cast in all().filter(|cast| cast.source != cast.target) {
             let context = match cast.context {

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_found_by_the_oids_that_they_have() {
+    fn functions_are_found_by_oid() {
         let [lower] = named("lower").try_into().ok().unwrap();
         assert_eq!(by_oid(lower.oid).unwrap().name, "lower");
         let received = named("array_recv").pop().unwrap();

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_is_told_of() {
+    fn pg_type_lists_every_type() {
         for data_type in DataType::all() {
             assert!(of(data_type).is_some(), "{data_type:?}");
         }

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries_are_shown_as_far_as_they_are_values() {
+    fn region_boundaries_decode_to_key_values() {
         let plain = layout(0);
         let key = plain.encode_key_values(&[Datum::Int4(42), text("it's")]).unwrap();
         let shown = |layout: &RowLayout, bytes: &[u8]| match key_values(layout, bytes) {

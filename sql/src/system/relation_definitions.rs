@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_are_read() {
+    fn relation_definitions_are_parsed() {
         let class = find(None, "pg_class").unwrap();
         assert_eq!((class.oid, class.schema, class.is_table), (1_259, PG_CATALOG, true));
         assert_eq!(class.columns.len(), 33);

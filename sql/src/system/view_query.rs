@@ -96,7 +96,7 @@ mod tests {
     use crate::system::relation_definitions::SHAPES;
 
     #[test]
-    fn queries_have_the_columns_of_their_views() {
+    fn view_queries_match_declared_columns() {
         let catalog = Catalog::default();
         let names = SystemNames { coprocessors: None, settings: None };
         let planned = SHAPES.iter().filter_map(|shape| Some((shape, shape.query.as_ref()?)));

@@ -321,7 +321,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_order_yields_the_rows_of_the_joins_as_written(
+    fn every_join_order_yields_same_rows(
         rows in prop::collection::vec(any::<u8>(), 64),
         queries in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..96), 40),
     ) {

@@ -19,7 +19,7 @@ fn sorted(database: &mut Database, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn merged_and_hashed_are_the_same() {
+fn merge_join_matches_hash_join() {
     let mut database = Database::default();
     let answer = database.script(SCRIPT);
     assert!(!answer.contains("error"), "{answer}");

@@ -153,7 +153,7 @@ fn texts(rows: Vec<Vec<Datum>>) -> Vec<String> {
     rows.iter().map(|row| format!("{row:?}")).collect()
 }
 
-fn happen(pair: &mut Pair, table: &str, event: &Event) {
+fn apply_event(pair: &mut Pair, table: &str, event: &Event) {
     let store = pair.together.open();
     let table = Arc::clone(pair.together.table(table));
     match event {
@@ -199,7 +199,7 @@ fn check(
     let mut found = Vec::new();
     for batch in 0..=u8::MAX {
         let due = events.iter().filter(|(when, _)| *when == batch);
-        due.for_each(|(_, event)| happen(pair, query.table, event));
+        due.for_each(|(_, event)| apply_event(pair, query.table, event));
         // Another statement of the session begins, as with two cursors; the open scan must not be
         // affected.
         transactions[1].begin_statement();
@@ -229,7 +229,7 @@ fn check(
 }
 
 #[test]
-fn side_by_side_and_alone_are_the_same() {
+fn parallel_scan_matches_serial_scan() {
     for parallel_after_rows in [0, 1500] {
         let pair = Pair::new(parallel_after_rows);
         pair.lock().together.open().flush_all().unwrap();
@@ -272,7 +272,7 @@ fn read_by(sql: &str, after_rows: u64, act: impl FnOnce(&mut dyn Operator)) -> u
 }
 
 #[test]
-fn what_was_abandoned_reads_no_more() {
+fn abandoned_scan_stops_reading() {
     let nothing = |_: &mut dyn Operator| ();
     let first = |operator: &mut dyn Operator| assert!(operator.next().unwrap().is_some());
     let all = |operator: &mut dyn Operator| while operator.next().unwrap().is_some() {};
@@ -289,7 +289,7 @@ fn what_was_abandoned_reads_no_more() {
 }
 
 #[test]
-fn a_cancelled_statement_ends_with_its_threads() {
+fn cancelled_statement_stops_region_threads() {
     let mut database = database(3, 0);
     let store = database.open();
     let transaction = database.begin();
@@ -308,7 +308,7 @@ fn a_cancelled_statement_ends_with_its_threads() {
 }
 
 #[test]
-fn an_error_in_a_region_is_the_statements() {
+fn region_error_fails_statement() {
     let mut database = database(3, 0);
     let failed = database.query("select a from plain where 100 / (a - 47) > 0 and b > 0");
     assert_eq!(failed.unwrap_err().sqlstate, "22012");
@@ -316,7 +316,7 @@ fn an_error_in_a_region_is_the_statements() {
 }
 
 #[test]
-fn region_threads_run_the_subqueries_of_their_rows() {
+fn region_threads_evaluate_correlated_subqueries() {
     let [mut alone, mut together] = [database(1, 0), database(3, 0)];
     for sql in [
         "select a, b, (select sum(p.b) from plain as p where p.c = s.c and p.b < s.a) from salted as s",

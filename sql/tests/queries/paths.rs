@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_path_yields_the_rows_of_a_full_scan(
+    fn every_access_path_matches_full_scan(
         table in prop::sample::select(TABLES),
         indexes in prop::sample::subsequence(vec![0, 1, 2, 3], 0..=3),
         rows in prop::collection::vec(row(), 0..40),

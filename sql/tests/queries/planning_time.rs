@@ -36,7 +36,7 @@ fn list(count: usize, separator: &str, item: impl Fn(usize) -> String) -> String
 }
 
 #[test]
-fn it_grows_with_the_statement_and_not_with_its_square() {
+fn planning_time_grows_linearly_with_statement() {
     let mut database = Database::default();
     let mut tables = String::from(
         "create table t (a int, b int, c int, d int, primary key (a, b));
@@ -79,7 +79,7 @@ fn it_grows_with_the_statement_and_not_with_its_square() {
 }
 
 #[test]
-fn steps_below_sorts_are_planned_once() {
+fn subplans_below_sorts_are_planned_once() {
     let mut database = Database::default();
     database.script("create table t (a int primary key, b int, c int); create index t_c on t (c);");
     let joined = (0..12).fold("select a, b from t".to_owned(), |query, n| {

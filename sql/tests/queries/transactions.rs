@@ -28,7 +28,7 @@ fn counters() -> Database {
 }
 
 #[test]
-fn increments_of_one_row_are_all_counted() {
+fn concurrent_increments_of_row_are_not_lost() {
     let mut database = counters();
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -48,7 +48,7 @@ fn increments_of_one_row_are_all_counted() {
 }
 
 #[test]
-fn a_row_that_has_changed_is_checked_again() {
+fn changed_row_is_re_evaluated() {
     let mut database = counters();
     let first = database.begin();
     database.within(&first, "update t set n = 5 where id = 1", Vec::new()).unwrap();
@@ -68,7 +68,7 @@ fn a_row_that_has_changed_is_checked_again() {
 }
 
 #[test]
-fn locked_rows_are_skipped_or_refused() {
+fn locked_rows_are_skipped_or_rejected() {
     let database = counters();
     let first = database.begin();
     let sql = "select id from t where n = 0 order by id limit 1 for update skip locked";
@@ -84,7 +84,7 @@ fn locked_rows_are_skipped_or_refused() {
 }
 
 #[test]
-fn of_sorted_rows_those_that_are_taken_are_locked() {
+fn for_update_with_limit_locks_only_returned_rows() {
     let database = database(
         "create table jobs (id int primary key, state text, due int);
          create index jobs_state on jobs (state);
@@ -107,7 +107,7 @@ fn of_sorted_rows_those_that_are_taken_are_locked() {
 }
 
 #[test]
-fn a_transaction_sees_its_own_writes_through_indexes_and_aggregates() {
+fn own_writes_are_visible_through_indexes_and_aggregates() {
     let database = counters();
     let transaction = database.begin();
     let run = |sql: &str| database.within(&transaction, sql, Vec::new()).unwrap();
@@ -122,7 +122,7 @@ fn a_transaction_sees_its_own_writes_through_indexes_and_aggregates() {
 }
 
 #[test]
-fn versions_of_before_are_read() {
+fn system_time_query_reads_old_versions() {
     let mut database = counters();
     let then = database.query("select _timestamp from t where id = 1").unwrap().remove(0);
     database.query("update t set n = 42 where id = 1").unwrap();
@@ -134,7 +134,7 @@ fn versions_of_before_are_read() {
 }
 
 #[test]
-fn a_cancelled_statement_stops() {
+fn cancelled_statement_stops() {
     let database = counters();
     let transaction = database.begin();
     let parsed = parse_statements("select count(distinct a.n) from t a, t b").unwrap();
@@ -147,7 +147,7 @@ fn a_cancelled_statement_stops() {
 }
 
 #[test]
-fn the_sink_stages_rows_and_names_duplicates() {
+fn row_sink_stages_rows_and_reports_duplicates() {
     let mut database = counters();
     let transaction = database.begin();
     transaction.begin_statement();

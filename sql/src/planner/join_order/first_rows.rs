@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_look_large_relations_up() {
+    fn small_row_goal_prefers_lookup_joins() {
         let first = |outer: usize, rows: f64| (outer == 0).then_some(rows);
         let few = graph().streamed(20.0, &first).unwrap();
         assert_eq!(outers(&few), [(1, false), (2, true)]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relation_without_the_order_is_not_outer() {
+    fn streamed_outer_must_provide_order() {
         assert!(graph().streamed(20.0, &|_, _| None).is_none());
     }
 }

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_narrowed_comes_first() {
+    fn selective_relations_are_joined_first() {
         // Lines of orders of customers of one country; keys on the right.
         let graph = JoinGraph::new(
             vec![
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_look_up_many() {
+    fn small_input_drives_lookup_join() {
         let by_key = LookupPath { classes: vec![0], conditions: Vec::new(), cost: cost::GET };
         let mut graph = JoinGraph::new(
             vec![Relation { lookups: vec![by_key], ..relation(1e6, 1e6) }, relation(10.0, 1e3)],
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_connects_is_joined_last() {
+    fn unconnected_relation_is_joined_last() {
         let graph = JoinGraph::new(
             vec![relation(100.0, 100.0), relation(2.0, 2.0), relation(100.0, 100.0)],
             vec![EqualityClass { members: vec![(0, 100.0), (2, 100.0)] }],
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_two_columns_is_met_once_whatever_else_shares_its_columns() {
+    fn composite_key_selectivity_is_applied_once() {
         // Lines with parts, suppliers, and the stock of each supplier's parts; in any order.
         let part = (relation(2e5, 2e5), vec![(0, 2e5)]);
         let supplier = (relation(1e4, 1e4), vec![(1, 1e4)]);
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_joined_along_its_links() {
+    fn long_join_chain_follows_join_conditions() {
         // 200 tables of 10 rows; each joined with the next by key, in scattered order.
         let count = 200;
         let place = |number: usize| (number * 77) % count;

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_types_of_expressions_are_checked() {
+    fn plan_columns_and_types_are_validated() {
         let of = |predicate| violation(&filter(rows(&[INT]), predicate));
         assert_eq!(of(is_null(Expr::column(0, INT))), "");
         assert_eq!(of(is_null(Expr::column(1, INT))), "column 1 of type Int4 over [Int4]");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_used_where_they_are_bound() {
+    fn parameters_must_be_bound_where_used() {
         let uses = |index, data_type| is_null(Expr::Parameter { index, data_type });
         let apply = |input: Logical, subquery: Logical| {
             Logical::Apply(Apply {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "push_down made an invalid plan: column 1")]
-    fn a_violation_names_the_rule() {
+    fn plan_violation_names_rewrite_rule() {
         logical("push_down", &filter(rows(&[INT]), is_null(Expr::column(1, INT))), 0);
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_a_node_relies_on_are_provided() {
+    fn required_orders_must_be_provided() {
         assert_eq!(merged(sorted(false), sorted(false)), "");
         assert!(merged(sorted(false), two_rows()).contains("a merge join does not provide"));
         assert!(merged(sorted(true), sorted(false)).contains("a merge join does not provide"));
