@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_file() {
+    fn flags_override_config_file() {
         let file: ConfigSource = toml::from_str("listen = '127.0.0.1:1'\nmemory = '64MB'").unwrap();
         let config = listening("127.0.0.1:2").with_defaults_from(file).check().unwrap();
         assert_eq!(config.listen.port(), 2);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_server_needs_protection() {
+    fn public_listener_requires_tls_and_password() {
         let message = |source: ConfigSource| source.check().unwrap_err().to_string();
         assert!(message(listening("0.0.0.0:5433")).contains("--tls-cert"));
         let plain = ConfigSource { allow_plaintext: Some(true), ..listening("0.0.0.0:5433") };
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_blank_and_not_for_others_to_read() {
+    fn blank_or_readable_password_file_is_rejected() {
         use std::os::unix::fs::PermissionsExt;
 
         let directory = tempfile::tempdir().unwrap();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_logged_is_checked() {
+    fn log_options_are_validated() {
         let log =
             |text: &str| toml::from_str::<ConfigSource>(text).unwrap().check().map(|one| one.log);
         assert_eq!(log("").unwrap(), LogOptions::default());
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn coprocessors_of_the_server_come_from_the_file() {
+    fn server_coprocessors_are_read_from_config_file() {
         let file: ConfigSource = toml::from_str(
             "[[coprocessor]]\nname = 'audit'\nwith = { table = 'log', deep = true, n = 3 }\n\
              [[coprocessor]]\nname = 'audit'\nas = 'again'\npriority = 7",
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_unknown_keys_are_checked() {
+    fn invalid_sizes_and_unknown_keys_are_rejected() {
         assert_eq!(parse_size("2GiB").unwrap(), 2 << 30);
         assert!(parse_size("5MB").is_err());
         assert!(parse_size("many").is_err());
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_of_coprocessors_are_checked() {
+    fn coprocessor_limits_are_validated() {
         let source = |text: &str| toml::from_str::<ConfigSource>(text).unwrap().check();
         let limits = |text: &str| source(text).unwrap().coprocessor_limits;
         assert_eq!(limits(""), CoprocessorLimits::default());
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_analysed_now_and_then_or_never() {
+    fn analyze_period_is_configurable_or_disabled() {
         let period = |text: &str| {
             let source = toml::from_str::<ConfigSource>(text).unwrap();
             source.check().map(|config| config.analyze_period)
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_and_connections_are_checked() {
+    fn handler_and_connection_limits_are_validated() {
         let source = |text: &str| toml::from_str::<ConfigSource>(text).unwrap().check();
         let admission = source("handlers = 30").unwrap().admission;
         assert_eq!(admission, AdmissionOptions { handlers: 30 });

@@ -135,7 +135,7 @@ mod tests {
         ("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000 kB\n");
 
     #[test]
-    fn a_quarter_of_the_machine() {
+    fn default_memory_is_quarter_of_machine() {
         let budget = chosen(&[MEMINFO]);
         let machine = BudgetOrigin::Machine(16 << 30);
         assert_eq!(budget, MemoryBudget { bytes: 4 << 30, origin: machine });
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_cgroups_count_where_they_are_lower() {
+    fn lower_cgroup_limit_determines_default_memory() {
         let second = [
             MEMINFO,
             ("proc/self/cgroup", "0::/system.slice/bennu.service\n"),

@@ -120,7 +120,7 @@ mod tests {
     use types::Datum;
 
     #[test]
-    fn columns_are_aligned_as_psql_aligns_them() {
+    fn column_alignment_matches_psql() {
         let column = |name: &str, data_type: DataType| OutputColumn {
             name: name.to_owned(),
             sql_type: data_type.into(),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_server_and_the_group_of_root_may_read() {
+    fn secret_file_permissions_match_postgresql() {
         for mode in [0o600, 0o400, 0o700] {
             assert_eq!(exposure(7, 7, mode), None, "{mode:o}");
         }

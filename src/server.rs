@@ -366,7 +366,7 @@ mod tests {
     const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 
     #[test]
-    fn clients_share_the_descriptors_that_files_leave() {
+    fn sessions_share_descriptors_left_by_files() {
         let shares = |descriptors| {
             let DescriptorShares { sessions, startup_slots } = DescriptorShares::of(descriptors);
             (sessions, startup_slots)
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_may_follow_a_request_for_encryption() {
+    fn bytes_after_ssl_request_are_rejected() {
         with_server(|address, _stop| {
             let mut client = Client::connect(address).unwrap();
             client.write_all(&[SSL_REQUEST, STARTUP, b"Q\0\0\0\x0dselect 1\0"].concat()).unwrap();
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_frames_end_only_their_own_connection() {
+    fn malformed_frames_end_only_own_connection() {
         with_server(|address, _stop| {
             let start = || {
                 let mut client = Client::connect(address).unwrap();
@@ -464,7 +464,7 @@ mod tests {
     /// A client that has just been answered still has a thread; one that has been silent for
     /// longer has none.
     #[test]
-    fn idle_clients_are_told_that_the_server_stops() {
+    fn idle_clients_are_notified_of_shutdown() {
         with_server(|address, stop| {
             let mut client = Client::connect(address).unwrap();
             client.write_all(STARTUP).unwrap();

@@ -63,7 +63,7 @@ mod tests {
     use types::text::Formats;
 
     #[test]
-    fn short_ways_give_what_the_rules_give() {
+    fn fast_text_output_matches_general_output() {
         let cases = [
             (DataType::Int2, Datum::Int2(i16::MIN)),
             (DataType::Int4, Datum::Int4(0)),

@@ -25,7 +25,7 @@ fn store(server: &TestServer) -> &std::sync::Arc<Store> {
     server.database().engine().store()
 }
 
-async fn until(server: &TestServer, reached: impl Fn(AdmissionStatus) -> bool) {
+async fn await_status(server: &TestServer, reached: impl Fn(AdmissionStatus) -> bool) {
     while !reached(store(server).admission()) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -39,7 +39,7 @@ async fn client_with_rows(server: &TestServer) -> Client {
 }
 
 /// Runs statements without an end, until they are cancelled.
-async fn compute(server: &TestServer, statements: &[&'static str]) -> BusySession {
+async fn run_endless(server: &TestServer, statements: &[&'static str]) -> BusySession {
     let mut running = Vec::new();
     for &statement in statements {
         let client = connect(server.address()).await;
@@ -67,11 +67,11 @@ impl BusySession {
 }
 
 #[tokio::test]
-async fn long_statements_queue_up_and_short_ones_do_not() {
+async fn long_statements_queue_but_short_ones_do_not() {
     let server = server_with_one_slot();
     let client = client_with_rows(&server).await;
-    let computing = compute(&server, &[ENDLESS, ENDLESS, ENDLESS]).await;
-    until(&server, |status| status.queued >= 2 && status.waited >= 10).await;
+    let computing = run_endless(&server, &[ENDLESS, ENDLESS, ENDLESS]).await;
+    await_status(&server, |status| status.queued >= 2 && status.waited >= 10).await;
     // Each of these would wait for at least a second if it needed the slot.
     for _ in 0..20 {
         let row = client.query_one("SELECT b FROM t WHERE a = 1", &[]).await.unwrap();
@@ -83,11 +83,11 @@ async fn long_statements_queue_up_and_short_ones_do_not() {
     assert_eq!(row.get::<_, i64>(0), 1);
     assert!((1..=3).contains(&(row.get::<_, i64>(1) + row.get::<_, i64>(2))));
     computing.cancel().await;
-    until(&server, |status| (status.active, status.queued) == (0, 0)).await;
+    await_status(&server, |status| (status.active, status.queued) == (0, 0)).await;
 }
 
 #[tokio::test]
-async fn computations_of_every_kind_take_slots_and_give_them_back() {
+async fn all_computations_acquire_and_release_slots() {
     let server = server_with_one_slot();
     let rows = connect(server.address()).await;
     rows.batch_execute("CREATE TABLE big (a int PRIMARY KEY, b text)").await.unwrap();
@@ -102,20 +102,20 @@ async fn computations_of_every_kind_take_slots_and_give_them_back() {
         "SELECT count(*) FROM generate_series(1, 1000000) WHERE sqrt(repeat('9', 4000)::numeric) > 0",
     ];
     for kind in kinds {
-        let computing = compute(&server, &[kind, kind]).await;
+        let computing = run_endless(&server, &[kind, kind]).await;
         let before = store(&server).admission().waited;
-        until(&server, |status| status.waited > before + 2).await;
+        await_status(&server, |status| status.waited > before + 2).await;
         computing.cancel().await;
-        until(&server, |status| (status.active, status.queued) == (0, 0)).await;
+        await_status(&server, |status| (status.active, status.queued) == (0, 0)).await;
     }
 }
 
 #[tokio::test]
-async fn who_waits_for_a_slot_is_stopped_by_time() {
+async fn slot_wait_ends_at_statement_timeout() {
     let server = server_with_one_slot();
     let client = client_with_rows(&server).await;
-    let computing = compute(&server, &[ENDLESS, ENDLESS]).await;
-    until(&server, |status| status.queued == 1).await;
+    let computing = run_endless(&server, &[ENDLESS, ENDLESS]).await;
+    await_status(&server, |status| status.queued == 1).await;
     client.batch_execute("SET statement_timeout = 50").await.unwrap();
     let error = client.batch_execute(ENDLESS).await.unwrap_err();
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
@@ -124,7 +124,7 @@ async fn who_waits_for_a_slot_is_stopped_by_time() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_lock_leaves_the_slot_to_others() {
+async fn lock_wait_releases_execution_slot() {
     let server = server_with_one_slot();
     let first = client_with_rows(&server).await;
     first.batch_execute("BEGIN; UPDATE t SET b = 11 WHERE a = 1").await.unwrap();
@@ -154,7 +154,7 @@ async fn who_waits_for_a_lock_leaves_the_slot_to_others() {
 }
 
 #[tokio::test]
-async fn long_reads_of_many_clients_end() {
+async fn long_scans_of_many_clients_complete() {
     let server = server_with_one_slot();
     let client = connect(server.address()).await;
     client

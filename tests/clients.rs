@@ -58,7 +58,7 @@ fn answer(server: &TestServer, arguments: &[&str], input: &str) -> String {
 /// Runs psql's catalog queries for its commands, with the same output as PostgreSQL.
 #[test]
 #[expect(clippy::too_many_lines, reason = "what psql asks, one after the other")]
-fn psql_describes_what_there_is() {
+fn psql_describe_commands_match_postgresql() {
     if !installed("psql") {
         return;
     }
@@ -156,7 +156,7 @@ public|pg_database_owner
 }
 
 #[test]
-fn psql_shows_results_in_its_formats() {
+fn psql_output_formats_work() {
     if !installed("psql") {
         return;
     }
@@ -188,7 +188,7 @@ a;b\n1;one\n2;<null>\n(2 rows)\n\
 }
 
 #[test]
-fn psql_copies_files_both_ways() {
+fn psql_copy_round_trips_files() {
     if !installed("psql") {
         return;
     }
@@ -216,7 +216,7 @@ SELECT count(*), count(name) FROM t;
 }
 
 #[test]
-fn psql_shows_errors_where_they_are() {
+fn psql_shows_error_positions() {
     if !installed("psql") {
         return;
     }
@@ -279,7 +279,7 @@ fn pgbench_runs_in_all_modes() {
 }
 
 #[test]
-fn pgbench_initialises_and_runs_its_own_scripts() {
+fn pgbench_initialises_and_runs_builtin_scripts() {
     if !installed("pgbench") {
         return;
     }

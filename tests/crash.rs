@@ -125,7 +125,7 @@ async fn check(client: &Client, acknowledged: &AcknowledgedWrites) -> BTreeMap<u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
+async fn acknowledged_transactions_survive_kill_atomically() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = Process::serve(directory.path());
     connect(server.address()).await.batch_execute(TABLES).await.unwrap();

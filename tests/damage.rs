@@ -115,7 +115,7 @@ fn check(data: &Path, what: &str) {
 }
 
 #[tokio::test]
-async fn a_damaged_directory_is_refused_or_whole() {
+async fn damaged_directory_is_rejected_or_complete() {
     let root = tempfile::tempdir().unwrap();
     let everything = std::env::var("BENNU_DAMAGE").is_ok_and(|value| value == "all");
     for killed in [false, true] {
@@ -148,7 +148,7 @@ async fn a_damaged_directory_is_refused_or_whole() {
 }
 
 #[tokio::test]
-async fn a_directory_without_a_manifest_is_salvaged() {
+async fn directory_without_manifest_is_salvaged() {
     let root = tempfile::tempdir().unwrap();
     let (data, to) = (root.path().join("data"), root.path().join("copy"));
     directory(&data, true).await;
@@ -172,7 +172,7 @@ async fn a_directory_without_a_manifest_is_salvaged() {
 }
 
 #[test]
-fn a_directory_of_the_version_before_is_opened() {
+fn directory_of_previous_version_opens() {
     let root = tempfile::tempdir().unwrap();
     let data = root.path().join("data");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data-0.1"), &data);
@@ -191,7 +191,7 @@ fn a_directory_of_the_version_before_is_opened() {
 }
 
 #[test]
-fn only_the_owner_may_read_and_write_and_foreign_files_are_left_alone() {
+fn data_directory_is_private_and_foreign_files_untouched() {
     let root = tempfile::tempdir().unwrap();
     let data = root.path().join("data");
     assert!(sql(&data, "CREATE TABLE t (a int PRIMARY KEY)").status.success());

@@ -273,7 +273,7 @@ async fn check(client: &Client, acknowledged: &BTreeSet<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_catalog_is_what_was_committed() {
+async fn catalog_matches_committed_definitions_after_crash() {
     let seconds = std::env::var("BENNU_DEFINITIONS").ok().and_then(|one| one.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let seed = std::env::var("BENNU_SEED").ok().and_then(|one| one.parse().ok()).unwrap_or(1);

@@ -100,7 +100,7 @@ fn installed() -> bool {
 }
 
 #[test]
-fn data_come_back_with_foreign_keys_disabled() {
+fn data_only_restore_works_with_disabled_triggers() {
     if !installed() {
         return;
     }
@@ -130,7 +130,7 @@ fn data_come_back_with_foreign_keys_disabled() {
 }
 
 #[test]
-fn dumps_come_back_as_they_were() {
+fn dump_and_restore_round_trips() {
     if !installed() {
         return;
     }
@@ -191,7 +191,7 @@ fn maintenance_programs_succeed() {
 
 #[test]
 #[ignore = "needs a PostgreSQL in BENNU_ORACLE"]
-fn dumps_go_to_postgresql_and_back() {
+fn dump_round_trips_through_postgresql() {
     let oracle = std::env::var("BENNU_ORACLE").expect("the address of a PostgreSQL");
     let (host, port) = oracle.split_once(':').expect("host and port");
     let place = |database| DumpEndpoint { host: host.to_owned(), port: port.to_owned(), database };

@@ -10,7 +10,7 @@ async fn one(client: &Client, sql: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_exported_snapshot_is_read_by_others_until_they_end() {
+async fn exported_snapshot_is_shared_until_transactions_end() {
     let server = TestServer::start();
     let (leader, worker) = (connect(server.address()).await, connect(server.address()).await);
     let other = connect(server.address()).await;
@@ -35,7 +35,7 @@ async fn an_exported_snapshot_is_read_by_others_until_they_end() {
 }
 
 #[tokio::test]
-async fn snapshots_are_taken_over_before_the_first_query_at_repeatable_read() {
+async fn snapshot_import_requires_repeatable_read_before_first_query() {
     let server = TestServer::start();
     let (leader, worker) = (connect(server.address()).await, connect(server.address()).await);
     run(&leader, "BEGIN").await.unwrap();

@@ -218,7 +218,7 @@ fn may_advise(literal: &str) -> bool {
 }
 
 #[test]
-fn what_hints_advise_is_not_rejected() {
+fn statements_advised_by_hints_are_accepted() {
     let mut sentences: Vec<String> = Vec::new();
     for file in sources() {
         let source = fs::read_to_string(&file).unwrap();

@@ -255,7 +255,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
 ];
 
 /// Returns whether a difference is intended.
-fn is_meant(place: &str, word: &str) -> bool {
+fn is_intended(place: &str, word: &str) -> bool {
     DIFFERS.iter().any(|(part, words, _)| {
         place.contains(part)
             && (words.is_empty() || words.split_whitespace().any(|one| one == word))
@@ -305,7 +305,7 @@ fn login(address: SocketAddr) -> Raw {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn key_words_are_names_where_they_are_to_postgres() {
+fn key_words_are_accepted_as_names_like_postgresql() {
     let only = std::env::var("BENNU_ONLY").unwrap_or_default();
     let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());
@@ -325,7 +325,7 @@ fn key_words_are_names_where_they_are_to_postgres() {
             let answers = ask(&mut ours, statements).into_iter().zip(ask(&mut theirs, statements));
             for (word, (one, other)) in words.iter().zip(answers) {
                 count += 1;
-                if (&one.0, &one.1) == (&other.0, &other.1) || is_meant(place, word) {
+                if (&one.0, &one.1) == (&other.0, &other.1) || is_intended(place, word) {
                     continue;
                 }
                 differing += 1;

@@ -43,7 +43,7 @@ async fn increment(client: &Client) {
 }
 
 /// Increments the counter concurrently, with `step` on each client; returns its final value.
-async fn ends_at<F>(step: impl Fn(Client) -> F) -> i64
+async fn final_count<F>(step: impl Fn(Client) -> F) -> i64
 where
     F: Future<Output = Client> + Send + 'static,
 {
@@ -65,9 +65,9 @@ where
 
 const ALL: i64 = (CLIENTS * ROUNDS) as i64;
 
-/// As [`ends_at`], in a block that begins with these statements.
-async fn ends_at_after(lock: &'static [&'static str]) -> i64 {
-    ends_at(move |client| async move {
+/// As [`final_count`], in a block that begins with these statements.
+async fn count_after(lock: &'static [&'static str]) -> i64 {
+    final_count(move |client| async move {
         for statement in lock {
             client.batch_execute(statement).await.unwrap();
         }
@@ -79,30 +79,30 @@ async fn ends_at_after(lock: &'static [&'static str]) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_locked_row_guards_others() {
-    assert_eq!(ends_at_after(&["BEGIN", "SELECT v FROM mx WHERE id = 1 FOR UPDATE"]).await, ALL);
+async fn row_lock_protects_unlocked_rows() {
+    assert_eq!(count_after(&["BEGIN", "SELECT v FROM mx WHERE id = 1 FOR UPDATE"]).await, ALL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_locked_table_guards_others() {
-    assert_eq!(ends_at_after(&["BEGIN", "LOCK TABLE mx IN EXCLUSIVE MODE"]).await, ALL);
+async fn table_lock_protects_rows_of_other_table() {
+    assert_eq!(count_after(&["BEGIN", "LOCK TABLE mx IN EXCLUSIVE MODE"]).await, ALL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_snapshot_of_a_transaction_is_taken_after_its_first_lock() {
+async fn snapshot_is_taken_after_first_lock() {
     let lock = ["BEGIN ISOLATION LEVEL REPEATABLE READ", "LOCK TABLE ctr IN EXCLUSIVE MODE"];
     let lock: &'static [&'static str] = Box::leak(Box::new(lock));
-    assert_eq!(ends_at_after(lock).await, ALL);
+    assert_eq!(count_after(lock).await, ALL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_advisory_lock_of_a_transaction_guards_rows() {
-    assert_eq!(ends_at_after(&["BEGIN", "SELECT pg_advisory_xact_lock(1)"]).await, ALL);
+async fn transaction_advisory_lock_protects_rows() {
+    assert_eq!(count_after(&["BEGIN", "SELECT pg_advisory_xact_lock(1)"]).await, ALL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_advisory_lock_of_a_session_guards_rows() {
-    let end = ends_at(|client| async move {
+async fn session_advisory_lock_protects_rows() {
+    let end = final_count(|client| async move {
         client.batch_execute("SELECT pg_advisory_lock(1)").await.unwrap();
         increment(&client).await;
         client.batch_execute("SELECT pg_advisory_unlock(1)").await.unwrap();
@@ -112,8 +112,8 @@ async fn an_advisory_lock_of_a_session_guards_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_updated_row_guards_others_and_is_seen_again() {
-    let end = ends_at(|client| async move {
+async fn updated_row_protects_other_rows_and_is_visible() {
+    let end = final_count(|client| async move {
         client.batch_execute("BEGIN").await.unwrap();
         let updated = value(&client, "UPDATE mx SET v = v + 1 WHERE id = 1 RETURNING v").await;
         assert_eq!(value(&client, "SELECT v FROM mx WHERE id = 1").await, updated);
@@ -125,10 +125,10 @@ async fn an_updated_row_guards_others_and_is_seen_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_was_in_the_way_is_found_by_its_index() {
+async fn upserted_row_is_found_by_secondary_index() {
     let upsert = "INSERT INTO u VALUES (1, 'k', 1) \
                   ON CONFLICT (id) DO UPDATE SET k = 'k' || u.n, n = u.n + 1 RETURNING k";
-    let end = ends_at(move |client| async move {
+    let end = final_count(move |client| async move {
         client.batch_execute("BEGIN").await.unwrap();
         let key = value(&client, upsert).await.unwrap();
         let found = value(&client, &format!("SELECT count(*) FROM u WHERE k = '{key}'")).await;
@@ -143,8 +143,8 @@ async fn a_row_that_was_in_the_way_is_found_by_its_index() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn statements_of_functions_see_what_their_locks_guard() {
-    let end = ends_at(|client| async move {
+async fn function_statements_see_rows_protected_by_lock() {
+    let end = final_count(|client| async move {
         client.batch_execute("SELECT bump()").await.unwrap();
         client
     });
@@ -152,8 +152,8 @@ async fn statements_of_functions_see_what_their_locks_guard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn statements_of_one_message_see_what_their_locks_guard() {
-    let end = ends_at(|client| async move {
+async fn multi_statement_message_sees_rows_protected_by_lock() {
+    let end = final_count(|client| async move {
         let text = "BEGIN; SELECT v FROM mx WHERE id = 1 FOR UPDATE; \
                     UPDATE ctr SET n = (SELECT n FROM ctr WHERE id = 1) + 1 WHERE id = 1; COMMIT";
         client.batch_execute(text).await.unwrap();
@@ -163,9 +163,9 @@ async fn statements_of_one_message_see_what_their_locks_guard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_referenced_row_that_is_locked_guards_those_that_refer_to_it() {
+async fn parent_row_lock_protects_child_rows() {
     // The number of children is read after locking the parent, and each client adds one.
-    let end = ends_at(|client| async move {
+    let end = final_count(|client| async move {
         client.batch_execute("BEGIN; SELECT n FROM parent WHERE id = 1 FOR UPDATE").await.unwrap();
         let count = value(&client, "SELECT count(*) FROM child WHERE parent = 1").await.unwrap();
         client.batch_execute(&format!("INSERT INTO child VALUES ({count}, 1)")).await.unwrap();

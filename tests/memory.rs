@@ -44,7 +44,7 @@ fn run_on_server(test: impl AsyncFnOnce(&Process, &Client)) {
 }
 
 #[test]
-fn rows_that_are_kept_go_to_disk() {
+fn materialized_rows_spill_to_disk() {
     run_on_server(async |_, client| {
         let with = format!("WITH c AS MATERIALIZED ({}) SELECT count(*) FROM c", rows(300_000));
         run(client, &format!("{with} WHERE (SELECT max(i) FROM c) > 0")).await.unwrap();
@@ -57,7 +57,7 @@ fn rows_that_are_kept_go_to_disk() {
 }
 
 #[test]
-fn values_of_a_megabyte_are_read_and_written_a_few_at_a_time() {
+fn megabyte_values_are_processed_in_small_batches() {
     const VALUES: usize = 40;
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_with(directory.path(), &["--memory", "96MB"]);
@@ -101,7 +101,7 @@ fn values_of_a_megabyte_are_read_and_written_a_few_at_a_time() {
 }
 
 #[test]
-fn joins_of_values_of_a_megabyte_keep_few_of_them() {
+fn joins_of_megabyte_values_stay_within_memory() {
     const VALUES: i64 = 150;
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_with(directory.path(), &["--memory", "96MB"]);
@@ -147,7 +147,7 @@ fn joins_of_values_of_a_megabyte_keep_few_of_them() {
 }
 
 #[test]
-fn plans_of_idle_sessions_are_made_again_where_memory_was_short() {
+fn evicted_plans_of_idle_sessions_are_replanned() {
     const SESSIONS: usize = 16;
     run_on_server(async |process, client| {
         let list: Vec<String> = (0..500_000).map(|i| (3 * i).to_string()).collect();
@@ -171,7 +171,7 @@ fn plans_of_idle_sessions_are_made_again_where_memory_was_short() {
 }
 
 #[test]
-fn memory_that_the_system_refuses_ends_the_statement() {
+fn failed_allocation_ends_only_statement() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -192,7 +192,7 @@ fn memory_that_the_system_refuses_ends_the_statement() {
 }
 
 #[test]
-fn the_largest_statement_fails_and_its_memory_is_given_back() {
+fn largest_statement_fails_and_releases_memory() {
     run_on_server(async |process, client| {
         let grown = "DO $$ DECLARE s text := repeat('x', 1000000); BEGIN FOR i IN 1..9 LOOP \
                      s := s || s; END LOOP; END $$";
@@ -220,7 +220,7 @@ fn the_largest_statement_fails_and_its_memory_is_given_back() {
 }
 
 #[test]
-fn a_copy_line_without_an_end_is_not_in_memory_twice() {
+fn endless_copy_line_fails_with_out_of_memory() {
     run_on_server(async |_, client| {
         run(client, "CREATE TABLE line (t text)").await.unwrap();
         let mut sink = Box::pin(client.copy_in("COPY line FROM STDIN").await.unwrap());
@@ -242,7 +242,7 @@ fn a_copy_line_without_an_end_is_not_in_memory_twice() {
 }
 
 #[test]
-fn long_lists_of_constants_take_little_more_than_their_text() {
+fn long_constant_lists_use_memory_near_text_size() {
     let list = |count: i32, item: &dyn Fn(i32) -> String| {
         (0..count).map(item).collect::<Vec<String>>().join(", ")
     };
@@ -285,7 +285,7 @@ fn long_lists_of_constants_take_little_more_than_their_text() {
 }
 
 #[test]
-fn messages_that_come_in_part_are_bounded_together() {
+fn partial_messages_share_memory_limit() {
     /// Sends the beginning of a Bind message of this size.
     fn begin(raw: &mut Raw, mebibytes: u32) {
         raw.try_send(&[&[b'B'][..], &(mebibytes << 20).to_be_bytes()].concat());
@@ -319,7 +319,7 @@ fn messages_that_come_in_part_are_bounded_together() {
 }
 
 #[test]
-fn a_message_that_the_system_refuses_ends_its_connection() {
+fn failed_message_allocation_ends_only_its_connection() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);
     let part = vec![b'x'; 1 << 20];

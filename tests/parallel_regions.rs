@@ -35,7 +35,7 @@ const CALLS: &str = "SELECT table_name || ' ' || endpoint || ' ' || rows_read ||
                      regions_done || ' of ' || regions FROM bennu.endpoint_calls";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_session_sees_how_far_a_call_is_and_stops_it() {
+async fn endpoint_progress_is_visible_and_call_is_cancellable() {
     let server = TestServer::start();
     let (caller, other) = (connect(server.address()).await, connect(server.address()).await);
     caller
@@ -86,7 +86,7 @@ fn rows_read(server: &TestServer) -> u64 {
 
 /// Waits until the number of rows read has not changed during five hundred queries of another
 /// session.
-async fn wait_for_rest(server: &TestServer, other: &Client) -> u64 {
+async fn wait_for_idle_readers(server: &TestServer, other: &Client) -> u64 {
     loop {
         let before = rows_read(server);
         for _ in 0..500 {
@@ -106,7 +106,7 @@ async fn wait_for_end(server: &TestServer, other: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_stops_the_reading() {
+async fn stalled_client_stops_read_ahead() {
     let server = TestServer::start();
     let other = connect(server.address()).await;
     wide_table(&other).await;
@@ -114,10 +114,10 @@ async fn a_client_that_does_not_read_stops_the_reading() {
     stalled.send(&Frames::new().query(WIDE_QUERY).0);
     // The client does not read at all at first, then pauses: region threads have joined in by
     // then.
-    let read = wait_for_rest(&server, &other).await;
+    let read = wait_for_idle_readers(&server, &other).await;
     assert!(read < ROWS / 2, "{read}");
     (0..5_000).for_each(|_| drop(stalled.read().unwrap()));
-    let read = wait_for_rest(&server, &other).await;
+    let read = wait_for_idle_readers(&server, &other).await;
     // Rows read by the client, rows in socket buffers, and four batches of each region.
     assert!((5_000..ROWS / 4 * 3).contains(&read), "{read}");
     let ahead = server.database().engine().store().status().read_ahead_bytes;
@@ -130,7 +130,7 @@ async fn a_client_that_does_not_read_stops_the_reading() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cursor_that_is_closed_stops_the_reading() {
+async fn closed_cursor_stops_read_ahead() {
     let server = TestServer::start();
     let (mut client, other) = (connect(server.address()).await, connect(server.address()).await);
     wide_table(&client).await;
@@ -140,7 +140,7 @@ async fn a_cursor_that_is_closed_stops_the_reading() {
     while seen < 5_000 {
         seen += transaction.query_portal(&portal, 500).await.unwrap().len();
     }
-    let read = wait_for_rest(&server, &other).await;
+    let read = wait_for_idle_readers(&server, &other).await;
     assert!((5_000..ROWS).contains(&read), "{read}");
     drop(portal);
     transaction.commit().await.unwrap();

@@ -492,11 +492,11 @@ impl BodyGenerator {
                 };
                 format!("CASE {operand} WHEN {when} THEN {then}{otherwise}END CASE;")
             }
-            _ => self.a_loop(depth),
+            _ => self.loop_statement(depth),
         }
     }
 
-    fn a_loop(&mut self, depth: usize) -> String {
+    fn loop_statement(&mut self, depth: usize) -> String {
         let label = self.new_name('l');
         self.labels.push(label.clone());
         let name = match self.chance.percent(40) {
@@ -644,7 +644,7 @@ fn variable(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn sessions_go_on_whatever_a_body_does() {
+fn session_survives_random_plpgsql_bodies() {
     let seed = variable("BENNU_SEED", 1);
     let count = variable("BENNU_BLOCKS", BODIES as u64) as usize;
     println!("seed {seed}, {count} bodies");

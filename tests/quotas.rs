@@ -43,7 +43,7 @@ async fn table(client: &Client) {
 }
 
 #[tokio::test]
-async fn a_table_over_its_quota_refuses_and_says_when_to_come_back() {
+async fn table_quota_error_reports_retry_time() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     table(&client).await;
@@ -77,7 +77,7 @@ async fn a_table_over_its_quota_refuses_and_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_role_over_its_quota_is_refused_and_others_are_not() {
+async fn role_quota_affects_only_that_role() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     table(&client).await;
@@ -98,7 +98,7 @@ async fn a_role_over_its_quota_is_refused_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn requests_are_refused_once_the_burst_is_used_up() {
+async fn requests_are_rejected_after_quota_burst() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     table(&client).await;
@@ -120,7 +120,7 @@ async fn requests_are_refused_once_the_burst_is_used_up() {
 }
 
 #[tokio::test]
-async fn quotas_are_part_of_transactions_and_outlive_a_restart() {
+async fn quotas_are_transactional_and_survive_restart() {
     let directory = tempfile::tempdir().unwrap();
     let run = |database: &Database, text: &str| {
         let mut session = database.session("bennu");

@@ -11,7 +11,7 @@ use bennu::shell::{Streams, interact};
 use crate::harness::binary;
 
 /// Runs the shell with an input text; returns output, errors and the result.
-fn typed(text: &str, is_terminal: bool) -> (String, String, bennu::error::Result<()>) {
+fn run_shell(text: &str, is_terminal: bool) -> (String, String, bennu::error::Result<()>) {
     let directory = tempfile::tempdir().unwrap();
     let options = bennu::server::options(64 << 20);
     let database = Database::open(directory.path(), options).unwrap();
@@ -32,10 +32,10 @@ fn typed(text: &str, is_terminal: bool) -> (String, String, bennu::error::Result
 }
 
 #[test]
-fn a_terminal_has_prompts_and_commands() {
+fn interactive_shell_has_prompts_and_commands() {
     let text =
         "create table t (a int);\nselect\n1/0;\n\\d t\n\\?\nselect ';\n\\q';\n\\q\nselect 2;";
-    let (output, errors, outcome) = typed(text, true);
+    let (output, errors, outcome) = run_shell(text, true);
     outcome.unwrap();
     let prompts = "bennu=> CREATE TABLE\nbennu=> bennu-> bennu=> bennu=> End a statement";
     assert!(output.starts_with(prompts), "{output}");
@@ -51,8 +51,8 @@ fn a_terminal_has_prompts_and_commands() {
 }
 
 #[test]
-fn a_script_runs_to_its_end_and_reports_failures() {
-    let (output, errors, outcome) = typed("select 1/0; create table t (a int);\nselec", false);
+fn script_continues_after_errors_and_reports_failures() {
+    let (output, errors, outcome) = run_shell("select 1/0; create table t (a int);\nselec", false);
     assert_eq!(output, "CREATE TABLE\n");
     assert_eq!(errors.lines().count(), 2, "{errors}");
     assert!(matches!(outcome, Err(Error::Script { failed: 2 })));
@@ -69,7 +69,7 @@ fn run(data: &Path, arguments: &[&str], text: &str) -> Output {
 }
 
 #[test]
-fn the_exit_status_tells_of_errors() {
+fn exit_status_reports_errors() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("script.sql");
     std::fs::write(&file, "select 1/0").unwrap();

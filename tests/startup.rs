@@ -32,7 +32,7 @@ fn path(directory: &Path, name: &str) -> String {
 }
 
 #[test]
-fn a_port_in_use_is_named() {
+fn port_in_use_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -41,7 +41,7 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
-fn a_directory_in_use_is_named() {
+fn directory_in_use_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let first = Process::serve(directory.path());
     let data = directory.path().to_str().unwrap();
@@ -53,7 +53,7 @@ fn a_directory_in_use_is_named() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_is_named() {
+fn invalid_directory_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let file = path(directory.path(), "file");
     std::fs::write(&file, "not a directory").unwrap();
@@ -63,7 +63,7 @@ fn a_directory_that_cannot_be_is_named() {
 }
 
 #[test]
-fn wrong_arguments_are_bad_usage() {
+fn invalid_arguments_are_usage_errors() {
     let directory = tempfile::tempdir().unwrap();
     let data = path(directory.path(), "data");
     assert_refused(&serve(&["--data", &data, "--memory", "lots"]), 2, &["bad size \"lots\""]);
@@ -93,7 +93,7 @@ fn write_secret(path: &str, text: &str, mode: u32) {
 }
 
 #[test]
-fn secrets_that_others_may_read_and_blank_passwords_are_refused() {
+fn readable_secrets_and_blank_passwords_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let data = path(directory.path(), "data");
     let password = path(directory.path(), "password");
@@ -112,7 +112,7 @@ fn secrets_that_others_may_read_and_blank_passwords_are_refused() {
 }
 
 #[tokio::test]
-async fn the_log_names_clients_failed_logins_and_definitions() {
+async fn log_has_connections_failed_logins_and_ddl() {
     let directory = tempfile::tempdir().unwrap();
     let password = path(directory.path(), "password");
     write_secret(&password, "secret\n", 0o600);
@@ -158,7 +158,7 @@ async fn the_log_names_clients_failed_logins_and_definitions() {
 }
 
 #[tokio::test]
-async fn a_failed_login_is_logged_whatever_is_not() {
+async fn failed_login_is_always_logged() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let other: tokio_postgres::Config = connection_string(server.address())
@@ -174,7 +174,7 @@ async fn a_failed_login_is_logged_whatever_is_not() {
 }
 
 #[tokio::test]
-async fn sigterm_stops_cleanly_and_the_data_is_there_again() {
+async fn sigterm_stops_cleanly_and_data_survives() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let client = connect(server.address()).await;
@@ -250,7 +250,7 @@ async fn damaged(directory: &Path, damage: fn(&Path)) -> PathBuf {
     file
 }
 
-async fn assert_damage_is_named(file: &Path, server: &Process) {
+async fn assert_corruption_is_reported(file: &Path, server: &Process) {
     let client = connect(server.address()).await;
     let (code, message) = count(&client, "broken").await.unwrap_err();
     assert_eq!(code, "XX001", "{message}");
@@ -262,7 +262,7 @@ async fn assert_damage_is_named(file: &Path, server: &Process) {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_fails_the_statement_that_meets_it() {
+async fn flipped_bit_fails_only_reading_statement() {
     let directory = tempfile::tempdir().unwrap();
     let file = damaged(directory.path(), |file| {
         let mut opened = OpenOptions::new().read(true).write(true).open(file).unwrap();
@@ -276,11 +276,11 @@ async fn a_flipped_bit_fails_the_statement_that_meets_it() {
     })
     .await;
     let server = Process::serve(directory.path());
-    assert_damage_is_named(&file, &server).await;
+    assert_corruption_is_reported(&file, &server).await;
 }
 
 #[tokio::test]
-async fn a_truncated_file_keeps_only_its_table_from_being_read() {
+async fn truncated_file_affects_only_its_table() {
     let directory = tempfile::tempdir().unwrap();
     let file = damaged(directory.path(), |file| {
         let opened = OpenOptions::new().write(true).open(file).unwrap();
@@ -288,7 +288,7 @@ async fn a_truncated_file_keeps_only_its_table_from_being_read() {
     })
     .await;
     let server = Process::serve(directory.path());
-    assert_damage_is_named(&file, &server).await;
+    assert_corruption_is_reported(&file, &server).await;
     let client = connect(server.address()).await;
     let query = "SELECT table_name, damage FROM bennu.regions WHERE damage IS NOT NULL";
     let rows = client.query(query, &[]).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_truncated_file_keeps_only_its_table_from_being_read() {
 
 /// The chosen memory budget is printed first; nothing is printed with `--memory`.
 #[test]
-fn the_default_of_memory_is_printed() {
+fn default_memory_budget_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = binary()
         .args(["serve", "--listen", "127.0.0.1:0", "--data"])

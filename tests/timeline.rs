@@ -28,7 +28,7 @@ async fn table_with_replica(server: &TestServer) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_timeline_session_reads_from_the_replica() {
+async fn timeline_session_reads_from_replica() {
     let server = TestServer::start();
     let timeline = table_with_replica(&server).await;
     timeline.batch_execute("ALTER SESSION SET CONSISTENCY = 'TIMELINE'").await.unwrap();
@@ -48,7 +48,7 @@ async fn a_timeline_session_reads_from_the_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_strong_session_waits_for_the_primary() {
+async fn strong_session_waits_for_primary() {
     let server = TestServer::start();
     let strong = table_with_replica(&server).await;
     let timeline = connect(server.address()).await;
@@ -65,7 +65,7 @@ async fn a_strong_session_waits_for_the_primary() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_strong_session_that_may_not_wait_gives_up_and_goes_on() {
+async fn strong_read_times_out_and_session_continues() {
     let server = TestServer::start();
     let strong = table_with_replica(&server).await;
     strong.batch_execute("SET statement_timeout = '100ms'").await.unwrap();

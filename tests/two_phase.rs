@@ -9,7 +9,7 @@ async fn rows(client: &Client, sql: &str) -> Vec<String> {
     run(client, sql).await.unwrap()
 }
 
-async fn all(client: &Client, statements: &[&str]) {
+async fn run_all(client: &Client, statements: &[&str]) {
     for statement in statements {
         run(client, statement).await.unwrap_or_else(|code| panic!("{statement}: {code}"));
     }
@@ -18,11 +18,11 @@ async fn all(client: &Client, statements: &[&str]) {
 const PREPARED: &str = "SELECT gid FROM pg_prepared_xacts ORDER BY gid";
 
 #[tokio::test]
-async fn what_is_prepared_survives_sigkill_with_its_locks() {
+async fn prepared_transaction_survives_sigkill_with_locks() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let client = connect(server.address()).await;
-    all(
+    run_all(
         &client,
         &[
             "CREATE TABLE t (id int PRIMARY KEY, v text, g int); CREATE INDEX t_g ON t (g)",
@@ -57,12 +57,12 @@ async fn what_is_prepared_survives_sigkill_with_its_locks() {
     ] {
         assert_eq!(run(&client, blocked).await, Err("55P03".to_owned()), "{blocked}");
     }
-    all(&client, &["UPDATE t SET v = 'free' WHERE id = 11", "FLUSH t", "COMPACT t"]).await;
-    all(&client, &["ALTER TABLE t SPLIT AT (8)", "ROLLBACK PREPARED 'undone'"]).await;
+    run_all(&client, &["UPDATE t SET v = 'free' WHERE id = 11", "FLUSH t", "COMPACT t"]).await;
+    run_all(&client, &["ALTER TABLE t SPLIT AT (8)", "ROLLBACK PREPARED 'undone'"]).await;
     let server = server.kill_and_restart();
     let client = connect(server.address()).await;
     assert_eq!(rows(&client, PREPARED).await, ["kept"]);
-    all(&client, &["UPDATE t SET v = 'after' WHERE id = 15", "COMMIT PREPARED 'kept'"]).await;
+    run_all(&client, &["UPDATE t SET v = 'after' WHERE id = 15", "COMMIT PREPARED 'kept'"]).await;
     let check = async |client: &Client| {
         assert!(rows(client, PREPARED).await.is_empty());
         let query = "SELECT id, v FROM t WHERE id IN (1, 4, 11, 15, 16, 21) ORDER BY id";
@@ -76,15 +76,15 @@ async fn what_is_prepared_survives_sigkill_with_its_locks() {
     let server = server.kill_and_restart();
     let client = connect(server.address()).await;
     check(&client).await;
-    all(&client, &["UPDATE t SET v = 'x'", "DROP TABLE u"]).await;
+    run_all(&client, &["UPDATE t SET v = 'x'", "DROP TABLE u"]).await;
 }
 
 #[tokio::test]
-async fn a_large_one_survives_flushes_and_a_clean_stop() {
+async fn large_prepared_transaction_survives_flush_and_restart() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let client = connect(server.address()).await;
-    all(
+    run_all(
         &client,
         &[
             "CREATE TABLE t (id int PRIMARY KEY, v text)",
@@ -113,11 +113,11 @@ async fn a_large_one_survives_flushes_and_a_clean_stop() {
 }
 
 #[tokio::test]
-async fn a_serializable_one_keeps_others_from_anomalies_after_a_restart() {
+async fn prepared_serializable_transaction_prevents_anomalies_after_restart() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let client = connect(server.address()).await;
-    all(
+    run_all(
         &client,
         &[
             "CREATE TABLE t (id int PRIMARY KEY, v int)",
@@ -136,25 +136,25 @@ async fn a_serializable_one_keeps_others_from_anomalies_after_a_restart() {
         "SELECT v FROM t WHERE id = 2",
         "UPDATE t SET v = 1 WHERE id = 1",
     ];
-    all(&client, &skew[..2]).await;
+    run_all(&client, &skew[..2]).await;
     assert_eq!(run(&client, skew[2]).await, Err("40001".to_owned()));
-    all(&client, &["ROLLBACK", "COMMIT PREPARED 'skew'"]).await;
-    all(&client, &skew).await;
+    run_all(&client, &["ROLLBACK", "COMMIT PREPARED 'skew'"]).await;
+    run_all(&client, &skew).await;
     run(&client, "COMMIT").await.unwrap();
 }
 
 #[tokio::test]
-async fn who_has_read_something_temporary_is_not_prepared() {
+async fn transaction_using_temporary_objects_cannot_be_prepared() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let client = connect(server.address()).await;
-    all(&client, &["CREATE TEMP TABLE t (a int)"]).await;
+    run_all(&client, &["CREATE TEMP TABLE t (a int)"]).await;
     let uses = ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "LOCK t IN ACCESS SHARE MODE"];
     for one in uses {
-        all(&client, &["BEGIN", one]).await;
+        run_all(&client, &["BEGIN", one]).await;
         let prepared = run(&client, "PREPARE TRANSACTION 'p'").await;
         assert_eq!(prepared, Err("0A000".to_owned()), "{one}");
     }
     // None of them holds its lock any longer.
-    all(&client, &["BEGIN", "LOCK t", "COMMIT", "DROP TABLE t"]).await;
+    run_all(&client, &["BEGIN", "LOCK t", "COMMIT", "DROP TABLE t"]).await;
 }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_in_pieces_of_any_size() {
+    fn binary_copy_accepts_chunks_of_any_size() {
         let rows = b"\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\x02\0\0\0\0\0\0\0\x01c\xff\xff";
         let expected = ["1: [Some([97, 98]), None]", "2: [Some([]), Some([99])]"];
         for piece in 1..60 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_refused() {
+    fn malformed_binary_copy_is_rejected() {
         let refusal = |bytes: &[u8]| decode(bytes, 5).unwrap_err().message;
         assert_eq!(refusal(b"PGCOPX\n"), "COPY file signature not recognized");
         assert_eq!(refusal(b"PGC"), "COPY file signature not recognized");

@@ -465,12 +465,12 @@ mod tests {
     }
 
     #[test]
-    fn escaped_bytes_make_characters() {
+    fn escaped_bytes_form_characters() {
         assert_eq!(decode_all(&text(), "a\\303\\xA9\\é\n").unwrap(), ["1: aéé"]);
     }
 
     #[test]
-    fn a_backslash_before_a_line_end_is_data() {
+    fn backslash_before_line_end_is_data() {
         assert_eq!(decode_all(&text(), "a\\\nb\tc\nd").unwrap(), ["1: a\nb|c", "3: d"]);
     }
 
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_data_is_told() {
+    fn malformed_copy_data_is_reported() {
         assert_eq!(decode_all(&csv(), "a,\"b").unwrap_err().sqlstate, "22P04");
         let error = decode(&text(), b"a\xffb\n", 8).unwrap_err();
         assert_eq!(error.message, "invalid byte sequence for encoding \"UTF8\": 0xff");

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_escaped_as_their_format_wants() {
+    fn fields_are_escaped_by_format() {
         assert_eq!(field(false, "a\tb\\N\n"), "a\\tb\\\\N\\n");
         assert_eq!(field(true, "plain"), "plain");
         assert_eq!(field(true, "say \"hi\", twice"), "\"say \"\"hi\"\", twice\"");

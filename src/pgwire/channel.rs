@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_grows_to_its_announced_length_and_no_further() {
+    fn message_buffer_grows_to_announced_length() {
         const LENGTH: usize = 5 << 20;
         let mut buffers = Buffers::default();
         let message =

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_a_fatal_error() {
+    fn panic_becomes_fatal_error() {
         let result = run(|| -> sql::Result<()> { panic!("seven is {}", 7) });
         let Err(Failure::Fatal(error)) = result else { panic!("not fatal") };
         assert_eq!(error.sqlstate, "XX000");

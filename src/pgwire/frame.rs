@@ -348,7 +348,7 @@ mod tests {
     const KINDS: &[u8] = b"QPBCDEHSXdcfpFr\0";
 
     #[test]
-    fn whole_frames_are_decoded_and_parts_waited_for() {
+    fn complete_frames_are_decoded_and_partial_ones_retained() {
         let bind = frame(b'B', b"\0stmt\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0");
         for end in 0..bind.len() {
             assert!(take_one(&bind[..end]).unwrap().is_none(), "{end} bytes are not a frame");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_frames_are_told_apart() {
+    fn malformed_frames_have_specific_errors() {
         assert_eq!(
             refusal(b'Q', b"select 1"),
             "invalid string: no terminator in message type \"Q\""
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_converted_and_bad_ones_are_no_end() {
+    fn undecodable_text_does_not_end_connection() {
         let latin = Encoding::by_name("latin1").unwrap();
         let taken = take_of(&frame(b'P', b"\xe9\0select '\xe9'\0\0\x01\0\0\0\x19"), latin);
         let Ok(Some(Frame::Message(PgWireFrontendMessage::Parse(parse)))) = taken else {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn only_passwords_may_come_before_authentication() {
+    fn only_password_messages_precede_authentication() {
         let context = decode_context();
         let mut query = BytesMut::from(&frame(b'Q', b"select 1\0")[..]);
         let error =
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn no_frame_makes_the_decoder_panic() {
+    fn random_frames_do_not_panic_decoder() {
         let mut state = 0x9e37_79b9_7f4a_7c15;
         let mut decoded = 0;
         let japanese = Encoding::by_name("sjis").unwrap();
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_and_changed_frames_do_not_make_the_decoder_panic() {
+    fn mutated_frames_do_not_panic_decoder() {
         let good = [
             frame(b'Q', b"select 1\0"),
             frame(b'P', b"s\0select $1\0\0\x01\0\0\0\x17"),
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn startup_packets_are_checked() {
+    fn malformed_startup_packets_are_rejected() {
         let packet = |body: &[u8]| {
             let mut packet = u32::try_from(body.len() + 4).unwrap().to_be_bytes().to_vec();
             packet.extend_from_slice(body);

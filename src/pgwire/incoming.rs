@@ -169,7 +169,7 @@ mod tests {
     const BOUND: Option<usize> = Some(100 << 20);
 
     #[test]
-    fn the_largest_message_ends() {
+    fn largest_incoming_message_is_aborted_above_limit() {
         let all: Arc<IncomingMessages> = Arc::default();
         let message = |process_id| {
             let (socket, _) = UnixStream::pair().unwrap();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_up_to_a_bound() {
+    fn login_delay_doubles_up_to_maximum() {
         let mut logins = Logins::default();
         let mut now = Instant::now();
         assert_eq!(logins.check_time(origins(1, 1), now), now);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_served_beside_forty_guessers() {
+    fn user_can_log_in_during_password_guessing() {
         let mut logins = Logins::default();
         let start = Instant::now();
         for tenth in 0..600 {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_origins_is_bounded() {
+    fn tracked_login_origins_are_bounded() {
         let mut logins = Logins::default();
         let now = Instant::now();
         for other in 0..ORIGINS_MAX as u32 {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_leaves_slots_for_others() {
+    fn startup_slots_per_address_are_limited() {
         let throttle = Arc::new(LoginThrottle::new(SLOTS_MAX));
         let of_address = |last| -> usize {
             throttle.logins.lock().slots_by_address.get(&address(last)).copied().unwrap_or(0)
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_a_free_slot_takes_the_oldest() {
+    fn new_client_preempts_oldest_startup_slot() {
         let throttle = Arc::new(LoginThrottle::new(SLOTS_MAX));
         let many: Vec<_> =
             (0..SLOTS_MAX as u32 + 3).map(|n| throttle.acquire(address(n))).collect();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_site_count_as_one() {
+    fn ipv6_addresses_of_one_site_are_grouped() {
         let parsed = |text: &str| site(text.parse().unwrap());
         assert_eq!(parsed("2001:db8:1:2:3::4"), parsed("2001:db8:1:2:ffff::9"));
         assert_ne!(parsed("2001:db8:1:2::"), parsed("2001:db8:1:3::"));

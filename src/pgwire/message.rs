@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_in_the_encoding_of_the_client() {
+    fn messages_use_client_encoding() {
         let latin = Encoding::by_name("latin1").unwrap();
         let mut output = Output { encoding: latin, ..Output::default() };
         output.put_error(Severity::Error, &Error::new("22012", "é€"));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_status_takes_any_length() {
+    fn parameter_status_accepts_any_length() {
         let mut output = Output::default();
         output.put_parameter_status("application_name", &"x".repeat(40_000));
         assert_eq!(output.bytes.len(), 1 + 4 + 17 + 40_001);

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_per_column_and_output_comes_in_pieces() {
+    fn formats_are_per_column_and_output_is_chunked() {
         let types = [DataType::Int4, DataType::Int4];
         let rows = vec![vec![Datum::Int4(258), Datum::Int4(258)]; 3];
         let pieces = encode(&types, &rows, &[1, 0], 1);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn short_binary_forms_are_those_of_the_rules() {
+    fn short_binary_forms_match_general_encoder() {
         let cases = [
             (DataType::Int2, Datum::Int2(-2)),
             (DataType::Int8, Datum::Int8(i64::MIN)),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_in_the_encoding_of_the_client() {
+    fn row_text_uses_client_encoding() {
         let types = [DataType::Text, DataType::Text];
         let latin = Encoding::by_name("latin1").unwrap();
         let style = TextStyle { encoding: latin, ..TextStyle::default() };
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn format_codes_are_checked() {
+    fn invalid_format_codes_are_rejected() {
         let formats = Formats::read(&[1, 0]).unwrap();
         assert!(formats.suit(2) && !formats.suit(3));
         assert!(Formats::read(&[1]).unwrap().suit(9));

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_settings() {
+    fn startup_options_are_parsed_as_settings() {
         let read = |text: &str| settings(text).unwrap();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(

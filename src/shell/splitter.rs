@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_semicolon_ends_a_statement_outside_of_quotes_and_comments() {
+    fn semicolon_outside_quotes_ends_statement() {
         let cases: &[(&str, &[&str], &str, bool)] = &[
             ("", &[], "", false),
             ("select 1; select 2;\n", &["select 1;", " select 2;"], "\n", false),

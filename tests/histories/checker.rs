@@ -132,7 +132,7 @@ fn writers(transactions: &[RecordedTransaction]) -> HashMap<u64, WrittenVersion>
 }
 
 impl History<'_> {
-    fn say(&mut self, what: String) {
+    fn report(&mut self, what: String) {
         self.anomalies.push(what);
     }
 
@@ -209,18 +209,18 @@ impl History<'_> {
             };
             let own = own.get(&key).map_or(&[][..], Vec::as_slice);
             let Some(before) = list.strip_suffix(own) else {
-                self.say(format!("T{reader}: key {key}: its own {own:?} is not seen: {list:?}"));
+                self.report(format!("T{reader}: key {key}: its own {own:?} is not seen: {list:?}"));
                 continue;
             };
             let versions = self.versions.get(&key).map_or(&[][..], Vec::as_slice);
             if !versions.starts_with(before) {
-                self.say(format!("T{reader}: key {key}: never was {before:?}, is {versions:?}"));
+                self.report(format!("T{reader}: key {key}: never was {before:?}, is {versions:?}"));
                 continue;
             }
             let first = *seen.entry(key).or_insert(before.len());
             if first != before.len() && self.level != Level::ReadCommitted {
                 let message = format!("T{reader}: key {key}: {first} values, then {before:?}");
-                self.say(message);
+                self.report(message);
             }
             self.add_version(reader, (before, versions), edges);
         }
@@ -240,7 +240,7 @@ impl History<'_> {
             let (writer, is_last) = (written.transaction, written.is_last);
             edges[writer].push(Edge { to: reader, why: Dependency::WriteRead });
             if !is_last {
-                self.say(format!("T{reader}: intermediate read of T{writer}: {seen:?}"));
+                self.report(format!("T{reader}: intermediate read of T{writer}: {seen:?}"));
             }
         }
         if let Some(next) = versions.get(seen.len())
@@ -280,7 +280,7 @@ impl History<'_> {
         }
         for cycle in graph.cycles() {
             let level = self.level;
-            self.say(format!("{level:?}: {cycle}"));
+            self.report(format!("{level:?}: {cycle}"));
         }
     }
 }
@@ -465,7 +465,7 @@ mod tests {
     const LEVELS: [Level; 3] = [Level::ReadCommitted, Level::RepeatableRead, Level::Serializable];
 
     #[test]
-    fn a_serial_history_is_right_at_all_levels() {
+    fn serial_history_is_valid_at_all_levels() {
         let mut history = concurrent(&[
             &[append(1, 10), read(1, &[10])],
             &[read(1, &[10]), append(1, 11), read(1, &[10, 11]), append(2, 20)],
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn write_skew_is_wrong_where_it_is() {
+    fn write_skew_is_anomaly_only_at_serializable() {
         let history = concurrent(&[&[read(1, &[]), append(2, 20)], &[read(2, &[]), append(1, 10)]]);
         let versions: &[(u64, &[u64])] = &[(1, &[10]), (2, &[20])];
         assert!(found(&history, versions, Level::ReadCommitted).is_empty());
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_update_is_a_cycle_of_one_read_write() {
+    fn lost_update_is_anomaly_above_read_committed() {
         // Both have read an empty list and appended; the first one's next append is after the
         // second's.
         let history = concurrent(&[&[read(1, &[]), append(1, 10)], &[read(1, &[]), append(1, 11)]]);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_skew_is_wrong_for_snapshots() {
+    fn read_skew_is_anomaly_for_snapshots() {
         let history =
             concurrent(&[&[append(1, 10), append(2, 20)], &[read(1, &[]), read(2, &[20])]]);
         let versions: &[(u64, &[u64])] = &[(1, &[10]), (2, &[20])];
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_read_is_wrong_for_snapshots() {
+    fn stale_read_is_anomaly_for_snapshots() {
         let mut history = concurrent(&[&[append(1, 10)], &[read(1, &[])]]);
         (history[1].begin, history[1].end) = (2, 3);
         let versions: &[(u64, &[u64])] = &[(1, &[10])];
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn circular_information_flow_is_wrong_at_all_levels() {
+    fn circular_information_flow_is_anomaly_at_all_levels() {
         let history =
             concurrent(&[&[append(1, 10), read(2, &[20])], &[append(2, 20), read(1, &[10])]]);
         for level in LEVELS {
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_what_never_was_are_found() {
+    fn reads_of_uncommitted_values_are_detected() {
         let mut history = concurrent(&[&[append(1, 10), append(1, 11)], &[append(1, 12)]]);
         history[1].outcome = Outcome::Aborted;
         for (seen, told) in
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_there_once() {
+    fn acknowledged_appends_are_present_exactly_once() {
         let mut history = concurrent(&[&[append(1, 10), append(2, 20)]]);
         for (outcome, versions, told) in [
             (Outcome::Committed, &[(1, &[10][..])][..], "lost after COMMIT"),

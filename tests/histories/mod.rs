@@ -56,7 +56,7 @@ fn run_sessions(
     })
 }
 
-fn assert_right(recorded: &[RecordedTransaction], address: SocketAddr, level: Level) {
+fn assert_valid(recorded: &[RecordedTransaction], address: SocketAddr, level: Level) {
     let lists = workload::final_lists(address);
     let anomalies = checker::check(recorded, &lists, level);
     let count = |outcome| recorded.iter().filter(|one| one.outcome == outcome).count();
@@ -83,7 +83,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 /// Runs flushes, splits, merges and compactions until it is stopped.
-fn disturb(address: SocketAddr, stop: &AtomicBool) {
+fn reorganize_regions(address: SocketAddr, stop: &AtomicBool) {
     let mut raw = Raw::login(address);
     let mut round = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -116,12 +116,12 @@ fn search_on(level: Level, setup: &dyn Fn() -> Setup) {
         let workload = Workload::new(level);
         let stop = AtomicBool::new(false);
         let recorded = std::thread::scope(|scope| {
-            scope.spawn(|| disturb(address, &stop));
+            scope.spawn(|| reorganize_regions(address, &stop));
             let _stop = StopOnDrop(&stop);
             let enough = || workload.committed.load(Ordering::Relaxed) >= COMMITS;
             run_sessions(&workload, address, (0, seed + round), &enough)
         });
-        assert_right(&recorded, address, level);
+        assert_valid(&recorded, address, level);
         if end.is_none_or(|end| Instant::now() >= end) {
             break;
         }
@@ -129,7 +129,7 @@ fn search_on(level: Level, setup: &dyn Fn() -> Setup) {
 }
 
 #[test]
-fn read_committed_loses_nothing_and_has_no_circles_of_information() {
+fn read_committed_has_no_circular_information_flow() {
     search(Level::ReadCommitted);
 }
 
@@ -145,7 +145,7 @@ fn serializable_is_serializable() {
 
 /// Two sessions commit within one sync.
 #[test]
-fn nothing_is_lost_on_a_slow_disk() {
+fn histories_are_valid_on_slow_disk() {
     let setup = || Setup { sync_time: Some(Duration::from_millis(5)), ..Setup::default() };
     for level in [Level::ReadCommitted, Level::RepeatableRead, Level::Serializable] {
         search_on(level, &setup);
@@ -153,7 +153,7 @@ fn nothing_is_lost_on_a_slow_disk() {
 }
 
 #[test]
-fn what_is_acknowledged_survives_kills() {
+fn acknowledged_transactions_survive_kills() {
     let seed = seed();
     let end = long_run().map(|time| Instant::now() + time);
     for level in [Level::ReadCommitted, Level::RepeatableRead, Level::Serializable] {
@@ -191,6 +191,6 @@ fn what_is_acknowledged_survives_kills() {
                 break;
             }
         }
-        assert_right(&recorded, address_of(&process), level);
+        assert_valid(&recorded, address_of(&process), level);
     }
 }

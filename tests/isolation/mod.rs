@@ -106,11 +106,11 @@ impl Scenario {
         }
         session.steps.send(sql.to_owned()).unwrap();
         session.pending = true;
-        let own = self.settle(name).unwrap_or_else(|| vec!["waits".to_owned()]);
+        let own = self.await_answer(name).unwrap_or_else(|| vec!["waits".to_owned()]);
         let mut lines: Vec<String> = own.iter().map(|line| format!("   > {line}")).collect();
         let waiting: Vec<String> = self.sessions.keys().cloned().collect();
         for other in waiting {
-            let freed = self.settle(&other).unwrap_or_default();
+            let freed = self.await_answer(&other).unwrap_or_default();
             lines.extend(freed.iter().map(|line| format!("   {other}> {line}")));
         }
         lines
@@ -118,7 +118,7 @@ impl Scenario {
 
     /// Waits for the answer of a session and returns it; `None` if it waits for a lock or has no
     /// pending step.
-    fn settle(&mut self, name: &str) -> Option<Vec<String>> {
+    fn await_answer(&mut self, name: &str) -> Option<Vec<String>> {
         let session = self.sessions.get_mut(name).unwrap();
         let (begun, mut waits_since) = (Instant::now(), None);
         while session.pending {
@@ -260,7 +260,7 @@ fn check_script(path: &Path, address: SocketAddr, server: Oracle) -> Option<Stri
 }
 
 #[test]
-fn scripts_give_their_answers() {
+fn isolation_scripts_match_expected_output() {
     let check = |path: PathBuf| {
         let server = TestServer::start();
         check_script(&path, server.address(), Oracle::Bennu)
@@ -276,7 +276,7 @@ fn scripts_give_their_answers() {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn answers_are_those_of_postgres() {
+fn isolation_scripts_match_postgresql() {
     let address = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let failures: Vec<String> =
         scripts().iter().filter_map(|path| check_script(path, address, Oracle::Postgres)).collect();

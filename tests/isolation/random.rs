@@ -111,7 +111,7 @@ fn answers(steps: &[String], address: SocketAddr, server: Oracle) -> String {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn random_steps_answer_as_in_postgres() {
+fn random_isolation_steps_match_postgresql() {
     let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let server = TestServer::start();
     let both = |steps: &[String]| {

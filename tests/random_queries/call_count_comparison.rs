@@ -153,7 +153,7 @@ fn run_all(left: Side, right: Side, first: u64, count: u64) {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn what_is_computed_is_what_postgres_computes() {
+fn function_call_counts_match_postgresql() {
     let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());
     let server = own.is_err().then(TestServer::start);

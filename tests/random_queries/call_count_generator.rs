@@ -132,7 +132,7 @@ impl CallCountGenerator<'_> {
     }
 
     /// Generates an expression without failures and side effects.
-    fn calmly<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> T {
+    fn without_failures<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> T {
         self.calm += 1;
         let drawn = draw(self);
         self.calm -= 1;
@@ -273,7 +273,7 @@ impl CallCountGenerator<'_> {
                 SqlNode::text("(SELECT ").with(value).then(from + &key).then(")")
             }
             10 => {
-                let value = self.calmly(|this| this.integer(&inner, depth));
+                let value = self.without_failures(|this| this.integer(&inner, depth));
                 let order = format!(" ORDER BY {name}.k LIMIT 1)");
                 SqlNode::text("(SELECT ").with(value).then(from + &order)
             }
@@ -288,7 +288,7 @@ impl CallCountGenerator<'_> {
         match self.chance.below(4) {
             0 => SqlNode::default(),
             1 => {
-                let condition = self.calmly(|this| this.condition(inner, depth.min(1)));
+                let condition = self.without_failures(|this| this.condition(inner, depth.min(1)));
                 SqlNode::text(" WHERE ").with(condition)
             }
             _ if scope.is_empty() => SqlNode::default(),
@@ -321,9 +321,9 @@ impl CallCountGenerator<'_> {
             10 if !scope.is_empty() => {
                 let not = *self.chance.one_of(&["", " NOT"]);
                 // PostgreSQL computes the operand again for each item, and constants first.
-                let value = self.calmly(|this| this.integer(scope, below));
+                let value = self.without_failures(|this| this.integer(scope, below));
                 let items = (0..=self.chance.below(2)).map(|_| {
-                    let item = self.calmly(|this| this.integer(scope, below));
+                    let item = self.without_failures(|this| this.integer(scope, below));
                     let of_row = self.of_row(scope);
                     infix(item, "+", SqlNode::text(format!("0 * {of_row}")))
                 });
@@ -353,7 +353,7 @@ impl CallCountGenerator<'_> {
         }
         // One match is enough; the plan determines how many rows are read.
         let (value, own) =
-            self.calmly(|this| (this.integer(scope, depth), this.integer(&inner, depth)));
+            self.without_failures(|this| (this.integer(scope, depth), this.integer(&inner, depth)));
         let operator = *self.chance.one_of(&["= ANY", "= ANY", "<> ALL", "< ANY", ">= ALL"]);
         let piece = SqlNode::text("(").with(value).then(format!(" {operator} (SELECT "));
         piece.with(own).then(from).maybe(condition).then("))")

@@ -461,7 +461,7 @@ fn run_all(mut pair: Pair, first_seed: u64, seed_count: u64, statements: usize) 
 }
 
 #[test]
-fn plans_agree() {
+fn random_queries_agree_across_plans() {
     let server = TestServer::start();
     let other = TestServer::start();
     let left = Side::new(server.address(), true, true);
@@ -472,7 +472,7 @@ fn plans_agree() {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn answers_are_those_of_postgres() {
+fn random_queries_match_postgresql() {
     let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());
     let server = own.is_err().then(TestServer::start);

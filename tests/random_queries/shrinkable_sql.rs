@@ -112,7 +112,7 @@ impl SqlNode {
 }
 
 #[test]
-fn pieces_shrink() {
+fn sql_fragments_shrink() {
     let sum = SqlNode::text("(")
         .with_or_replaced_by(SqlNode::text("a"))
         .then(" + ")

@@ -205,7 +205,7 @@ async fn write_skew_of_rows_read_by_key() {
 }
 
 #[tokio::test]
-async fn write_skew_of_a_scan() {
+async fn write_skew_of_scan() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE dot (id int PRIMARY KEY, color text)",
         fill: "DELETE FROM dot; INSERT INTO dot SELECT i, CASE i % 2 WHEN 0 THEN 'white' ELSE \
@@ -242,7 +242,7 @@ async fn write_skew_of_aggregates() {
 }
 
 #[tokio::test]
-async fn a_count_and_rows_that_come() {
+async fn phantoms_found_by_index_count() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE task (id int PRIMARY KEY, person int, hours int); \
                  CREATE INDEX task_person ON task (person)",
@@ -259,7 +259,7 @@ async fn a_count_and_rows_that_come() {
 }
 
 #[tokio::test]
-async fn rows_that_were_looked_for_in_vain() {
+async fn absent_rows_read_by_key() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE seat (id int PRIMARY KEY, owner text)",
         fill: "DELETE FROM seat",
@@ -274,7 +274,7 @@ async fn rows_that_were_looked_for_in_vain() {
 }
 
 #[tokio::test]
-async fn the_report_of_a_closed_batch() {
+async fn read_only_anomaly_of_batch_report() {
     // Only the reader makes it an anomaly: without it the other two have a serial order.
     let story = InterleavingScenario {
         schema: "CREATE TABLE control (id int PRIMARY KEY, batch int); \
@@ -294,7 +294,7 @@ async fn the_report_of_a_closed_batch() {
 }
 
 #[tokio::test]
-async fn a_read_only_anomaly_between_accounts() {
+async fn read_only_anomaly_between_accounts() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE account (id text PRIMARY KEY, balance int)",
         fill: "DELETE FROM account; INSERT INTO account VALUES ('x', 0), ('y', 0)",
@@ -313,7 +313,7 @@ async fn a_read_only_anomaly_between_accounts() {
 }
 
 #[tokio::test]
-async fn ranges_of_time() {
+async fn temporal_range_constraint() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE statute (id int PRIMARY KEY, title text, valid_from date, valid_to date); \
                  CREATE TABLE offence (no int PRIMARY KEY, statute int, day date)",
@@ -337,7 +337,7 @@ async fn ranges_of_time() {
 }
 
 #[tokio::test]
-async fn a_manager_who_leaves_and_a_project_that_comes() {
+async fn project_manager_constraint() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE person (id int PRIMARY KEY, name text, manages bool); \
                  CREATE TABLE project (id int PRIMARY KEY, manager int)",
@@ -359,7 +359,7 @@ async fn a_manager_who_leaves_and_a_project_that_comes() {
 }
 
 #[tokio::test]
-async fn rooms_that_are_booked_by_range() {
+async fn room_booking_overlap() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE room (id text, starts int, ends int, title text, PRIMARY KEY (id, starts))",
         fill: "DELETE FROM room; INSERT INTO room VALUES ('101', 13, 14, 'Bob')",
@@ -380,7 +380,7 @@ async fn rooms_that_are_booked_by_range() {
 }
 
 #[tokio::test]
-async fn joins_and_the_tables_that_they_read() {
+async fn write_skew_of_joins() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE b (id int PRIMARY KEY, v int)",
         fill: "DELETE FROM a; DELETE FROM b; INSERT INTO a VALUES (1, 1), (2, 2); \
@@ -402,7 +402,7 @@ async fn joins_and_the_tables_that_they_read() {
 }
 
 #[tokio::test]
-async fn references_that_sessions_check_by_hand() {
+async fn application_checked_references() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE parent (id int PRIMARY KEY); \
                  CREATE TABLE child (id int PRIMARY KEY, parent int)",
@@ -419,7 +419,7 @@ async fn references_that_sessions_check_by_hand() {
 }
 
 #[tokio::test]
-async fn several_versions_of_a_row() {
+async fn conflict_on_older_row_version() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE t (id int PRIMARY KEY, v text)",
         fill: "DELETE FROM t; INSERT INTO t SELECT i, 'x' FROM generate_series(1, 4) i",
@@ -439,7 +439,7 @@ async fn several_versions_of_a_row() {
 }
 
 #[tokio::test]
-async fn index_entries_read_alone() {
+async fn write_skew_of_index_only_scans() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE tablea (id int PRIMARY KEY, n int); CREATE INDEX a_n ON tablea (n); \
                  CREATE TABLE tableb (id int PRIMARY KEY, n int); CREATE INDEX b_n ON tableb (n)",
@@ -457,7 +457,7 @@ async fn index_entries_read_alone() {
 }
 
 #[tokio::test]
-async fn ranges_that_do_not_meet_abort_nobody() {
+async fn disjoint_ranges_do_not_abort() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE INDEX t_n ON t (n)",
         fill: "DELETE FROM t; INSERT INTO t SELECT i, i FROM generate_series(1, 60) i",
@@ -478,7 +478,7 @@ async fn ranges_that_do_not_meet_abort_nobody() {
 }
 
 #[tokio::test]
-async fn keys_that_are_looked_for_and_inserted() {
+async fn unique_keys_checked_before_insert() {
     let story = InterleavingScenario {
         schema: "CREATE TABLE invoice (year int, no int, PRIMARY KEY (year, no)); \
                  CREATE TABLE note (id int PRIMARY KEY, mail text UNIQUE)",
@@ -502,7 +502,7 @@ async fn keys_that_are_looked_for_and_inserted() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_not_there_when_it_was_read_is_a_conflict_not_a_duplicate() {
+async fn insert_of_key_read_as_absent_is_serialization_failure() {
     let server = TestServer::start();
     let [one, two] = [connect(server.address()).await, connect(server.address()).await];
     run(&one, "CREATE TABLE t (id int PRIMARY KEY, mail text UNIQUE)").await.unwrap();
@@ -525,7 +525,7 @@ async fn a_key_that_was_not_there_when_it_was_read_is_a_conflict_not_a_duplicate
 }
 
 #[tokio::test]
-async fn reads_count_after_their_savepoint_is_gone() {
+async fn reads_in_rolled_back_savepoint_are_tracked() {
     let server = TestServer::start();
     let [one, two] = [connect(server.address()).await, connect(server.address()).await];
     run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int)").await.unwrap();
@@ -544,7 +544,7 @@ async fn reads_count_after_their_savepoint_is_gone() {
 }
 
 #[tokio::test]
-async fn only_serializable_transactions_count() {
+async fn weaker_isolation_levels_are_not_tracked() {
     let server = TestServer::start();
     let [one, two] = [connect(server.address()).await, connect(server.address()).await];
     run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int)").await.unwrap();

@@ -204,7 +204,7 @@ fn next_of(edges: &HashMap<u64, HashSet<u64>>, of: u64) -> Vec<u64> {
 }
 
 #[test]
-fn cycles_are_found() {
+fn dependency_cycles_are_detected() {
     let of = |pairs: &[(u64, u64)]| {
         let mut edges: HashMap<u64, HashSet<u64>> = HashMap::new();
         pairs.iter().for_each(|(from, to)| {
@@ -220,7 +220,7 @@ fn cycles_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn histories_have_a_serial_order() {
+async fn random_histories_are_serializable() {
     let seed = seed();
     println!("BENNU_SEED={seed}");
     let server = TestServer::start();
@@ -282,7 +282,7 @@ async fn withdraw(address: SocketAddr, seed: u64, until: Instant) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sums_that_decide_stay_true() {
+async fn sum_constraint_holds_under_random_withdrawals() {
     let seed = seed();
     println!("BENNU_SEED={seed}");
     let server = TestServer::start();

@@ -108,7 +108,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
 ];
 
 /// Returns whether a difference is intended.
-fn is_meant(title: &str, sql: &str, theirs: &Answer) -> bool {
+fn is_intended(title: &str, sql: &str, theirs: &Answer) -> bool {
     DIFFERS.iter().any(|(beginning, part, _)| {
         title.starts_with(beginning) && (sql.contains(part) || theirs.code == *part)
     })
@@ -198,7 +198,7 @@ impl Report {
         for window in statements.chunks(WINDOW) {
             for ((ours, theirs), sql) in pair.ask(window).iter().zip(window) {
                 let Some(kind) = difference(ours, theirs) else { continue };
-                if is_meant(title, sql, theirs) {
+                if is_intended(title, sql, theirs) {
                     self.meant += 1;
                     continue;
                 }
@@ -279,7 +279,7 @@ fn servers() -> (Pair, Option<TestServer>) {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn binary_forms_are_those_of_postgres() {
+fn binary_forms_match_postgresql() {
     let (mut pair, _server) = servers();
     let (found, count) = binary::differences(&mut pair);
     found.iter().for_each(|text| println!("{text}"));
@@ -289,7 +289,7 @@ fn binary_forms_are_those_of_postgres() {
 
 #[test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn signatures_are_those_of_postgres() {
+fn signatures_match_postgresql() {
     let only = std::env::var("BENNU_ONLY").unwrap_or_default();
     let scale = std::env::var("BENNU_CASES").map_or(1, |scale| scale.parse().unwrap());
     let (mut pair, _server) = servers();

@@ -60,7 +60,7 @@ fn assert_no_failures(failures: &[String]) {
 }
 
 #[tokio::test]
-async fn scripts_through_the_extended_protocol() {
+async fn scripts_over_extended_protocol() {
     let mut failures = Vec::new();
     for script in scripts() {
         let server = TestServer::start();
@@ -73,7 +73,7 @@ async fn scripts_through_the_extended_protocol() {
 }
 
 #[tokio::test]
-async fn scripts_through_simple_queries() {
+async fn scripts_over_simple_protocol() {
     if std::env::var_os("BENNU_SLT_UPDATE").is_some() {
         return;
     }
@@ -272,7 +272,7 @@ const PORTABLE: &[&str] = &[
 
 #[tokio::test]
 #[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-async fn answers_are_those_of_postgres() {
+async fn scripts_match_postgresql() {
     let address = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let mut failures = Vec::new();
     for script in scripts() {

@@ -119,7 +119,7 @@ fn sampled(records: Vec<Record>, query_step: usize) -> impl Iterator<Item = Reco
 }
 
 #[test]
-fn records_of_the_corpus_that_are_here() {
+fn bundled_sqlite_records_pass() {
     let corpus = Corpus::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt/sqlite"));
     for protocol in [Protocol::Simple, Protocol::Extended] {
         let mut failure_count = 0;
@@ -147,7 +147,7 @@ fn sample(records: Vec<Record>) -> Option<Vec<Record>> {
 }
 
 #[test]
-fn sample_of_the_corpus() {
+fn sqlite_corpus_sample() {
     let folder = folder();
     if !folder.is_dir() {
         println!("skipped: no corpus in {}", folder.display());
@@ -174,7 +174,7 @@ fn sample_of_the_corpus() {
 
 #[test]
 #[ignore = "takes long; see tests/run-sqlite-corpus"]
-fn whole_corpus() {
+fn whole_sqlite_corpus() {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let server = variable("BENNU_SLT_SERVER").map(|address| address.parse().unwrap());
     let words: Vec<String> = variable("BENNU_SLT_FILES")

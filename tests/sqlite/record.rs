@@ -111,7 +111,7 @@ fn expected(head: &[&str], body: &[&str], threshold: usize) -> Option<(String, E
 }
 
 #[test]
-fn conditions_and_results_are_read() {
+fn record_conditions_and_results_are_parsed() {
     let text = "hash-threshold 8\n\n# a comment\nonlyif mysql # why\nstatement ok\nX\n\n\
                 skipif mysql\nskipif mssql\nquery IT rowsort label-1\nSELECT 1,\n  'x'\n----\n1\nx\n\n\
                 statement error\nY\n\nonlyif sqlite\nhalt\n\nskipif sqlite\nhalt\n\nstatement ok\nZ\n";

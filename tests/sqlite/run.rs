@@ -52,7 +52,7 @@ pub(super) fn run(
             outcome.slowest = (record.line, took);
         }
         outcome.record_count += 1;
-        if let Err((kind, what)) = judge(&record.expected, &messages) {
+        if let Err((kind, what)) = check_outcome(&record.expected, &messages) {
             let failure = format!("{file}:{}: {}\n    {what}", record.line, record.sql);
             outcome.failures.entry(kind).or_default().push(failure);
         }
@@ -75,7 +75,7 @@ fn ask(connection: &mut Raw, protocol: Protocol, sql: &str) -> Vec<Message> {
 }
 
 /// Returns the kind and details of a failure.
-fn judge(expected: &Expected, messages: &[Message]) -> Result<(), (String, String)> {
+fn check_outcome(expected: &Expected, messages: &[Message]) -> Result<(), (String, String)> {
     let error = messages.iter().find(|message| message.kind == b'E').map(|message| {
         let field = |code| message.field(code).unwrap_or_default();
         format!("{}: {}", field(b'C'), field(b'M'))
@@ -166,7 +166,7 @@ fn shown(values: &[String], threshold: usize) -> Vec<String> {
 }
 
 #[test]
-fn values_are_written_by_the_letter() {
+fn values_are_formatted_by_type_letter() {
     for (value, letter, expected) in [
         ("7", 'I', "7"),
         ("-7.9", 'I', "-7"),

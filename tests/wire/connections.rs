@@ -20,7 +20,7 @@ async fn login_at(address: SocketAddr, user: &str) -> Result<Client, tokio_postg
 }
 
 #[tokio::test]
-async fn the_last_places_are_for_the_owner_of_the_database() {
+async fn last_connections_are_reserved_for_owner() {
     let server = TestServer::start_with(Setup { connections_max: Some(5), ..Setup::default() });
     let refused = |error: tokio_postgres::Error, says: &str| {
         let error = error.as_db_error().expect("the server has answered").clone();
@@ -43,7 +43,7 @@ async fn the_last_places_are_for_the_owner_of_the_database() {
 }
 
 #[tokio::test]
-async fn connections_that_send_nothing_keep_nobody_out() {
+async fn silent_connections_do_not_block_logins() {
     let server = TestServer::start();
     // More than the limit of clients of one address.
     bennu::server::raise_file_limit(600);
@@ -56,7 +56,7 @@ async fn connections_that_send_nothing_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn files_do_not_take_the_descriptors_of_connections() {
+async fn connections_keep_descriptors_under_many_files() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_limited(directory.path(), "-n 128", &[]);
     let client = connect(process.address()).await;
@@ -98,7 +98,7 @@ async fn files_do_not_take_the_descriptors_of_connections() {
 }
 
 #[tokio::test]
-async fn guessers_do_not_lock_a_user_out() {
+async fn password_guessing_does_not_lock_user_out() {
     let password = Some("right".to_owned());
     let server = TestServer::start_with(Setup { password, ..Setup::default() });
     let address = server.address();

@@ -39,7 +39,7 @@ const TABLE: &str =
     "CREATE TABLE t (a int PRIMARY KEY, b text DEFAULT 'b', c numeric(4,1) CHECK (c > 0))";
 
 #[tokio::test]
-async fn a_hidden_key_is_not_copied() {
+async fn hidden_key_is_not_copied() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a int, b text)").await.unwrap();
@@ -56,7 +56,7 @@ async fn a_hidden_key_is_not_copied() {
 }
 
 #[tokio::test]
-async fn volatile_functions_see_the_rows_before() {
+async fn volatile_defaults_see_earlier_copied_rows() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     let definitions = "CREATE TABLE t (a int, b int);
@@ -71,7 +71,7 @@ async fn volatile_functions_see_the_rows_before() {
 }
 
 #[tokio::test]
-async fn rows_go_in_and_out_as_text_and_csv() {
+async fn text_and_csv_copy_round_trips() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();
@@ -93,7 +93,7 @@ async fn rows_go_in_and_out_as_text_and_csv() {
 }
 
 #[tokio::test]
-async fn fields_of_domains_are_checked() {
+async fn copied_domain_values_are_checked() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     let types = "CREATE DOMAIN positive AS int CHECK (VALUE > 0); \
@@ -111,7 +111,7 @@ async fn fields_of_domains_are_checked() {
 }
 
 #[tokio::test]
-async fn a_wrong_line_is_named_and_nothing_is_loaded() {
+async fn malformed_line_is_reported_and_nothing_loaded() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_wrong_line_is_named_and_nothing_is_loaded() {
 }
 
 #[tokio::test]
-async fn a_copy_that_the_client_gives_up_loads_nothing() {
+async fn aborted_copy_loads_nothing() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_copy_that_the_client_gives_up_loads_nothing() {
 }
 
 #[tokio::test]
-async fn copies_that_cannot_be_are_refused() {
+async fn unsupported_copies_are_rejected() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();
@@ -197,7 +197,7 @@ async fn copies_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn the_rows_of_a_query_are_copied() {
+async fn query_result_is_copied_out() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client
@@ -211,7 +211,7 @@ async fn the_rows_of_a_query_are_copied() {
 }
 
 #[tokio::test]
-async fn options_hold_for_the_columns_they_name() {
+async fn column_options_apply_to_named_columns() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a text, b text, c int)").await.unwrap();
@@ -235,7 +235,7 @@ async fn options_hold_for_the_columns_they_name() {
 }
 
 #[tokio::test]
-async fn wrong_options_and_headers_are_told_as_by_postgres() {
+async fn copy_option_and_header_errors_match_postgresql() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a text, b text, c int)").await.unwrap();
@@ -283,7 +283,7 @@ async fn binary_in(client: &Client, sql: &str, pieces: &[&'static [u8]]) -> Resu
 }
 
 #[tokio::test]
-async fn the_binary_format_is_that_of_postgres() {
+async fn binary_copy_format_matches_postgresql() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a int, b text, d int, c numeric(4,1))").await.unwrap();
@@ -308,7 +308,7 @@ async fn the_binary_format_is_that_of_postgres() {
 }
 
 #[tokio::test]
-async fn changes_are_copied_out() {
+async fn returning_rows_are_copied_out() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();
@@ -330,7 +330,7 @@ async fn changes_are_copied_out() {
 }
 
 #[tokio::test]
-async fn errors_show_the_line() {
+async fn copy_errors_show_line() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute(TABLE).await.unwrap();

@@ -19,7 +19,7 @@ fn joins(prefix: char, count: usize) -> String {
 }
 
 #[test]
-fn deep_statements_have_an_answer_or_are_refused() {
+fn deep_statements_run_or_are_rejected() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("create table one (a int, b text); insert into one values (1, 'x')");
@@ -64,7 +64,7 @@ fn deep_statements_have_an_answer_or_are_refused() {
 }
 
 #[test]
-fn what_the_catalog_keeps_may_be_as_deep() {
+fn stored_expressions_may_be_deep() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let sum = format!("a{}", " + a".repeat(900));

@@ -31,7 +31,7 @@ fn bind(parameter: &[u8], binary: bool) -> Vec<u8> {
 }
 
 #[test]
-fn text_goes_both_ways_in_the_client_s_encoding() {
+fn text_round_trips_in_client_encoding() {
     let server = TestServer::start();
     for (encoding, bytes, text) in [
         ("LATIN1", &b"\xe9"[..], "é"),
@@ -63,7 +63,7 @@ fn text_goes_both_ways_in_the_client_s_encoding() {
 }
 
 #[test]
-fn what_is_no_text_fails_the_statement_and_nothing_else() {
+fn invalid_encoded_text_fails_only_statement() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     for sql in [&b"SELECT '\xe9'"[..], b"SELECT '\xc3("] {
@@ -96,7 +96,7 @@ fn what_is_no_text_fails_the_statement_and_nothing_else() {
 }
 
 #[test]
-fn what_the_encoding_has_not_is_an_error() {
+fn unencodable_character_is_error() {
     let server = TestServer::start();
     let mut raw = login(&server, "LATIN1");
     let answer = query(&mut raw, b"SELECT chr(code) FROM (VALUES (65), (8364)) AS t (code)");
@@ -111,7 +111,7 @@ fn what_the_encoding_has_not_is_an_error() {
 }
 
 #[test]
-fn the_encoding_can_change_at_any_statement() {
+fn client_encoding_can_change_at_any_statement() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let answer =
@@ -152,7 +152,7 @@ fn copied(answer: &[Message]) -> Vec<u8> {
 }
 
 #[test]
-fn copy_heeds_the_encoding() {
+fn copy_uses_client_encoding() {
     let server = TestServer::start();
     let mut raw = login(&server, "sjis");
     query(&mut raw, b"CREATE TABLE t (a text)");

@@ -89,7 +89,7 @@ fn malformed_frames_before_login_end_at_most_their_connection() {
 }
 
 #[test]
-fn random_bytes_do_no_harm() {
+fn server_survives_random_bytes() {
     let server = TestServer::start();
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
@@ -120,7 +120,7 @@ fn random_bytes_do_no_harm() {
 }
 
 #[test]
-fn a_startup_packet_that_is_too_large_is_refused_unread() {
+fn oversized_startup_packet_is_rejected_unread() {
     let server = TestServer::start();
     let long = "x".repeat(100_000);
     let mut raw = Raw::connect(server.address());
@@ -133,7 +133,7 @@ fn a_startup_packet_that_is_too_large_is_refused_unread() {
 }
 
 #[test]
-fn another_database_and_another_protocol_are_refused() {
+fn unknown_database_and_protocol_are_rejected() {
     let server = TestServer::start();
     let mut raw = Raw::connect(server.address());
     raw.send(&startup(&[("user", "bennu"), ("database", "nowhere")]));
@@ -153,7 +153,7 @@ fn another_database_and_another_protocol_are_refused() {
 }
 
 #[test]
-fn an_error_skips_to_the_next_sync_and_no_further() {
+fn error_skips_messages_until_sync() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let bad = Frames::new().parse("", "SELECT nothing").bind("", "", &[]).execute("", 0).sync();
@@ -164,7 +164,7 @@ fn an_error_skips_to_the_next_sync_and_no_further() {
 }
 
 #[test]
-fn a_batch_is_one_transaction_and_one_write() {
+fn pipelined_batch_is_one_transaction_and_write() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE TABLE t (a int PRIMARY KEY, b int)");
@@ -200,7 +200,7 @@ fn a_batch_is_one_transaction_and_one_write() {
 }
 
 #[test]
-fn portals_give_rows_in_parts() {
+fn portals_return_rows_in_parts() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let values = Frames::new().parse("", "SELECT * FROM (VALUES (1), (2), (3), (4), (5)) AS v (a)");
@@ -215,7 +215,7 @@ fn portals_give_rows_in_parts() {
 }
 
 #[test]
-fn statements_without_text_and_unknown_names() {
+fn empty_statements_and_unknown_names_are_handled() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     assert_eq!(kinds(&raw.query("")), "IZ");

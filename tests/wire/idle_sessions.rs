@@ -4,7 +4,7 @@ use crate::harness::TestServer;
 use crate::raw::{Raw, kinds, sqlstate};
 
 /// Reads unsolicited messages up to the end of the connection.
-fn last_words(raw: &mut Raw) -> Option<String> {
+fn final_sqlstate(raw: &mut Raw) -> Option<String> {
     let messages = raw.until_ready();
     assert_eq!(kinds(&messages), "E", "{messages:?}");
     assert_eq!(messages[0].field(b'S').as_deref(), Some("FATAL"));
@@ -12,17 +12,17 @@ fn last_words(raw: &mut Raw) -> Option<String> {
 }
 
 #[test]
-fn sessions_end_when_they_wait_too_long_for_their_client() {
+fn idle_session_timeouts_end_sessions() {
     let server = TestServer::start();
     let mut idle = Raw::login(server.address());
     idle.query("set idle_session_timeout = '20ms'");
-    assert_eq!(last_words(&mut idle).as_deref(), Some("57P05"));
+    assert_eq!(final_sqlstate(&mut idle).as_deref(), Some("57P05"));
 
     let mut in_block = Raw::login(server.address());
     in_block.query("create table t (a int primary key)");
     in_block.query("set idle_in_transaction_session_timeout = '20ms'");
     in_block.query("begin; insert into t values (1)");
-    assert_eq!(last_words(&mut in_block).as_deref(), Some("25P03"));
+    assert_eq!(final_sqlstate(&mut in_block).as_deref(), Some("25P03"));
 
     // Its lock was released, and its row does not exist.
     let mut other = Raw::login(server.address());
@@ -35,7 +35,7 @@ fn sessions_end_when_they_wait_too_long_for_their_client() {
 }
 
 #[test]
-fn a_session_that_is_terminated_ends_whether_it_works_or_waits() {
+fn terminate_backend_ends_running_and_waiting_sessions() {
     let server = TestServer::start();
     let mut control = Raw::login(server.address());
     let terminate = |control: &mut Raw, pid: &str| {
@@ -52,7 +52,7 @@ fn a_session_that_is_terminated_ends_whether_it_works_or_waits() {
     let count = |control: &mut Raw| crate::raw::rows(&control.query(tables))[0][0].clone();
     assert_eq!(count(&mut control).as_deref(), Some("1"));
     terminate(&mut control, &pid);
-    assert_eq!(last_words(&mut idle).as_deref(), Some("57P01"));
+    assert_eq!(final_sqlstate(&mut idle).as_deref(), Some("57P01"));
     while count(&mut control).as_deref() != Some("0") {}
 
     // Its client does not read: the session is blocked in sending.

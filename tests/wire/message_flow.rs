@@ -29,7 +29,7 @@ fn lock_row(address: SocketAddr) -> Raw {
 const WAITS: &str = "UPDATE t SET b = b + 10 WHERE a = 1";
 
 #[test]
-fn a_constant_that_fails_does_so_when_it_is_bound_and_before_rows_are_described() {
+fn failing_constant_is_reported_at_bind() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE TABLE empty (a int)");
@@ -44,7 +44,7 @@ fn a_constant_that_fails_does_so_when_it_is_bound_and_before_rows_are_described(
 }
 
 #[test]
-fn an_error_is_sent_before_the_client_sends_sync() {
+fn error_is_sent_before_sync() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let good = Frames::new().parse("good", "SELECT 1 / $1::int");
@@ -90,7 +90,7 @@ fn an_error_is_sent_before_the_client_sends_sync() {
 }
 
 #[test]
-fn an_error_in_copy_is_sent_at_once() {
+fn copy_error_is_sent_immediately() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE TABLE c (a int)");
@@ -110,7 +110,7 @@ fn an_error_in_copy_is_sent_at_once() {
 }
 
 #[test]
-fn flush_sends_what_there_is() {
+fn flush_sends_pending_responses() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.send(&flush(Frames::new().parse("", "SELECT 1")).0);
@@ -126,7 +126,7 @@ fn flush_sends_what_there_is() {
 }
 
 #[test]
-fn answers_do_not_wait_for_the_next_message() {
+fn responses_do_not_wait_for_next_message() {
     let server = TestServer::start();
     let mut holder = lock_row(server.address());
     let select = || Frames::new().parse("", "SELECT 7").bind("", "", &[]).execute("", 0);

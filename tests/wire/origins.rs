@@ -23,7 +23,7 @@ fn oid_of(raw: &mut Raw, relation: &str) -> u32 {
 }
 
 #[test]
-fn columns_come_from_relations_of_pg_class() {
+fn row_description_refers_to_pg_class() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE SCHEMA s");
@@ -66,7 +66,7 @@ fn columns_come_from_relations_of_pg_class() {
 }
 
 #[test]
-fn errors_name_the_schema_of_the_table() {
+fn constraint_errors_name_schema_of_table() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     for sql in [
@@ -110,7 +110,7 @@ fn errors_name_the_schema_of_the_table() {
 }
 
 #[test]
-fn a_cached_plan_error_names_its_routine() {
+fn cached_plan_error_names_routine() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE TABLE t (a int)");
@@ -125,7 +125,7 @@ fn a_cached_plan_error_names_its_routine() {
 }
 
 #[test]
-fn a_type_may_change_under_a_prepared_statement() {
+fn prepared_statement_follows_type_change() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE TYPE pair AS (x int, y int)");
@@ -148,7 +148,7 @@ fn a_type_may_change_under_a_prepared_statement() {
 }
 
 #[test]
-fn a_table_that_is_rolled_back_leaves_its_number_unused() {
+fn rolled_back_table_does_not_reuse_oid() {
     let server = TestServer::start();
     let (mut raw, mut other) = (Raw::login(server.address()), Raw::login(server.address()));
     raw.query("BEGIN");
@@ -176,7 +176,7 @@ fn a_table_that_is_rolled_back_leaves_its_number_unused() {
 }
 
 #[test]
-fn the_header_of_binary_copy_comes_with_the_first_row() {
+fn binary_copy_header_is_sent_with_first_row() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE TABLE t (a int)");
@@ -192,7 +192,7 @@ fn the_header_of_binary_copy_comes_with_the_first_row() {
 }
 
 #[test]
-fn char_columns_of_the_catalog_have_their_own_type() {
+fn catalog_char_columns_have_char_type() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let answer = raw

@@ -32,7 +32,7 @@ fn notices_have_their_severity_and_fields() {
 }
 
 #[test]
-fn errors_tell_the_statement_of_a_body() {
+fn error_context_names_statement_of_body() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let answer = raw.query("DO $$\nBEGIN\n  PERFORM nowhere;\nEND $$");
@@ -50,7 +50,7 @@ fn errors_tell_the_statement_of_a_body() {
 }
 
 #[test]
-fn an_exception_block_undoes_definitions_and_settings() {
+fn exception_block_rolls_back_ddl_and_settings() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     let answer = raw.query(
@@ -66,7 +66,7 @@ fn an_exception_block_undoes_definitions_and_settings() {
 }
 
 #[test]
-fn what_a_procedure_has_committed_stays() {
+fn procedure_commit_is_permanent() {
     let server = TestServer::start();
     let (mut raw, mut other) = (Raw::login(server.address()), Raw::login(server.address()));
     raw.query("CREATE TABLE t (a int)");
@@ -83,7 +83,7 @@ fn what_a_procedure_has_committed_stays() {
 }
 
 #[tokio::test]
-async fn loops_can_be_cancelled_and_run_out_of_time() {
+async fn loops_respect_cancel_and_timeout() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     let token = client.cancel_token();
@@ -109,7 +109,7 @@ async fn loops_can_be_cancelled_and_run_out_of_time() {
 }
 
 #[test]
-fn notices_come_when_they_are_raised() {
+fn notices_are_sent_when_raised() {
     let server = TestServer::start();
     let mut other = Raw::login(server.address());
     let mut raw = Raw::login(server.address());
@@ -139,7 +139,7 @@ fn notices_come_when_they_are_raised() {
 }
 
 #[test]
-fn who_does_not_read_notices_is_not_waited_for() {
+fn unread_notices_do_not_block_statement() {
     let server = TestServer::start();
     let (mut raw, mut other) = (Raw::login(server.address()), Raw::login(server.address()));
     other.query("CREATE TABLE t (a int)");

@@ -15,7 +15,7 @@ async fn count(client: &Client, sql: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn prepared_statements_know_their_types_and_follow_the_schema() {
+async fn prepared_statements_have_types_and_follow_schema() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text, c numeric)").await.unwrap();
@@ -43,7 +43,7 @@ async fn prepared_statements_know_their_types_and_follow_the_schema() {
 }
 
 #[tokio::test]
-async fn errors_carry_what_clients_look_at() {
+async fn errors_have_fields_and_positions() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client
@@ -97,7 +97,7 @@ async fn errors_carry_what_clients_look_at() {
 }
 
 #[tokio::test]
-async fn transactions_of_the_driver() {
+async fn driver_transactions_work() {
     let server = TestServer::start();
     let mut client = connect(server.address()).await;
     let other = connect(server.address()).await;
@@ -129,7 +129,7 @@ async fn transactions_of_the_driver() {
 }
 
 #[tokio::test]
-async fn a_portal_goes_on_with_what_it_saw_at_first() {
+async fn portal_keeps_its_snapshot() {
     let server = TestServer::start();
     let mut client = connect(server.address()).await;
     let other = connect(server.address()).await;
@@ -160,7 +160,7 @@ async fn a_portal_goes_on_with_what_it_saw_at_first() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_rolls_back_and_frees_its_locks() {
+async fn broken_connection_rolls_back_and_releases_locks() {
     let server = TestServer::start();
     let (client, connection) =
         tokio_postgres::connect(&crate::harness::connection_string(server.address()), NoTls)
@@ -183,7 +183,7 @@ const ENDLESS: &str =
     "SELECT count(*) FROM t a, t b, t c, t d, t e, t f WHERE a.a + b.a + c.a = -1";
 
 #[tokio::test]
-async fn running_statements_can_be_cancelled_and_run_out_of_time() {
+async fn running_statements_respect_cancel_and_timeout() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
@@ -222,7 +222,7 @@ async fn running_statements_can_be_cancelled_and_run_out_of_time() {
 }
 
 #[tokio::test]
-async fn the_statement_of_a_client_that_is_gone_ends() {
+async fn statement_of_disconnected_client_ends() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
@@ -230,13 +230,13 @@ async fn the_statement_of_a_client_that_is_gone_ends() {
     let running = format!("SELECT count(*) FROM pg_stat_activity WHERE query = '{ENDLESS}'");
     let mut gone = Raw::login(server.address());
     gone.send(&Frames::new().query(ENDLESS).0);
-    until_count(&client, &running, 1).await;
+    await_count(&client, &running, 1).await;
     drop(gone);
-    until_count(&client, &running, 0).await;
+    await_count(&client, &running, 0).await;
 }
 
 /// Runs a count until it has the expected value.
-async fn until_count(client: &Client, sql: &str, expected: i64) {
+async fn await_count(client: &Client, sql: &str, expected: i64) {
     let reached = async {
         while count(client, sql).await != expected {
             tokio::task::yield_now().await;
@@ -246,7 +246,7 @@ async fn until_count(client: &Client, sql: &str, expected: i64) {
 }
 
 #[tokio::test]
-async fn old_versions_are_read_at_their_time() {
+async fn old_versions_are_readable_by_system_time() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client
@@ -293,7 +293,7 @@ async fn old_versions_are_read_at_their_time() {
 }
 
 #[tokio::test]
-async fn many_clients_at_once_count_right() {
+async fn concurrent_client_increments_are_not_lost() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     client
@@ -350,7 +350,7 @@ async fn arrays_are_parameters_and_results() {
 }
 
 #[test]
-fn a_cursor_of_sql_is_described_as_a_portal() {
+fn sql_cursor_is_described_as_portal() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("BEGIN; DECLARE c CURSOR FOR SELECT 1 AS one, 'x' AS two");
@@ -364,7 +364,7 @@ fn a_cursor_of_sql_is_described_as_a_portal() {
 }
 
 #[test]
-fn an_encoding_goes_by_any_spelling() {
+fn client_encoding_accepts_alternative_spellings() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     for spelling in ["'utf-8'", "UTF_8", "unicode"] {
@@ -379,7 +379,7 @@ fn an_encoding_goes_by_any_spelling() {
 }
 
 #[test]
-fn parameters_of_domains_are_checked_when_they_are_bound() {
+fn domain_parameters_are_checked_at_bind() {
     let server = TestServer::start();
     let mut raw = Raw::login(server.address());
     raw.query("CREATE DOMAIN pos AS int CHECK (value > 0)");
@@ -400,7 +400,7 @@ async fn failure_of(client: &Client, text: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn several_statements_of_a_message_are_a_transaction_block() {
+async fn multi_statement_message_is_transaction_block() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     for text in ["SELECT 1; VACUUM", "VACUUM; SELECT 1", "SELECT 1; COMMIT; VACUUM"] {
@@ -428,7 +428,7 @@ async fn several_statements_of_a_message_are_a_transaction_block() {
 }
 
 #[tokio::test]
-async fn a_statement_is_stopped_while_it_is_parsed_and_planned() {
+async fn cancel_works_during_parsing_and_planning() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     let prepared = client.prepare("SELECT 1").await.unwrap();

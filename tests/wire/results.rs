@@ -12,7 +12,7 @@ const PADDING: usize = 400;
 const GROWTH_BYTES_MAX: u64 = 80 << 20;
 
 #[tokio::test]
-async fn a_large_result_does_not_gather_in_memory() {
+async fn large_result_is_streamed() {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::serve(directory.path());
     let client = connect(server.address()).await;

@@ -72,7 +72,7 @@ async fn tls_stream(address: SocketAddr) -> TlsStream<TcpStream> {
 }
 
 #[tokio::test]
-async fn the_right_password_lets_in_and_a_wrong_one_does_not() {
+async fn password_authentication_accepts_only_correct_password() {
     let server = TestServer::start_with(with_password("sésame"));
     let config = |password: Option<&str>| {
         let mut config: Config = connection_string(server.address()).parse().unwrap();
@@ -97,7 +97,7 @@ async fn the_right_password_lets_in_and_a_wrong_one_does_not() {
 }
 
 #[test]
-fn nothing_runs_before_the_password() {
+fn no_query_runs_before_authentication() {
     let server = TestServer::start_with(with_password("secret"));
     let mut raw = Raw::connect(server.address());
     let hasty = Frames::new().query("CREATE TABLE t (a int PRIMARY KEY)");
@@ -127,7 +127,7 @@ async fn queries_run_under_tls() {
 }
 
 #[test]
-fn bytes_sent_before_the_handshake_are_not_taken_for_encrypted_ones() {
+fn plaintext_before_tls_handshake_is_discarded() {
     let server = tls_server(None);
     let mut raw = Raw::connect(server.address());
     let injected = Frames::new().query("CREATE TABLE injected (a int PRIMARY KEY)");
@@ -140,7 +140,7 @@ fn bytes_sent_before_the_handshake_are_not_taken_for_encrypted_ones() {
 }
 
 #[test]
-fn without_a_certificate_tls_is_declined_and_plaintext_goes_on() {
+fn tls_is_declined_without_certificate() {
     let server = TestServer::start();
     let mut raw = Raw::connect(server.address());
     raw.send(&ssl_request());

@@ -8,7 +8,7 @@ fn shown(raw: &mut Raw, name: &str) -> String {
 }
 
 #[test]
-fn reset_goes_back_to_the_values_of_the_start() {
+fn reset_restores_startup_values() {
     let server = TestServer::start();
     let mut raw = Raw::connect(server.address());
     raw.send(&startup(&[
@@ -57,7 +57,7 @@ fn reset_goes_back_to_the_values_of_the_start() {
 }
 
 #[test]
-fn a_long_name_of_a_client_is_cut_with_a_notice() {
+fn long_application_name_is_truncated_with_notice() {
     let server = TestServer::start();
     let mut raw = Raw::connect(server.address());
     let long = "x".repeat(65);
@@ -76,7 +76,7 @@ fn a_long_name_of_a_client_is_cut_with_a_notice() {
 }
 
 #[test]
-fn what_is_no_startup_packet_is_not_answered() {
+fn invalid_startup_packet_gets_no_response() {
     let server = TestServer::start();
     let mut raw = Raw::connect(server.address());
     // Terminate: its type is read as the first byte of a length.

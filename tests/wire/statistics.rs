@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::harness::{Setup, TestServer, connect};
 
 #[tokio::test]
-async fn a_table_that_grows_is_analysed() {
+async fn growing_table_is_auto_analyzed() {
     let analyze_period = Some(Duration::from_millis(5));
     let server = TestServer::start_with(Setup { analyze_period, ..Setup::default() });
     let client = connect(server.address()).await;

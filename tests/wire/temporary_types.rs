@@ -4,7 +4,7 @@ use crate::harness::TestServer;
 use crate::raw::{Raw, rows, sqlstate};
 
 #[test]
-fn types_in_pg_temp_are_of_their_session() {
+fn pg_temp_types_are_session_local() {
     let server = TestServer::start();
     let (mut raw, mut other) = (Raw::login(server.address()), Raw::login(server.address()));
     for sql in [

@@ -103,7 +103,7 @@ fn first_value(messages: &[SimpleQueryMessage]) -> Option<String> {
 }
 
 #[tokio::test]
-async fn every_type_goes_both_ways_in_both_forms() {
+async fn all_types_round_trip_in_text_and_binary() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     for (number, (name, value, hex)) in VALUES.iter().enumerate() {
@@ -132,7 +132,7 @@ async fn every_type_goes_both_ways_in_both_forms() {
 }
 
 #[tokio::test]
-async fn rust_values_of_the_driver_fit() {
+async fn driver_values_convert_to_parameters() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     let row = client
@@ -166,7 +166,7 @@ async fn rust_values_of_the_driver_fit() {
 }
 
 #[tokio::test]
-async fn values_that_no_type_has_are_refused() {
+async fn malformed_binary_parameters_are_rejected() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     for (sql, bytes) in [
