@@ -21,7 +21,7 @@ const ASSERTIONS: [&str; 6] = [
 ];
 
 #[test]
-fn invariants_are_asserted() {
+fn assertion_density_is_above_minimum() {
     for (layer, least) in ASSERTIONS_MIN {
         let (mut lines, mut assertions) = (0, 0);
         for file in rust_files(&root().join(layer).join("src")) {
@@ -47,7 +47,7 @@ fn invariants_are_asserted() {
 }
 
 #[test]
-fn names_of_types_are_unique_in_their_crate() {
+fn type_names_are_unique_per_crate() {
     for folder in crate_folders() {
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for file in rust_files(&folder.join("src")) {

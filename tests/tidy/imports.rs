@@ -164,7 +164,7 @@ fn files_in_cycles(source: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn cycles_of_imports_and_large_folders_only_shrink() {
+fn import_cycles_and_large_folders_only_shrink() {
     let mut found = BTreeSet::new();
     for folder in crate_folders() {
         let source = folder.join("src");

@@ -95,7 +95,7 @@ fn layers_point_downwards() {
 }
 
 #[test]
-fn modules_use_only_those_listed_before_them() {
+fn modules_depend_only_on_earlier_modules() {
     for folder in crate_folders() {
         let library = read(&folder.join("src/lib.rs"));
         // Test modules may be anywhere.
@@ -131,7 +131,7 @@ fn modules_use_only_those_listed_before_them() {
 }
 
 #[test]
-fn every_file_opens_with_its_header() {
+fn every_file_begins_with_module_header() {
     for file in all_sources() {
         let text = read(&file);
         assert!(text.starts_with("//! "), "{}: no //! header", file.display());
@@ -139,7 +139,7 @@ fn every_file_opens_with_its_header() {
 }
 
 #[test]
-fn files_and_lines_are_short() {
+fn file_length_and_line_width_are_limited() {
     for file in all_sources() {
         let text = read(&file);
         let lines = without_tests(&text).lines().count();
@@ -155,7 +155,7 @@ fn files_and_lines_are_short() {
 }
 
 #[test]
-fn nothing_is_left_over() {
+fn no_leftover_markers() {
     let leftovers =
         ["todo!(", "unimplemented!(", "dbg!(", concat!("FIX", "ME"), concat!("XX", "X ")];
     for file in all_sources() {
@@ -176,7 +176,7 @@ fn nothing_is_left_over() {
 }
 
 #[test]
-fn dependencies_are_explained() {
+fn dependencies_are_documented() {
     let manifest = read(&root().join("Cargo.toml"));
     let explained = read(&root().join("docs/dependencies.md"));
     let (_, table) = manifest.split_once("[workspace.dependencies]\n").expect("has the table");

@@ -101,6 +101,13 @@ const MODULE_NAMES: [&str; 35] = [
     "worked",
 ];
 
+/// Words that make a name of a test a clause; names are subject, behaviour and condition.
+const TEST_NAME_WORDS: [&str; 20] = [
+    "anew", "anybody", "come", "comes", "give", "gives", "goes", "gone", "kept", "nobody",
+    "somebody", "they", "those", "told", "what", "whatever", "who", "whoever", "whom", "whose",
+];
+const TEST_NAME_WORDS_MAX: usize = 9;
+
 /// Returns whether `word` stands in `text`, in any case, between characters that are not part of a
 /// word.
 fn has_word(text: &str, word: &str) -> bool {
@@ -149,11 +156,39 @@ fn broken_by_name(line: &str) -> Option<String> {
     None
 }
 
+/// Returns the names of the tests of a file with their line numbers.
+fn test_names(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_test = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        let line = line.trim_start();
+        is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
+        let item = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
+        std::mem::take(&mut is_test).then(|| (number + 1, item.split('(').next().unwrap_or(item)))
+    })
+}
+
+/// Returns the rule that a name of a test breaks.
+fn broken_by_test_name(name: &str) -> Option<String> {
+    let words: Vec<&str> = name.split('_').collect();
+    if words.len() > TEST_NAME_WORDS_MAX {
+        return Some(format!("test {name} has more than {TEST_NAME_WORDS_MAX} words"));
+    }
+    let is_article = ["a", "an", "the"].contains(&words[0]);
+    let clause = words.iter().find(|word| TEST_NAME_WORDS.contains(word));
+    (is_article || clause.is_some())
+        .then(|| format!("test {name} is a clause; name subject, behaviour, condition"))
+}
+
 #[test]
-fn comments_and_names_use_the_terms_of_the_field() {
+fn comments_and_names_use_standard_terms() {
     let mut found = Vec::new();
     for file in all_sources().into_iter().filter(|file| !file.ends_with("tidy/prose.rs")) {
-        for (number, line) in read(&file).lines().enumerate() {
+        let text = read(&file);
+        for (number, name) in test_names(&text) {
+            let rule = broken_by_test_name(name);
+            found.extend(rule.map(|rule| format!("{}:{number}: {rule}", relative(&file))));
+        }
+        for (number, line) in text.lines().enumerate() {
             let broken = match line.trim_start().starts_with("//") {
                 true => broken_by_comment(line),
                 false => broken_by_name(line),
@@ -167,7 +202,7 @@ fn comments_and_names_use_the_terms_of_the_field() {
 }
 
 #[test]
-fn the_rules_find_what_they_are_for() {
+fn prose_rules_find_violations() {
     assert!(broken_by_comment("//! What a call means.").is_some());
     assert!(broken_by_comment("    /// Figures of a read.").is_some());
     assert!(broken_by_comment("// It is built anew.").is_some());
@@ -175,4 +210,8 @@ fn the_rules_find_what_they_are_for() {
     assert!(broken_by_name("pub(super) struct Kept {").is_some());
     assert!(broken_by_name("pub struct KeptRows {").is_none());
     assert!(broken_by_name("mod meant;").is_some());
+    assert!(broken_by_test_name("a_load_is_a_commit").is_some());
+    assert!(broken_by_test_name("waits_for_who_has_the_row").is_some());
+    assert!(broken_by_test_name("put_waits_for_row_lock").is_none());
+    assert_eq!(test_names("#[test]\nfn x() {\nfn y() {").collect::<Vec<_>>(), [(2, "x")]);
 }

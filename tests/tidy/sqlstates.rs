@@ -8,7 +8,7 @@ use super::{read, root};
 const BEGIN: &str = "<!-- The rest of this page is generated from types/src/sqlstate.rs. -->\n";
 
 #[test]
-fn the_page_of_errors_equals_the_table() {
+fn errors_page_matches_sqlstate_table() {
     let path = root().join("docs/errors.md");
     let page = read(&path);
     let (head, _) = page.split_once(BEGIN).expect("the page has a generated part");
