@@ -36,7 +36,6 @@ impl LoggedStatements {
             | Statement::CreateTableAs(_)
             | Statement::Refresh(_)
             | Statement::CreateSchema(_)
-            | Statement::RenameSchema(_)
             | Statement::Extension(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)

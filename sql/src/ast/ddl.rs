@@ -256,17 +256,55 @@ impl ObjectKind {
             ObjectKind::Schema => "schema",
         }
     }
+
+    /// Returns the command tags of ALTER and DROP.
+    pub fn tags(self) -> [&'static str; 2] {
+        match self {
+            ObjectKind::Table => ["ALTER TABLE", "DROP TABLE"],
+            ObjectKind::View => ["ALTER VIEW", "DROP VIEW"],
+            ObjectKind::MaterializedView => ["ALTER MATERIALIZED VIEW", "DROP MATERIALIZED VIEW"],
+            ObjectKind::Sequence => ["ALTER SEQUENCE", "DROP SEQUENCE"],
+            ObjectKind::Index => ["ALTER INDEX", "DROP INDEX"],
+            ObjectKind::Schema => ["ALTER SCHEMA", "DROP SCHEMA"],
+        }
+    }
+}
+
+/// An object that a statement names, with the kind that the statement says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObjectReference {
+    /// A table, view, sequence, index or schema; the name of a schema has no qualifier.
+    Object(ObjectKind, TableName),
+    /// A type.
+    Type(TableName),
+    /// A domain.
+    Domain(TableName),
+    /// A function or procedure.
+    Routine(RoutineKeyword, FunctionReference),
+    /// An extension.
+    Extension(Ident),
+}
+
+impl ObjectReference {
+    /// Returns the command tags of ALTER and DROP.
+    pub fn tags(&self) -> [&'static str; 2] {
+        match self {
+            ObjectReference::Object(kind, _) => kind.tags(),
+            ObjectReference::Type(_) => ["ALTER TYPE", "DROP TYPE"],
+            ObjectReference::Domain(_) => ["ALTER DOMAIN", "DROP DOMAIN"],
+            ObjectReference::Routine(word, _) => word.tags(),
+            ObjectReference::Extension(_) => ["ALTER EXTENSION", "DROP EXTENSION"],
+        }
+    }
 }
 
 /// `DROP`
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Drop {
-    /// The kind of the objects.
-    pub kind: ObjectKind,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// Their names; the name of a schema has no qualifier.
-    pub names: Vec<TableName>,
+    /// The objects, all of one kind.
+    pub objects: Vec<ObjectReference>,
     /// Phoenix's `DROP INDEX i ON t`.
     pub table: Option<TableName>,
     /// `CASCADE`
@@ -313,22 +351,16 @@ pub struct CommentOn {
 /// The object of a comment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommentSubject {
-    /// A table, view, sequence, index or schema; the name of a schema has no qualifier.
-    Object(ObjectKind, TableName),
-    /// A type or domain.
-    Type(TableName),
+    /// A whole object.
+    Object(ObjectReference),
     /// A column of a table or view.
     Column(TableName, Ident),
     /// A constraint of a table.
     Constraint(Ident, TableName),
     /// A constraint of a domain.
     DomainConstraint(Ident, TableName),
-    /// A function or procedure.
-    Routine(RoutineKeyword, FunctionReference),
     /// A database.
     Database(Ident),
-    /// An extension.
-    Extension(Ident),
 }
 
 /// `TRUNCATE`
@@ -342,15 +374,13 @@ pub struct Truncate {
     pub cascade: bool,
 }
 
-/// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`, `ALTER … OWNER TO`
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rename {
-    /// The kind that the statement names.
-    pub kind: ObjectKind,
+    /// The object.
+    pub object: ObjectReference,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// Its name.
-    pub name: TableName,
     /// The new name, schema or owner.
     pub to: RenameTarget,
 }
@@ -403,7 +433,7 @@ pub struct DropUnsupported {
     pub table: Option<TableName>,
 }
 
-/// `CREATE EXTENSION`, `ALTER EXTENSION … UPDATE` and `DROP EXTENSION`
+/// `CREATE EXTENSION` and `ALTER EXTENSION … UPDATE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExtensionStatement {
     /// `CREATE EXTENSION`. CASCADE has no effect, because no extension depends on another.
@@ -424,22 +454,6 @@ pub enum ExtensionStatement {
         /// The version.
         version: Option<String>,
     },
-    /// `DROP EXTENSION`. No object depends on one, so CASCADE is the same as RESTRICT.
-    Drop {
-        /// `IF EXISTS`
-        if_exists: bool,
-        /// Their names.
-        names: Vec<Ident>,
-    },
-}
-
-/// `ALTER SCHEMA … RENAME TO`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RenameSchema {
-    /// Its name.
-    pub name: Ident,
-    /// Its new name.
-    pub new_name: Ident,
 }
 
 /// `CREATE VIEW`

@@ -67,10 +67,4 @@ pub enum AlterDomainAction {
     },
     /// `VALIDATE CONSTRAINT`
     Validate(Ident),
-    /// `RENAME TO`
-    Rename(Ident),
-    /// `SET SCHEMA`
-    SetSchema(Ident),
-    /// `OWNER TO`: the new owner.
-    Owner(Role),
 }

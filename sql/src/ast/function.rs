@@ -1,16 +1,14 @@
 //! Syntax tree of statements about functions and procedures.
 
-use super::{Ident, Role, SetVariable, SourceExpr, TableName, TypeName};
+use super::{Ident, SetVariable, SourceExpr, TableName, TypeName};
 
 /// A statement about functions or procedures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionStatement {
     /// `CREATE FUNCTION`
     Create(CreateFunction),
-    /// `ALTER FUNCTION`
+    /// `ALTER FUNCTION` of attributes
     Alter(AlterFunction),
-    /// `DROP FUNCTION`
-    Drop(DropFunction),
 }
 
 /// The keyword for functions in a statement.
@@ -27,18 +25,24 @@ pub enum RoutineKeyword {
 impl FunctionStatement {
     /// Returns PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
-        let (tags, word) = match self {
-            FunctionStatement::Create(create) => {
-                (["CREATE FUNCTION", "CREATE PROCEDURE", ""], create.word)
+        match self {
+            FunctionStatement::Create(create) if create.word == RoutineKeyword::Procedure => {
+                "CREATE PROCEDURE"
             }
-            FunctionStatement::Alter(alter) => {
-                (["ALTER FUNCTION", "ALTER PROCEDURE", "ALTER ROUTINE"], alter.word)
-            }
-            FunctionStatement::Drop(drop) => {
-                (["DROP FUNCTION", "DROP PROCEDURE", "DROP ROUTINE"], drop.word)
-            }
-        };
-        tags[word as usize]
+            FunctionStatement::Create(_) => "CREATE FUNCTION",
+            FunctionStatement::Alter(alter) => alter.word.tags()[0],
+        }
+    }
+}
+
+impl RoutineKeyword {
+    /// Returns the command tags of ALTER and DROP.
+    pub fn tags(self) -> [&'static str; 2] {
+        match self {
+            RoutineKeyword::Function => ["ALTER FUNCTION", "DROP FUNCTION"],
+            RoutineKeyword::Procedure => ["ALTER PROCEDURE", "DROP PROCEDURE"],
+            RoutineKeyword::Routine => ["ALTER ROUTINE", "DROP ROUTINE"],
+        }
     }
 }
 
@@ -267,39 +271,13 @@ impl FunctionReference {
     }
 }
 
-/// `ALTER FUNCTION`
+/// `ALTER FUNCTION` of attributes
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterFunction {
     /// FUNCTION, PROCEDURE or ROUTINE.
     pub word: RoutineKeyword,
     /// The function.
     pub function: FunctionReference,
-    /// The change.
-    pub action: AlterFunctionAction,
-}
-
-/// The action of ALTER FUNCTION.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AlterFunctionAction {
-    /// `RENAME TO`
-    Rename(Ident),
-    /// `SET SCHEMA`
-    SetSchema(Ident),
-    /// `OWNER TO`: the new owner.
-    Owner(Role),
     /// `IMMUTABLE`, `STRICT` and other attributes.
-    Attributes(FunctionAttributes),
-}
-
-/// `DROP FUNCTION`
-#[derive(Debug, Clone, PartialEq)]
-pub struct DropFunction {
-    /// FUNCTION, PROCEDURE or ROUTINE.
-    pub word: RoutineKeyword,
-    /// The functions.
-    pub functions: Vec<FunctionReference>,
-    /// `IF EXISTS`
-    pub if_exists: bool,
-    /// `CASCADE`
-    pub cascade: bool,
+    pub attributes: FunctionAttributes,
 }

@@ -41,8 +41,8 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateAsKind,
     CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
-    ExtensionStatement, IndexKey, LikeOptions, LikeTable, ObjectKind, OnCommit, OptionValue,
-    QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameSchema,
+    ExtensionStatement, IndexKey, LikeOptions, LikeTable, ObjectKind, ObjectReference, OnCommit,
+    OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
     RenameTarget, Role, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
@@ -57,9 +57,9 @@ pub use expr::{
     TypeName, UNKNOWN_OPERATOR, UnaryOperator,
 };
 pub use function::{
-    AlterFunction, AlterFunctionAction, BodyPosition, CreateFunction, DoBlock, DropFunction,
-    FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
-    Language, Parallel, ParameterMode, Returns, RoutineKeyword, SettingClause, Volatility,
+    AlterFunction, BodyPosition, CreateFunction, DoBlock, FunctionAttributes, FunctionBody,
+    FunctionParameter, FunctionReference, FunctionStatement, Language, Parallel, ParameterMode,
+    Returns, RoutineKeyword, SettingClause, Volatility,
 };
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength, LockWait, Locking,
@@ -75,8 +75,8 @@ pub use session::{
     SetConstraints, SetScope, SetVariable, TransactionModes,
 };
 pub use type_statement::{
-    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType,
-    LabelPosition, TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, LabelPosition,
+    TypeStatement,
 };
 pub use window::{
     Exclusion, FrameBoundClause, FrameClause, FrameUnits, NamedWindow, Over, WindowClause,
@@ -157,8 +157,6 @@ pub enum Statement {
     Refresh(Refresh),
     /// `CREATE SCHEMA`
     CreateSchema(CreateSchema),
-    /// `ALTER SCHEMA … RENAME TO`
-    RenameSchema(RenameSchema),
     /// `CREATE EXTENSION` and so on.
     Extension(Box<ExtensionStatement>),
     /// `DROP` of an object kind that is not supported.
@@ -170,7 +168,7 @@ pub enum Statement {
     /// `TRUNCATE`
     Truncate(Truncate),
     /// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
-    Rename(Rename),
+    Rename(Box<Rename>),
     /// `CREATE VIEW`
     CreateView(Box<CreateView>),
     /// `CREATE SEQUENCE`
@@ -323,7 +321,6 @@ impl Statement {
             Statement::CreateTableAs(create) => create.made.tag(),
             Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
-            Statement::RenameSchema(_) => "ALTER SCHEMA",
             Statement::DropNothing(drop) => match drop.kind.as_str() {
                 "trigger" => "DROP TRIGGER",
                 "rule" => "DROP RULE",
@@ -335,26 +332,18 @@ impl Statement {
             Statement::Extension(statement) => match **statement {
                 ExtensionStatement::Create { .. } => "CREATE EXTENSION",
                 ExtensionStatement::Update { .. } => "ALTER EXTENSION",
-                ExtensionStatement::Drop { .. } => "DROP EXTENSION",
             },
-            Statement::Drop(drop) => match drop.kind {
-                ObjectKind::Table => "DROP TABLE",
-                ObjectKind::View => "DROP VIEW",
-                ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
-                ObjectKind::Sequence => "DROP SEQUENCE",
-                ObjectKind::Index => "DROP INDEX",
-                ObjectKind::Schema => "DROP SCHEMA",
-            },
+            Statement::Drop(drop) => drop.objects.first().map_or("DROP", |one| one.tags()[1]),
             Statement::Comment(_) => "COMMENT",
             Statement::Truncate(_) => "TRUNCATE TABLE",
-            Statement::Rename(rename) => altered(rename.kind),
+            Statement::Rename(rename) => rename.object.tags()[0],
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
             Statement::Type(statement) => statement.tag(),
             Statement::Function(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
-            Statement::AlterTable(alter) => altered(alter.kind),
+            Statement::AlterTable(alter) => alter.kind.tags()[0],
             Statement::AlterIndex(_) => "ALTER INDEX",
             Statement::AlterQuota(alter) => match alter.of {
                 QuotaOwner::Table(_) => "ALTER TABLE",
@@ -400,17 +389,5 @@ impl Statement {
             Statement::Analyze(_) => "ANALYZE",
             Statement::Vacuum { .. } => "VACUUM",
         }
-    }
-}
-
-/// Returns the tag of an ALTER statement.
-fn altered(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Table => "ALTER TABLE",
-        ObjectKind::View => "ALTER VIEW",
-        ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
-        ObjectKind::Sequence => "ALTER SEQUENCE",
-        ObjectKind::Index => "ALTER INDEX",
-        ObjectKind::Schema => "ALTER SCHEMA",
     }
 }

@@ -1,6 +1,6 @@
-//! Syntax tree of CREATE TYPE, ALTER TYPE and DROP TYPE.
+//! Syntax tree of CREATE TYPE and ALTER TYPE.
 
-use super::{AlterDomain, CreateDomain, Ident, Role, TableName, TypeName};
+use super::{AlterDomain, CreateDomain, Ident, TableName, TypeName};
 
 /// A statement about types.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +15,6 @@ pub enum TypeStatement {
     CreateDomain(CreateDomain),
     /// `ALTER DOMAIN`
     AlterDomain(AlterDomain),
-    /// `DROP TYPE`, `DROP DOMAIN`
-    Drop(DropType),
 }
 
 impl TypeStatement {
@@ -27,8 +25,6 @@ impl TypeStatement {
             TypeStatement::Alter(_) => "ALTER TYPE",
             TypeStatement::CreateDomain(_) => "CREATE DOMAIN",
             TypeStatement::AlterDomain(_) => "ALTER DOMAIN",
-            TypeStatement::Drop(DropType { domain: true, .. }) => "DROP DOMAIN",
-            TypeStatement::Drop(_) => "DROP TYPE",
         }
     }
 }
@@ -114,12 +110,6 @@ pub enum AlterTypeAction {
     },
     /// Changes of attributes.
     Attributes(Vec<AttributeChange>),
-    /// `RENAME TO`
-    Rename(Ident),
-    /// `SET SCHEMA`
-    SetSchema(Ident),
-    /// `OWNER TO`: the new owner.
-    Owner(Role),
 }
 
 /// `BEFORE` or `AFTER` another label.
@@ -129,17 +119,4 @@ pub struct LabelPosition {
     pub before: bool,
     /// The other label.
     pub label: String,
-}
-
-/// `DROP TYPE`, `DROP DOMAIN`
-#[derive(Debug, Clone, PartialEq)]
-pub struct DropType {
-    /// The names.
-    pub names: Vec<TableName>,
-    /// `IF EXISTS`
-    pub if_exists: bool,
-    /// `CASCADE`
-    pub cascade: bool,
-    /// `DROP DOMAIN`: only domains are dropped.
-    pub domain: bool,
 }

@@ -1,12 +1,13 @@
 //! COMMENT ON, and the comments of dropped and renamed objects.
 
 use crate::ast;
-use crate::ast::{CommentSubject, ObjectKind, TableName};
+use crate::ast::{CommentSubject, ObjectKind, ObjectReference, TableName};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::name::DATABASE;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::dependency::Object;
+use crate::ddl::extension::created;
 use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
 use crate::error::{Error, Result};
 
@@ -98,12 +99,12 @@ impl Ddl<'_> {
 
     fn subject(&self, catalog: &Catalog, written: &CommentSubject) -> Result<CommentSubjectKey> {
         match written {
-            CommentSubject::Object(ObjectKind::Schema, name) => {
+            CommentSubject::Object(ObjectReference::Object(ObjectKind::Schema, name)) => {
                 let schema = catalog.schema(&name.name.value);
                 let schema = schema.ok_or_else(|| no_schema(&name.name.value))?;
                 Ok(CommentSubjectKey::Schema(schema.oid))
             }
-            CommentSubject::Object(kind, name) => {
+            CommentSubject::Object(ObjectReference::Object(kind, name)) => {
                 let relation = self.commented(catalog, name)?;
                 if relation.kind() != kind.name() {
                     let article = if *kind == ObjectKind::Index { "an" } else { "a" };
@@ -114,13 +115,17 @@ impl Ddl<'_> {
                     relation => CommentSubjectKey::Relation(relation.oid()),
                 })
             }
-            CommentSubject::Type(name) => {
+            CommentSubject::Object(ObjectReference::Type(name) | ObjectReference::Domain(name)) => {
                 Ok(CommentSubjectKey::Type(self.known_type(catalog, name)?.number()))
             }
-            CommentSubject::Routine(word, reference) => Ok(CommentSubjectKey::Function(
-                self.known_function(catalog, reference, *word)?.record.number,
-            )),
-            CommentSubject::Extension(name) => Self::commented_extension(catalog, &name.value),
+            CommentSubject::Object(ObjectReference::Routine(word, reference)) => {
+                let function = self.known_function(catalog, reference, *word)?;
+                Ok(CommentSubjectKey::Function(function.record.number))
+            }
+            CommentSubject::Object(ObjectReference::Extension(name)) => {
+                let (known, schema) = created(catalog, &name.value)?;
+                Ok(CommentSubjectKey::Extension(known.number, schema))
+            }
             CommentSubject::Database(name) if name.value == DATABASE => {
                 Ok(CommentSubjectKey::Database)
             }

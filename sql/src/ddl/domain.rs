@@ -67,14 +67,6 @@ impl Ddl<'_> {
         let over = known.base_type;
         let mut record = known.record.clone();
         match &statement.action {
-            AlterDomainAction::Rename(to) => {
-                let schema = record.schema.clone();
-                return self.rename_type(&UserType::Domain(known), &schema, &to.value);
-            }
-            AlterDomainAction::SetSchema(schema) => {
-                return self.move_type(&catalog, &UserType::Domain(known), &schema.value);
-            }
-            AlterDomainAction::Owner(role) => return self.check_owner(role),
             AlterDomainAction::Default(None) => record.default = None,
             AlterDomainAction::Default(Some(default)) => {
                 let default = self.domain_default(&catalog, &record, over, default)?;

@@ -6,7 +6,8 @@ use store::Mutation;
 use store::transaction::TableLockMode;
 
 use crate::ast;
-use crate::ast::{DATABASE, ObjectKind, TableName};
+use crate::ast::{DATABASE, ObjectKind, ObjectReference, TableName};
+use crate::catalog::extension::PLPGSQL;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, IndexRecord, TableRecord, object_key,
@@ -14,6 +15,7 @@ use crate::catalog::record::{
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
 use crate::ddl::dependency::{self, Object};
+use crate::ddl::extension::created;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly::{self, TextBinding};
@@ -32,13 +34,21 @@ impl Ddl<'_> {
             self.waits_without_queueing = true;
         }
         let mut named = Vec::new();
-        for name in &statement.names {
-            match self.named_object(&catalog, statement, name) {
+        for reference in &statement.objects {
+            if let ObjectReference::Routine(_, function) = reference {
+                self.tell_column_types(&catalog, function.types())?;
+            }
+            match self.named_object(&catalog, statement.table.as_ref(), reference) {
                 Ok(object) if named.contains(&object) => {}
                 Ok(object) => named.push(object),
                 Err(DropError::Gone(error)) => self.missing_object(error, statement.if_exists)?,
                 Err(DropError::Wrong(error)) => return Err(error),
             }
+        }
+        if named.contains(&Object::Extension(PLPGSQL.number)) {
+            let message = "cannot drop extension plpgsql because it is required by the database \
+                           system";
+            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message));
         }
         self.drop_objects(&named, statement.cascade)
     }
@@ -96,39 +106,73 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Returns the object that a statement names; `on` is the table of `DROP INDEX i ON t`.
     fn named_object(
         &self,
         catalog: &Catalog,
-        statement: &ast::Drop,
-        name: &TableName,
+        on: Option<&TableName>,
+        reference: &ObjectReference,
+    ) -> std::result::Result<Object, DropError> {
+        let missing = |error: Error, code: &str| match &*error.sqlstate {
+            found if [code, sqlstate::INVALID_SCHEMA_NAME].contains(&found) => {
+                DropError::Gone(error)
+            }
+            _ => DropError::Wrong(error),
+        };
+        let of_type = |name: &TableName, domain: bool| {
+            let found = self.droppable(catalog, name, domain).map(Object::Type);
+            found.map_err(|error| missing(error, sqlstate::UNDEFINED_OBJECT))
+        };
+        match reference {
+            ObjectReference::Object(ObjectKind::Schema, name) => {
+                named_schema(catalog, &name.name.value)
+            }
+            ObjectReference::Object(kind, name) => self.named_relation(catalog, on, (*kind, name)),
+            ObjectReference::Type(name) => of_type(name, false),
+            ObjectReference::Domain(name) => of_type(name, true),
+            ObjectReference::Routine(word, function) => {
+                let found = self.known_function(catalog, function, *word);
+                let found = found.map(|function| Object::Function(function.record.number));
+                found.map_err(|error| missing(error, sqlstate::UNDEFINED_FUNCTION))
+            }
+            ObjectReference::Extension(name) => {
+                let found = created(catalog, &name.value).map(|(known, _)| known.number);
+                found.map(Object::Extension).map_err(DropError::Gone)
+            }
+        }
+    }
+
+    fn named_relation(
+        &self,
+        catalog: &Catalog,
+        on: Option<&TableName>,
+        (kind, name): (ObjectKind, &TableName),
     ) -> std::result::Result<Object, DropError> {
         let written = &name.name.value;
-        if statement.kind == ObjectKind::Schema {
-            return named_schema(catalog, written);
-        }
         if let Some(schema) = &name.schema
             && catalog.schema(&schema.value).is_none()
         {
             return Err(DropError::Gone(no_schema(&schema.value)));
         }
-        let kind = statement.kind.name();
         let found = self.find(catalog, name);
-        let of_table = |relation: &CatalogRelation<'_>| match (&statement.table, relation) {
+        let of_table = |relation: &CatalogRelation<'_>| match (on, relation) {
             (Some(owner), CatalogRelation::Index(table, _)) => {
                 catalog.find_table(owner, &self.path).is_some_and(|owner| owner.oid == table.oid)
             }
             _ => true,
         };
         let Some(relation) = found.filter(of_table) else {
-            let code = match statement.kind {
+            let code = match kind {
                 ObjectKind::Index => sqlstate::UNDEFINED_OBJECT,
                 _ => sqlstate::UNDEFINED_TABLE,
             };
+            let kind = kind.name();
             return Err(DropError::Gone(Error::new(
                 code,
                 format!("{kind} \"{written}\" does not exist"),
             )));
         };
+        let kind = kind.name();
         if relation.kind() != kind {
             let article = if kind == "index" { "an" } else { "a" };
             let other = relation.kind();

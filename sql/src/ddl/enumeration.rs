@@ -28,7 +28,6 @@ impl Ddl<'_> {
             TypeStatement::Alter(alter) => self.alter_type(alter),
             TypeStatement::CreateDomain(create) => self.create_domain(create),
             TypeStatement::AlterDomain(alter) => self.alter_domain(alter),
-            TypeStatement::Drop(drop) => self.drop_types(drop),
         }
     }
 
@@ -57,24 +56,7 @@ impl Ddl<'_> {
             return self.alter_attributes(statement, changes);
         }
         let catalog = self.catalog();
-        let known = self.known_type(&catalog, &statement.name)?;
-        if known.is_of_rows() {
-            bail!(WRONG_OBJECT_TYPE: "{} is a table's row type", catalog.display_type(&known, &self.path);
-                hint "Use ALTER TABLE instead.");
-        }
-        match &statement.action {
-            AlterTypeAction::Rename(to) => {
-                let schema = known.schema().to_owned();
-                return self.rename_type(&known, &schema, &to.value);
-            }
-            AlterTypeAction::SetSchema(schema) => {
-                return self.move_type(&catalog, &known, &schema.value);
-            }
-            AlterTypeAction::Owner(role) => return self.check_owner(role),
-            AlterTypeAction::AddValue { .. }
-            | AlterTypeAction::RenameValue { .. }
-            | AlterTypeAction::Attributes(_) => {}
-        }
+        let known = self.altered_type(&catalog, &statement.name)?;
         let UserType::Enum(record) = known.as_ref() else {
             bail!(WRONG_OBJECT_TYPE: "{} is not an enum", catalog.display_type(&known, &self.path));
         };
@@ -103,10 +85,7 @@ impl Ddl<'_> {
                 }
                 self.rename_label(record, at, to)
             }
-            AlterTypeAction::Rename(_)
-            | AlterTypeAction::SetSchema(_)
-            | AlterTypeAction::Owner(_)
-            | AlterTypeAction::Attributes(_) => Ok(()),
+            AlterTypeAction::Attributes(_) => Ok(()),
         }
     }
 

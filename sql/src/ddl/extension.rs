@@ -1,4 +1,4 @@
-//! CREATE EXTENSION, ALTER EXTENSION … UPDATE and DROP EXTENSION.
+//! CREATE EXTENSION and ALTER EXTENSION … UPDATE.
 //!
 //! A created extension is a row of the catalog ([`CommentSubjectKey::Extension`]); its functions
 //! are built in, and available with and without it. The order of checks is that of PostgreSQL's
@@ -7,15 +7,14 @@
 use crate::ast::{ExtensionStatement, Ident, TableName};
 use crate::catalog::Catalog;
 use crate::catalog::comment::CommentSubjectKey;
-use crate::catalog::extension::{EXTENSIONS, Extension, PLPGSQL};
+use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::name::is_temporary;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
-use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Creates, updates or drops extensions.
+    /// Creates or updates extensions.
     pub fn change_extensions(&mut self, statement: &ExtensionStatement) -> Result<()> {
         match statement {
             ExtensionStatement::Create { if_not_exists, name, schema, version } => {
@@ -24,9 +23,6 @@ impl Ddl<'_> {
             }
             ExtensionStatement::Update { name, version } => {
                 self.update_extension(name, version.as_deref())
-            }
-            ExtensionStatement::Drop { if_exists, names } => {
-                self.drop_extensions(names, *if_exists)
             }
         }
     }
@@ -95,32 +91,10 @@ impl Ddl<'_> {
         self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
         Ok(())
     }
-
-    fn drop_extensions(&mut self, names: &[Ident], if_exists: bool) -> Result<()> {
-        let catalog = self.catalog();
-        let mut named = Vec::new();
-        for name in names {
-            match created(&catalog, &name.value) {
-                Ok((known, _)) if named.contains(&Object::Extension(known.number)) => {}
-                Ok((known, _)) => named.push(Object::Extension(known.number)),
-                Err(missing) => self.missing_object(missing, if_exists)?,
-            }
-        }
-        if named.contains(&Object::Extension(PLPGSQL.number)) {
-            bail!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop extension plpgsql because it is required by the database system");
-        }
-        self.drop_objects(&named, false)
-    }
-
-    /// Returns the comment subject of an extension.
-    pub(super) fn commented_extension(catalog: &Catalog, name: &str) -> Result<CommentSubjectKey> {
-        let (known, schema) = created(catalog, name)?;
-        Ok(CommentSubjectKey::Extension(known.number, schema))
-    }
 }
 
 /// Returns a created extension, and the number of its schema.
-fn created(catalog: &Catalog, name: &str) -> Result<(&'static Extension, u32)> {
+pub(super) fn created(catalog: &Catalog, name: &str) -> Result<(&'static Extension, u32)> {
     let known = Extension::named(name).and_then(|one| Some((one, one.schema(catalog)?)));
     known.ok_or_else(|| err!(UNDEFINED_OBJECT: "extension \"{name}\" does not exist"))
 }

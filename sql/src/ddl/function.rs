@@ -10,8 +10,8 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, AlterFunctionAction, BodyPosition, FunctionAttributes, FunctionBody, FunctionReference,
-    FunctionStatement, Language, ParameterMode, Returns, RoutineKeyword, Volatility,
+    self, BodyPosition, FunctionAttributes, FunctionBody, FunctionReference, FunctionStatement,
+    Language, ParameterMode, Returns, RoutineKeyword, Volatility,
 };
 use crate::binder::{
     TableClause, bind_table_expression, body_with_fixed_literals, check_function_body,
@@ -54,12 +54,11 @@ impl Ddl<'_> {
         match statement {
             FunctionStatement::Create(create) => self.create_function(create),
             FunctionStatement::Alter(alter) => self.alter_function(alter),
-            FunctionStatement::Drop(drop) => self.drop_functions(drop),
         }
     }
 
     /// Adds notices for types written as `column%TYPE`.
-    fn tell_column_types<'t>(
+    pub(super) fn tell_column_types<'t>(
         &mut self,
         catalog: &Catalog,
         types: impl Iterator<Item = &'t ast::TypeName>,
@@ -315,26 +314,12 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         self.tell_column_types(&catalog, statement.function.types())?;
         let known = self.known_function(&catalog, &statement.function, statement.word)?;
-        match &statement.action {
-            AlterFunctionAction::Attributes(attributes) => {
-                let mut record = known.record.clone();
-                set_attributes(&mut record, attributes)?;
-                self.change_settings(&mut record, &attributes.settings)?;
-                let function = Arc::new(Function::of_record(record, &catalog)?);
-                self.store_object(CatalogObject::Function(Arc::clone(&function)))?;
-                self.rebuild_users(&function)
-            }
-            AlterFunctionAction::Rename(to) => {
-                self.rename_function(&known, &known.record.schema, &to.value)
-            }
-            AlterFunctionAction::Owner(role) => self.check_owner(role),
-            AlterFunctionAction::SetSchema(schema) if catalog.schema(&schema.value).is_none() => {
-                Err(no_schema(&schema.value))
-            }
-            AlterFunctionAction::SetSchema(schema) => {
-                self.rename_function(&known, &schema.value, &known.record.name)
-            }
-        }
+        let mut record = known.record.clone();
+        set_attributes(&mut record, &statement.attributes)?;
+        self.change_settings(&mut record, &statement.attributes.settings)?;
+        let function = Arc::new(Function::of_record(record, &catalog)?);
+        self.store_object(CatalogObject::Function(Arc::clone(&function)))?;
+        self.rebuild_users(&function)
     }
 
     /// Renames a function without dependents.
@@ -369,25 +354,6 @@ impl Ddl<'_> {
             return Err(Error::not_supported(what, hint));
         }
         self.store_object(CatalogObject::Function(Arc::new(Function::of_record(record, &catalog)?)))
-    }
-
-    fn drop_functions(&mut self, statement: &ast::DropFunction) -> Result<()> {
-        let catalog = self.catalog();
-        let mut named = Vec::new();
-        for reference in &statement.functions {
-            self.tell_column_types(&catalog, reference.types())?;
-            match self.known_function(&catalog, reference, statement.word) {
-                Ok(function) => named.push(Object::Function(function.record.number)),
-                Err(error)
-                    if [sqlstate::UNDEFINED_FUNCTION, sqlstate::INVALID_SCHEMA_NAME]
-                        .contains(&error.sqlstate.as_ref()) =>
-                {
-                    self.missing_object(error, statement.if_exists)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.drop_objects(&named, statement.cascade)
     }
 
     /// Returns the function that a statement references.

@@ -7,8 +7,9 @@
 use store::transaction::TableLockMode;
 
 use crate::ast;
-use crate::ast::{ObjectKind, RenameTarget};
+use crate::ast::{ObjectKind, ObjectReference, RenameTarget, TableName};
 use crate::catalog::name::{ObjectName, is_temporary};
+use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
 use crate::ddl::dependency::{self, Object, takes_from};
@@ -17,28 +18,72 @@ use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result};
 
 impl Ddl<'_> {
-    /// Renames a table, view, sequence or index, or moves it to another schema.
+    /// Renames an object, moves it to another schema or changes its owner.
     pub fn rename(&mut self, statement: &ast::Rename) -> Result<()> {
-        let catalog = self.catalog();
-        if statement.kind == ObjectKind::Schema {
-            let schema = &statement.name.name.value;
-            catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
-            return self.change_owner(&statement.to);
+        let (catalog, to) = (self.catalog(), &statement.to);
+        match &statement.object {
+            ObjectReference::Object(ObjectKind::Schema, name) => {
+                self.alter_schema(&name.name.value, to)
+            }
+            ObjectReference::Object(kind, name) => self.rename_relation(statement, *kind, name),
+            ObjectReference::Type(name) => {
+                let known = self.altered_type(&catalog, name)?;
+                self.alter_type_name(&catalog, &known, to)
+            }
+            ObjectReference::Domain(name) => {
+                let known = UserType::Domain(self.known_domain(&catalog, name)?);
+                self.alter_type_name(&catalog, &known, to)
+            }
+            ObjectReference::Routine(word, reference) => {
+                self.tell_column_types(&catalog, reference.types())?;
+                let known = self.known_function(&catalog, reference, *word)?;
+                let old = (known.record.schema.as_str(), known.record.name.as_str());
+                match self.new_name(&catalog, old, to)? {
+                    Some(new) => self.rename_function(&known, &new.schema, &new.name),
+                    None => Ok(()),
+                }
+            }
+            ObjectReference::Extension(_) => Ok(()),
         }
-        let Some(relation) = self.find(&catalog, &statement.name) else {
-            let missing = Error { position: None, ..undefined_table(&statement.name) };
+    }
+
+    /// Returns the new name of an object; `None` if only its owner changes.
+    ///
+    /// # Errors
+    ///
+    /// 3F000 for a schema that does not exist; those of [`Ddl::check_owner`].
+    pub(super) fn new_name(
+        &self,
+        catalog: &Catalog,
+        (schema, name): (&str, &str),
+        to: &RenameTarget,
+    ) -> Result<Option<ObjectName>> {
+        Ok(match to {
+            RenameTarget::Owner(role) => self.check_owner(role).map(|()| None)?,
+            RenameTarget::Schema(to) if catalog.schema(&to.value).is_none() => {
+                return Err(no_schema(&to.value));
+            }
+            RenameTarget::Schema(to) => Some(ObjectName::new(&to.value, name)),
+            RenameTarget::Name(to) => Some(ObjectName::new(schema, &to.value)),
+        })
+    }
+
+    /// Renames or moves a table, view, sequence or index.
+    fn rename_relation(
+        &mut self,
+        statement: &ast::Rename,
+        kind: ObjectKind,
+        name: &TableName,
+    ) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(relation) = self.find(&catalog, name) else {
+            let missing = Error { position: None, ..undefined_table(name) };
             return self.missing_object(missing, statement.if_exists);
         };
-        check_kind(relation, statement)?;
+        check_kind(relation, (kind, &name.name.value), &statement.to)?;
         let old = relation.name();
-        let new = match &statement.to {
-            RenameTarget::Name(name) => ObjectName::new(&old.schema, &name.value),
-            RenameTarget::Schema(schema) if catalog.schema(&schema.value).is_none() => {
-                return Err(no_schema(&schema.value));
-            }
-            RenameTarget::Schema(schema) => ObjectName::new(&schema.value, &old.name),
-            RenameTarget::Owner(_) => return self.change_owner(&statement.to),
-        };
+        let of = (old.schema.as_str(), old.name.as_str());
+        let Some(new) = self.new_name(&catalog, of, &statement.to)? else { return Ok(()) };
         if new.schema != old.schema && [&new, &old].iter().any(|name| is_temporary(&name.schema)) {
             bail!(FEATURE_NOT_SUPPORTED: "cannot move objects into or out of temporary schemas");
         }
@@ -80,14 +125,6 @@ impl Ddl<'_> {
             bail!(FEATURE_NOT_SUPPORTED: "cannot move an owned sequence into another schema");
         }
         self.put_name(&catalog, relation, &new)
-    }
-
-    /// Checks a new owner: there is only one, which owns everything.
-    fn change_owner(&self, to: &RenameTarget) -> Result<()> {
-        match to {
-            RenameTarget::Owner(role) => self.check_owner(role),
-            RenameTarget::Name(_) | RenameTarget::Schema(_) => Ok(()),
-        }
     }
 
     /// Moves all relations of a schema to another one, which is empty.
@@ -197,14 +234,16 @@ impl Ddl<'_> {
 
 /// Checks that the relation is of the statement's kind. `ALTER TABLE` and `ALTER INDEX` rename any
 /// kind.
-fn check_kind(relation: CatalogRelation<'_>, statement: &ast::Rename) -> Result<()> {
-    let (kind, wanted) = (relation.kind(), statement.kind.name());
-    let name = &statement.name.name.value;
-    if kind == "index" && matches!(statement.to, RenameTarget::Schema(_)) {
+fn check_kind(
+    relation: CatalogRelation<'_>,
+    (kind, name): (ObjectKind, &str),
+    to: &RenameTarget,
+) -> Result<()> {
+    if relation.kind() == "index" && matches!(to, RenameTarget::Schema(_)) {
         bail!(WRONG_OBJECT_TYPE: "cannot change schema of index \"{name}\""; hint "Change the schema of the table instead.");
     }
-    if kind == wanted || matches!(statement.kind, ObjectKind::Table | ObjectKind::Index) {
+    if relation.kind() == kind.name() || matches!(kind, ObjectKind::Table | ObjectKind::Index) {
         return Ok(());
     }
-    bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a {wanted}")
+    bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a {}", kind.name())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{self, Role, Statement, TEMP};
+use crate::ast::{self, RenameTarget, Role, Statement, TEMP};
 use crate::catalog::name::OWNER;
 use crate::catalog::schema::{SYSTEM_SCHEMAS, SchemaRecord};
 use crate::catalog::{Catalog, CatalogObject};
@@ -51,17 +51,19 @@ impl Ddl<'_> {
         Err(Error::not_supported(what, format!("Role {OWNER} owns all objects.")))
     }
 
-    /// Renames a schema.
-    pub fn rename_schema(&mut self, statement: &ast::RenameSchema) -> Result<()> {
+    /// Renames a schema, or changes its owner.
+    pub(super) fn alter_schema(&mut self, name: &str, to: &RenameTarget) -> Result<()> {
         let catalog = self.catalog();
-        let (name, new) = (&statement.name.value, &statement.new_name.value);
         let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
-        check_name(new)?;
-        if exists(&catalog, new) {
+        let Some(new) = self.new_name(&catalog, ("", name), to)?.map(|new| new.name) else {
+            return Ok(());
+        };
+        check_name(&new)?;
+        if exists(&catalog, &new) {
             bail!(DUPLICATE_SCHEMA: "schema \"{new}\" already exists");
         }
-        self.move_relations(name, new)?;
-        let renamed = SchemaRecord { oid: schema.oid, name: new.clone() };
+        self.move_relations(name, &new)?;
+        let renamed = SchemaRecord { oid: schema.oid, name: new };
         self.store_object(CatalogObject::Schema(Arc::new(renamed)))
     }
 }

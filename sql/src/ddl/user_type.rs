@@ -9,7 +9,7 @@ use std::sync::Arc;
 use store::transaction::TableLockMode;
 use types::SqlType;
 
-use crate::ast::{self, TableName};
+use crate::ast::{RenameTarget, TableName};
 use crate::binder::{
     self, NameContext, TableClause, bind_table_expression, is_built_in, view_meaning,
 };
@@ -21,8 +21,7 @@ use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
-use crate::ddl::dependency::Object;
-use crate::ddl::{Ddl, no_schema};
+use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 use crate::relation_assembly;
@@ -121,27 +120,13 @@ impl Ddl<'_> {
 
     // ---- DROP TYPE ----
 
-    pub(super) fn drop_types(&mut self, statement: &ast::DropType) -> Result<()> {
-        let catalog = self.catalog();
-        let mut named = Vec::new();
-        for name in &statement.names {
-            match self.droppable(&catalog, name, statement.domain) {
-                Ok(number) => named.push(Object::Type(number)),
-                Err(error)
-                    if [sqlstate::UNDEFINED_OBJECT, sqlstate::INVALID_SCHEMA_NAME]
-                        .contains(&error.sqlstate.as_ref()) =>
-                {
-                    self.missing_object(error, statement.if_exists)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        named.dedup();
-        self.drop_objects(&named, statement.cascade)
-    }
-
     /// Returns the number of the type that DROP TYPE names.
-    fn droppable(&self, catalog: &Catalog, name: &TableName, domain: bool) -> Result<u32> {
+    pub(super) fn droppable(
+        &self,
+        catalog: &Catalog,
+        name: &TableName,
+        domain: bool,
+    ) -> Result<u32> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let text = &name.name.value;
         let found = catalog.find_type(schema, text, &self.path);
@@ -188,23 +173,43 @@ impl Ddl<'_> {
         self.replace_type_and_texts(known.renamed(schema, name), &mut change)
     }
 
-    /// Moves a type to another schema.
-    pub(super) fn move_type(
+    /// Returns the type that ALTER TYPE names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Ddl::known_type`]; 42809 for a row type.
+    pub(super) fn altered_type(
+        &self,
+        catalog: &Catalog,
+        name: &TableName,
+    ) -> Result<Arc<UserType>> {
+        let known = self.known_type(catalog, name)?;
+        if !known.is_of_rows() {
+            return Ok(known);
+        }
+        let message = format!("{} is a table's row type", catalog.display_type(&known, &self.path));
+        Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint("Use ALTER TABLE instead."))
+    }
+
+    /// Renames a type, moves it to another schema or changes its owner.
+    pub(super) fn alter_type_name(
         &mut self,
         catalog: &Catalog,
         known: &UserType,
-        schema: &str,
+        to: &RenameTarget,
     ) -> Result<()> {
-        if catalog.schema(schema).is_none() {
-            return Err(no_schema(schema));
-        }
-        if known.schema() == schema {
+        let Some(new) = self.new_name(catalog, (known.schema(), known.name()), to)? else {
             return Ok(());
+        };
+        if let RenameTarget::Schema(schema) = to {
+            if known.schema() == new.schema {
+                return Ok(());
+            }
+            if catalog.type_in(&new.schema, &new.name).is_some() {
+                bail!(DUPLICATE_OBJECT: "type \"{}\" already exists in schema \"{}\"", new.name, schema.value);
+            }
         }
-        if catalog.type_in(schema, known.name()).is_some() {
-            bail!(DUPLICATE_OBJECT: "type \"{}\" already exists in schema \"{schema}\"", known.name());
-        }
-        self.rename_type(known, schema, known.name())
+        self.rename_type(known, &new.schema, &new.name)
     }
 
     // ---- the catalog ----

@@ -6,7 +6,8 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    Ident, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement, TableOption,
+    Ident, ObjectKind, ObjectReference, OptionValue, QuotaChange, QuotaOwner, RegionAction,
+    Statement, TableOption,
 };
 
 impl TokenCursor<'_> {
@@ -89,7 +90,9 @@ impl TokenCursor<'_> {
         // ONLY has no effect, because there is no table inheritance.
         self.take_word("only");
         let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectKind::Table, if_exists, &name)? {
+        if let Some(rename) =
+            self.rename(ObjectReference::Object(ObjectKind::Table, name.clone()), if_exists)?
+        {
             return Ok(rename);
         }
         let action = match self.peek_word().as_str() {
@@ -135,7 +138,7 @@ impl TokenCursor<'_> {
     fn alter_view(&mut self, kind: ObjectKind, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
-        if let Some(rename) = self.rename(kind, if_exists, &name)? {
+        if let Some(rename) = self.rename(ObjectReference::Object(kind, name.clone()), if_exists)? {
             return Ok(rename);
         }
         let alters = kind == ObjectKind::View && self.is_word("alter");
@@ -192,7 +195,9 @@ impl TokenCursor<'_> {
     fn alter_index(&mut self, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectKind::Index, if_exists, &name)? {
+        if let Some(rename) =
+            self.rename(ObjectReference::Object(ObjectKind::Index, name.clone()), if_exists)?
+        {
             return Ok(rename);
         }
         if if_exists {

@@ -3,8 +3,8 @@
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, SourceExpr, Statement,
-    TypeStatement,
+    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, ObjectReference, SourceExpr,
+    Statement, TypeStatement,
 };
 
 impl TokenCursor<'_> {
@@ -87,6 +87,9 @@ impl TokenCursor<'_> {
     /// Reads the rest of ALTER DOMAIN.
     pub(super) fn alter_domain(&mut self) -> Result<Statement> {
         let name = self.table_name()?;
+        if let Some(rename) = self.rename(ObjectReference::Domain(name.clone()), false)? {
+            return Ok(rename);
+        }
         let position = self.position();
         let action = if self.take_words(&["set", "default"]) {
             AlterDomainAction::Default(Some(self.source_expr()?))
@@ -96,12 +99,6 @@ impl TokenCursor<'_> {
             AlterDomainAction::SetNotNull
         } else if self.take_words(&["drop", "not", "null"]) {
             AlterDomainAction::DropNotNull
-        } else if self.take_words(&["set", "schema"]) {
-            AlterDomainAction::SetSchema(self.name()?)
-        } else if self.take_words(&["owner", "to"]) {
-            AlterDomainAction::Owner(self.role()?)
-        } else if self.take_words(&["rename", "to"]) {
-            AlterDomainAction::Rename(self.name()?)
         } else if self.take_words(&["rename", "constraint"]) {
             let constraint = self.name()?;
             self.expect_words(&["to"])?;

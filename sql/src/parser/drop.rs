@@ -1,51 +1,73 @@
 //! Parsing of DROP and TRUNCATE.
 
 use sqlparser::tokenizer::Token;
+use types::key_words;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Drop, DropUnsupported, Ident, ObjectKind, Statement, TableName, Truncate};
+use crate::ast::{
+    Drop, DropUnsupported, Ident, ObjectKind, ObjectReference, Statement, TableName, Truncate,
+};
 
 impl TokenCursor<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
         let position = self.position();
         self.expect_words(&["drop"])?;
-        if self.take_word("type") {
-            return self.drop_type(false);
-        }
-        if let Some(word) = self.routine_word() {
-            return self.drop_function(word);
-        }
-        if self.take_word("domain") {
-            return self.drop_type(true);
-        }
-        if self.take_word("extension") {
-            return self.drop_extension();
-        }
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
         }
-        let Some(kind) = self.take_kind() else {
-            return match self.peek_word().to_uppercase() {
+        let routine = self.routine_word();
+        let kind = if routine.is_some() { None } else { self.take_kind() };
+        let is_index = kind == Some(ObjectKind::Index);
+        let concurrently = is_index && self.take_word("concurrently");
+        let other = match (routine, kind) {
+            (None, None) => self.peek_word(),
+            _ => String::new(),
+        };
+        if ["type", "domain", "extension"].contains(&other.as_str()) {
+            self.advance();
+        } else if routine.is_none() && kind.is_none() {
+            return match other.to_uppercase() {
                 word if word.is_empty() => Err(self.unexpected()),
                 word => Err(ParseError::unsupported(format!("DROP {word}"), position)),
             };
-        };
-        let concurrently = kind == ObjectKind::Index && self.take_word("concurrently");
+        }
         let if_exists = self.take_words(&["if", "exists"]);
-        let names = match kind {
-            ObjectKind::Schema => {
-                let names = self.list(Self::name)?;
-                names.into_iter().map(|name| TableName { schema: None, name }).collect()
-            }
-            _ => self.list(Self::table_name)?,
-        };
-        let table = match kind == ObjectKind::Index && self.take_word("on") {
+        let objects = self.list(|cursor| {
+            Ok(match (routine, kind, other.as_str()) {
+                (Some(word), ..) => ObjectReference::Routine(word, cursor.function_reference()?),
+                (_, Some(kind), _) => cursor.object(kind)?,
+                (.., "type") => ObjectReference::Type(cursor.dropped_type()?),
+                (.., "domain") => ObjectReference::Domain(cursor.dropped_type()?),
+                _ => ObjectReference::Extension(cursor.name()?),
+            })
+        })?;
+        let table = match is_index && self.take_word("on") {
             true => Some(self.table_name()?),
             false => None,
         };
         let cascade = self.cascade();
-        Ok(Statement::Drop(Drop { kind, if_exists, names, table, cascade, concurrently }))
+        Ok(Statement::Drop(Drop { if_exists, objects, table, cascade, concurrently }))
+    }
+
+    /// Reads the name of an object of a kind.
+    pub(super) fn object(&mut self, kind: ObjectKind) -> Result<ObjectReference> {
+        let name = match kind {
+            ObjectKind::Schema => TableName { schema: None, name: self.name()? },
+            _ => self.table_name()?,
+        };
+        Ok(ObjectReference::Object(kind, name))
+    }
+
+    /// Reads a name of DROP TYPE or DROP DOMAIN.
+    fn dropped_type(&mut self) -> Result<TableName> {
+        if self.parser.peek_nth_token_ref(1).token == Token::Period {
+            return self.table_name();
+        }
+        let is_type = |word: &str| {
+            key_words::is_type_or_function(word) || types::DataType::from_name(word).is_some()
+        };
+        Ok(TableName { schema: None, name: self.identifier(is_type)? })
     }
 
     /// Reads the rest of DROP for kinds of objects that are not supported.

@@ -1,4 +1,4 @@
-//! Parsing of CREATE EXTENSION, ALTER EXTENSION and DROP EXTENSION.
+//! Parsing of CREATE EXTENSION and ALTER EXTENSION.
 
 use sqlparser::tokenizer::Token;
 
@@ -57,14 +57,6 @@ impl TokenCursor<'_> {
         };
         Err(ParseError::unsupported(action, position)
             .with_hint("Use DROP EXTENSION and CREATE EXTENSION."))
-    }
-
-    /// Reads the rest of DROP EXTENSION.
-    pub(super) fn drop_extension(&mut self) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        let names = self.list(Self::name)?;
-        self.cascade();
-        Ok(Statement::Extension(Box::new(ExtensionStatement::Drop { if_exists, names })))
     }
 
     fn extension_version(&mut self) -> Result<String> {

@@ -7,10 +7,10 @@ use types::{DataType, key_words};
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, BodyPosition, CreateFunction, DATABASE, DoBlock,
-    DropFunction, Expr, FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference,
-    FunctionStatement, Language, NamedType, Parallel, ParameterMode, Returns, RoutineKeyword,
-    Statement, TableName, TypeName, Volatility,
+    AlterFunction, BodyPosition, CreateFunction, DATABASE, DoBlock, Expr, FunctionAttributes,
+    FunctionBody, FunctionParameter, FunctionReference, FunctionStatement, Language, NamedType,
+    ObjectReference, Parallel, ParameterMode, Returns, RoutineKeyword, Statement, TableName,
+    TypeName, Volatility,
 };
 
 /// The clauses of CREATE FUNCTION after RETURNS.
@@ -368,34 +368,20 @@ impl TokenCursor<'_> {
     /// Reads the rest of ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE.
     pub(super) fn alter_function(&mut self, word: RoutineKeyword) -> Result<Statement> {
         let function = self.function_reference()?;
+        let object = ObjectReference::Routine(word, function.clone());
+        if let Some(rename) = self.rename(object, false)? {
+            return Ok(rename);
+        }
         let position = self.position();
-        let action = if self.take_words(&["rename", "to"]) {
-            AlterFunctionAction::Rename(self.name()?)
-        } else if self.take_words(&["owner", "to"]) {
-            AlterFunctionAction::Owner(self.role()?)
-        } else if self.take_words(&["set", "schema"]) {
-            AlterFunctionAction::SetSchema(self.name()?)
-        } else {
-            let mut attributes = FunctionAttributes::default();
-            while self.function_attribute(&mut attributes)? {}
-            if attributes == FunctionAttributes::default() {
-                let construct = format!("ALTER FUNCTION … {}", self.peek_word().to_uppercase());
-                return Err(ParseError::unsupported(construct, position));
-            }
-            self.take_word("restrict");
-            AlterFunctionAction::Attributes(attributes)
-        };
-        let alter = AlterFunction { word, function, action };
+        let mut attributes = FunctionAttributes::default();
+        while self.function_attribute(&mut attributes)? {}
+        if attributes == FunctionAttributes::default() {
+            let construct = format!("ALTER FUNCTION … {}", self.peek_word().to_uppercase());
+            return Err(ParseError::unsupported(construct, position));
+        }
+        self.take_word("restrict");
+        let alter = AlterFunction { word, function, attributes };
         Ok(Statement::Function(Box::new(FunctionStatement::Alter(alter))))
-    }
-
-    /// Reads the rest of DROP FUNCTION, DROP PROCEDURE or DROP ROUTINE.
-    pub(super) fn drop_function(&mut self, word: RoutineKeyword) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        let functions = self.list(Self::function_reference)?;
-        let cascade = self.cascade();
-        let drop = DropFunction { word, functions, if_exists, cascade };
-        Ok(Statement::Function(Box::new(FunctionStatement::Drop(drop))))
     }
 }
 

@@ -6,7 +6,7 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::tokens::{is_blank, is_word, next};
 use crate::ast::{
-    CreateSchema, ObjectKind, Rename, RenameSchema, RenameTarget, Role, Statement, TableName,
+    CreateSchema, ObjectKind, ObjectReference, Rename, RenameTarget, Role, Statement, TableName,
 };
 
 impl TokenCursor<'_> {
@@ -93,30 +93,26 @@ impl TokenCursor<'_> {
     /// Reads the rest of ALTER SCHEMA.
     pub(super) fn alter_schema(&mut self) -> Result<Statement> {
         let name = self.name()?;
-        if self.take_words(&["owner", "to"]) {
-            let to = RenameTarget::Owner(self.role()?);
-            let name = TableName { schema: None, name };
-            let kind = ObjectKind::Schema;
-            return Ok(Statement::Rename(Rename { kind, if_exists: false, name, to }));
-        }
         let position = self.position();
-        if !self.take_words(&["rename", "to"]) {
-            if self.at_end() {
-                return Err(self.unexpected());
+        if !self.is_word("set") {
+            let name = TableName { schema: None, name };
+            let object = ObjectReference::Object(ObjectKind::Schema, name);
+            if let Some(rename) = self.rename(object, false)? {
+                return Ok(rename);
             }
-            let construct = format!("ALTER SCHEMA … {}", self.peek_word().to_uppercase());
-            return Err(ParseError::unsupported(construct, position));
         }
-        let new_name = self.name()?;
-        Ok(Statement::RenameSchema(RenameSchema { name, new_name }))
+        if self.at_end() {
+            return Err(self.unexpected());
+        }
+        let construct = format!("ALTER SCHEMA … {}", self.peek_word().to_uppercase());
+        Err(ParseError::unsupported(construct, position))
     }
 
     /// Reads `RENAME TO name`, `SET SCHEMA name` or `OWNER TO role` of ALTER, if it follows.
     pub(super) fn rename(
         &mut self,
-        kind: ObjectKind,
+        object: ObjectReference,
         if_exists: bool,
-        name: &TableName,
     ) -> Result<Option<Statement>> {
         let to = if self.take_words(&["rename", "to"]) {
             RenameTarget::Name(self.name()?)
@@ -127,7 +123,7 @@ impl TokenCursor<'_> {
         } else {
             return Ok(None);
         };
-        Ok(Some(Statement::Rename(Rename { kind, if_exists, name: name.clone(), to })))
+        Ok(Some(Statement::Rename(Box::new(Rename { object, if_exists, to }))))
     }
 }
 

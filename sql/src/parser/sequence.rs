@@ -6,8 +6,8 @@ use types::DataType;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterSequence, CreateSequence, Identity, IdentityKind, ObjectKind, SequenceOptions, Statement,
-    TableName, TypeName,
+    AlterSequence, CreateSequence, Ident, Identity, IdentityKind, ObjectKind, ObjectReference,
+    SequenceOptions, Statement, TableName, TypeName,
 };
 
 impl TokenCursor<'_> {
@@ -24,7 +24,9 @@ impl TokenCursor<'_> {
     pub(super) fn alter_sequence(&mut self) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectKind::Sequence, if_exists, &name)? {
+        if let Some(rename) =
+            self.rename(ObjectReference::Object(ObjectKind::Sequence, name.clone()), if_exists)?
+        {
             return Ok(rename);
         }
         let position = self.position();

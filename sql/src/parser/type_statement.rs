@@ -1,13 +1,12 @@
 //! Parsing of CREATE, ALTER and DROP TYPE.
 
 use sqlparser::tokenizer::Token;
-use types::key_words;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType,
-    LabelPosition, Statement, TableName, TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, LabelPosition,
+    ObjectReference, Statement, TableName, TypeStatement,
 };
 
 impl TokenCursor<'_> {
@@ -76,6 +75,9 @@ impl TokenCursor<'_> {
     /// Reads the rest of ALTER TYPE.
     pub(super) fn alter_type(&mut self) -> Result<Statement> {
         let name = self.table_name()?;
+        if let Some(rename) = self.rename(ObjectReference::Type(name.clone()), false)? {
+            return Ok(rename);
+        }
         let position = self.position();
         let action = if let Some(first) = self.attribute_change()? {
             let mut changes = vec![first];
@@ -96,35 +98,10 @@ impl TokenCursor<'_> {
             let from = self.string()?;
             self.expect_words(&["to"])?;
             AlterTypeAction::RenameValue { from, to: self.string()? }
-        } else if self.take_words(&["rename", "to"]) {
-            AlterTypeAction::Rename(self.name()?)
-        } else if self.take_words(&["owner", "to"]) {
-            AlterTypeAction::Owner(self.role()?)
-        } else if self.take_words(&["set", "schema"]) {
-            AlterTypeAction::SetSchema(self.name()?)
         } else {
             let construct = format!("ALTER TYPE … {}", self.peek_word().to_uppercase());
             return Err(ParseError::unsupported(construct, position));
         };
         Ok(Statement::Type(Box::new(TypeStatement::Alter(AlterType { name, action }))))
-    }
-
-    /// Reads a name of DROP TYPE or DROP DOMAIN.
-    fn dropped_type(&mut self) -> Result<TableName> {
-        if self.parser.peek_nth_token_ref(1).token == Token::Period {
-            return self.table_name();
-        }
-        let is_type = |word: &str| {
-            key_words::is_type_or_function(word) || types::DataType::from_name(word).is_some()
-        };
-        Ok(TableName { schema: None, name: self.identifier(is_type)? })
-    }
-
-    pub(super) fn drop_type(&mut self, domain: bool) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        let names = self.list(Self::dropped_type)?;
-        let cascade = self.cascade();
-        let drop = DropType { names, if_exists, cascade, domain };
-        Ok(Statement::Type(Box::new(TypeStatement::Drop(drop))))
     }
 }

@@ -39,7 +39,7 @@ impl Session {
         let refused = |what: &str| {
             Err(err!(FEATURE_NOT_SUPPORTED: "DROP INDEX CONCURRENTLY does not support {what}"))
         };
-        match (drop.names.len(), drop.cascade) {
+        match (drop.objects.len(), drop.cascade) {
             (1, false) => Ok(()),
             (1, true) => refused("CASCADE"),
             _ => refused("dropping multiple objects"),

@@ -299,13 +299,17 @@ impl Session {
     /// # Errors
     ///
     /// 55006
-    pub(super) fn check_not_in_use(&self, statement: &Statement) -> Result<()> {
-        let named: &[ast::TableName] = match statement {
+    pub(super) fn check_not_in_use<'s>(&self, statement: &'s Statement) -> Result<()> {
+        let dropped = |object: &'s ast::ObjectReference| match object {
+            ast::ObjectReference::Object(ast::ObjectKind::Table, name) => Some(name),
+            _ => None,
+        };
+        let named: Vec<&ast::TableName> = match statement {
             _ if self.cursors.open.lock().is_empty() => return Ok(()),
-            Statement::Truncate(truncate) => &truncate.names,
-            Statement::AlterTable(alter) => std::slice::from_ref(&alter.name),
-            Statement::CreateIndex(create) => std::slice::from_ref(&create.table),
-            Statement::Drop(drop) if drop.kind == ast::ObjectKind::Table => &drop.names,
+            Statement::Truncate(truncate) => truncate.names.iter().collect(),
+            Statement::AlterTable(alter) => vec![&alter.name],
+            Statement::CreateIndex(create) => vec![&create.table],
+            Statement::Drop(drop) => drop.objects.iter().filter_map(dropped).collect(),
             _ => return Ok(()),
         };
         for name in named {

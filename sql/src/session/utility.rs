@@ -745,7 +745,6 @@ fn define(
     match statement {
         Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
         Statement::CreateSchema(create) => define_schema(ddl, create, (system, constants)),
-        Statement::RenameSchema(rename) => ddl.rename_schema(rename),
         Statement::Extension(statement) => ddl.change_extensions(statement),
         Statement::DropNothing(drop) => ddl.drop_nothing(drop),
         Statement::Drop(drop) => ddl.drop(drop),
@@ -806,7 +805,6 @@ fn is_ddl(statement: &Statement) -> bool {
         statement,
         Statement::CreateTable(_)
             | Statement::CreateSchema(_)
-            | Statement::RenameSchema(_)
             | Statement::Extension(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
