@@ -2,7 +2,7 @@
 
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
-use super::function::{FunctionReference, RoutineKeyword};
+use super::object::{ObjectKind, ObjectReference};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
 use super::{ColumnName, Ident, Statement, TableName};
@@ -227,77 +227,6 @@ impl OptionValue {
     }
 }
 
-/// The kind of object that DROP, RENAME and COMMENT name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectKind {
-    /// A table.
-    Table,
-    /// A view.
-    View,
-    /// A materialized view.
-    MaterializedView,
-    /// A sequence.
-    Sequence,
-    /// An index.
-    Index,
-    /// A schema.
-    Schema,
-}
-
-impl ObjectKind {
-    /// Returns the word for it in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            ObjectKind::Table => "table",
-            ObjectKind::View => "view",
-            ObjectKind::MaterializedView => "materialized view",
-            ObjectKind::Sequence => "sequence",
-            ObjectKind::Index => "index",
-            ObjectKind::Schema => "schema",
-        }
-    }
-
-    /// Returns the command tags of ALTER and DROP.
-    pub fn tags(self) -> [&'static str; 2] {
-        match self {
-            ObjectKind::Table => ["ALTER TABLE", "DROP TABLE"],
-            ObjectKind::View => ["ALTER VIEW", "DROP VIEW"],
-            ObjectKind::MaterializedView => ["ALTER MATERIALIZED VIEW", "DROP MATERIALIZED VIEW"],
-            ObjectKind::Sequence => ["ALTER SEQUENCE", "DROP SEQUENCE"],
-            ObjectKind::Index => ["ALTER INDEX", "DROP INDEX"],
-            ObjectKind::Schema => ["ALTER SCHEMA", "DROP SCHEMA"],
-        }
-    }
-}
-
-/// An object that a statement names, with the kind that the statement says.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ObjectReference {
-    /// A table, view, sequence, index or schema; the name of a schema has no qualifier.
-    Object(ObjectKind, TableName),
-    /// A type.
-    Type(TableName),
-    /// A domain.
-    Domain(TableName),
-    /// A function or procedure.
-    Routine(RoutineKeyword, FunctionReference),
-    /// An extension.
-    Extension(Ident),
-}
-
-impl ObjectReference {
-    /// Returns the command tags of ALTER and DROP.
-    pub fn tags(&self) -> [&'static str; 2] {
-        match self {
-            ObjectReference::Object(kind, _) => kind.tags(),
-            ObjectReference::Type(_) => ["ALTER TYPE", "DROP TYPE"],
-            ObjectReference::Domain(_) => ["ALTER DOMAIN", "DROP DOMAIN"],
-            ObjectReference::Routine(word, _) => word.tags(),
-            ObjectReference::Extension(_) => ["ALTER EXTENSION", "DROP EXTENSION"],
-        }
-    }
-}
-
 /// `DROP`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drop {
@@ -305,8 +234,6 @@ pub struct Drop {
     pub if_exists: bool,
     /// The objects, all of one kind.
     pub objects: Vec<ObjectReference>,
-    /// Phoenix's `DROP INDEX i ON t`.
-    pub table: Option<TableName>,
     /// `CASCADE`
     pub cascade: bool,
     /// `DROP INDEX CONCURRENTLY`

@@ -1,6 +1,6 @@
 //! Syntax tree of CREATE DOMAIN and ALTER DOMAIN.
 
-use super::{Ident, Role, SourceExpr, TableName, TypeName};
+use super::{Ident, SourceExpr, TableName, TypeName};
 
 /// `CREATE DOMAIN`
 #[derive(Debug, Clone, PartialEq)]

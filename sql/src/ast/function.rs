@@ -1,6 +1,6 @@
 //! Syntax tree of statements about functions and procedures.
 
-use super::{Ident, SetVariable, SourceExpr, TableName, TypeName};
+use super::{Ident, ObjectKind, ObjectReference, SetVariable, SourceExpr, TableName, TypeName};
 
 /// A statement about functions or procedures.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,37 +11,15 @@ pub enum FunctionStatement {
     Alter(AlterFunction),
 }
 
-/// The keyword for functions in a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RoutineKeyword {
-    /// `FUNCTION`
-    Function,
-    /// `PROCEDURE`
-    Procedure,
-    /// `ROUTINE`: either.
-    Routine,
-}
-
 impl FunctionStatement {
     /// Returns PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            FunctionStatement::Create(create) if create.word == RoutineKeyword::Procedure => {
+            FunctionStatement::Create(create) if create.kind == ObjectKind::Procedure => {
                 "CREATE PROCEDURE"
             }
             FunctionStatement::Create(_) => "CREATE FUNCTION",
-            FunctionStatement::Alter(alter) => alter.word.tags()[0],
-        }
-    }
-}
-
-impl RoutineKeyword {
-    /// Returns the command tags of ALTER and DROP.
-    pub fn tags(self) -> [&'static str; 2] {
-        match self {
-            RoutineKeyword::Function => ["ALTER FUNCTION", "DROP FUNCTION"],
-            RoutineKeyword::Procedure => ["ALTER PROCEDURE", "DROP PROCEDURE"],
-            RoutineKeyword::Routine => ["ALTER ROUTINE", "DROP ROUTINE"],
+            FunctionStatement::Alter(alter) => alter.function.kind.descriptor().tags[0],
         }
     }
 }
@@ -70,7 +48,7 @@ impl Language {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateFunction {
     /// FUNCTION or PROCEDURE.
-    pub word: RoutineKeyword,
+    pub kind: ObjectKind,
     /// Its name.
     pub name: TableName,
     /// `OR REPLACE`
@@ -255,29 +233,11 @@ impl BodyPosition {
     }
 }
 
-/// A reference to a function by name and parameter types.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FunctionReference {
-    /// Its name.
-    pub name: TableName,
-    /// Its parameters, if written.
-    pub arguments: Option<Vec<FunctionParameter>>,
-}
-
-impl FunctionReference {
-    /// Returns the types of the parameters.
-    pub fn types(&self) -> impl Iterator<Item = &TypeName> {
-        self.arguments.iter().flatten().map(|one| &one.type_name)
-    }
-}
-
 /// `ALTER FUNCTION` of attributes
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterFunction {
-    /// FUNCTION, PROCEDURE or ROUTINE.
-    pub word: RoutineKeyword,
     /// The function.
-    pub function: FunctionReference,
+    pub function: ObjectReference,
     /// `IMMUTABLE`, `STRICT` and other attributes.
     pub attributes: FunctionAttributes,
 }

@@ -27,6 +27,7 @@ pub mod query;
 pub mod dml;
 pub mod constraint;
 pub mod ddl;
+pub mod object;
 pub mod sequence;
 pub mod session;
 pub mod window;
@@ -41,9 +42,9 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateAsKind,
     CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
-    ExtensionStatement, IndexKey, LikeOptions, LikeTable, ObjectKind, ObjectReference, OnCommit,
-    OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
-    RenameTarget, Role, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
+    ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionValue, QuotaChange,
+    QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameTarget, Role,
+    StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, ConflictAction, ConflictTargetClause, DeleteStatement,
@@ -58,9 +59,10 @@ pub use expr::{
 };
 pub use function::{
     AlterFunction, BodyPosition, CreateFunction, DoBlock, FunctionAttributes, FunctionBody,
-    FunctionParameter, FunctionReference, FunctionStatement, Language, Parallel, ParameterMode,
-    Returns, RoutineKeyword, SettingClause, Volatility,
+    FunctionParameter, FunctionStatement, Language, Parallel, ParameterMode, Returns,
+    SettingClause, Volatility,
 };
+pub use object::{KindDescriptor, NameSpace, ObjectKind, ObjectReference};
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength, LockWait, Locking,
     NullsOrder, OrderItem, QueryBody, QueryExpr, Select, SelectItem, SetOperator, SortOrder,
@@ -333,17 +335,19 @@ impl Statement {
                 ExtensionStatement::Create { .. } => "CREATE EXTENSION",
                 ExtensionStatement::Update { .. } => "ALTER EXTENSION",
             },
-            Statement::Drop(drop) => drop.objects.first().map_or("DROP", |one| one.tags()[1]),
+            Statement::Drop(drop) => {
+                drop.objects.first().map_or("DROP", |one| one.kind.descriptor().tags[1])
+            }
             Statement::Comment(_) => "COMMENT",
             Statement::Truncate(_) => "TRUNCATE TABLE",
-            Statement::Rename(rename) => rename.object.tags()[0],
+            Statement::Rename(rename) => rename.object.kind.descriptor().tags[0],
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
             Statement::Type(statement) => statement.tag(),
             Statement::Function(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
-            Statement::AlterTable(alter) => alter.kind.tags()[0],
+            Statement::AlterTable(alter) => alter.kind.descriptor().tags[0],
             Statement::AlterIndex(_) => "ALTER INDEX",
             Statement::AlterQuota(alter) => match alter.of {
                 QuotaOwner::Table(_) => "ALTER TABLE",

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::FunctionRecord;
-use crate::catalog::references::ReferenceScope;
+use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::schema::RelationId;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject};

@@ -326,6 +326,25 @@ impl Function {
     }
 }
 
+impl Catalog {
+    /// Returns `f(integer,text)`.
+    pub fn display_signature(&self, name: &str, types: &[SqlType], path: &SearchPath) -> String {
+        let types: Vec<String> = types.iter().map(|one| self.shown_type_of(*one, path)).collect();
+        format!("{name}({})", types.join(","))
+    }
+
+    /// Returns `f(integer,text)`, schema-qualified unless the search path finds the function.
+    pub fn display_function(&self, function: &Function, path: &SearchPath) -> String {
+        let record = &function.record;
+        let found = self.functions_named(None, &record.name, path);
+        let name = match found.iter().any(|one| one.record.number == record.number) {
+            true => record.name.clone(),
+            false => format!("{}.{}", record.schema, record.name),
+        };
+        self.display_signature(&name, &function.parameters, path)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

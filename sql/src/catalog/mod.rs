@@ -23,7 +23,7 @@ pub mod history_marks;
 pub mod operator_functions;
 pub mod name;
 pub mod quota;
-pub mod references;
+pub mod object;
 pub mod ignored_attributes;
 pub mod record;
 pub mod schema;
@@ -46,7 +46,7 @@ use types::expr::Expr;
 use types::function::quote_ident;
 use types::{DataType, SqlType};
 
-use crate::ast::{Ident, TableName, TypeName};
+use crate::ast::{Ident, ObjectKind, TableName, TypeName};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, ROW_ARRAY};
 use crate::catalog::derived_cache::DerivedCache;
@@ -866,13 +866,13 @@ fn table_names(table: &Table) -> impl Iterator<Item = (&str, RelationId)> {
 }
 
 impl CatalogRelation<'_> {
-    /// Returns its noun: `table`, `index`, `view`, `materialized view`, `sequence`.
-    pub fn kind(self) -> &'static str {
+    /// Returns its kind.
+    pub fn kind(self) -> ObjectKind {
         match self {
-            CatalogRelation::Table(table) => table.kind_name(),
-            CatalogRelation::PrimaryKey(_) | CatalogRelation::Index(..) => "index",
-            CatalogRelation::View(_) => "view",
-            CatalogRelation::Sequence(_) => "sequence",
+            CatalogRelation::Table(table) => table.object_kind(),
+            CatalogRelation::PrimaryKey(_) | CatalogRelation::Index(..) => ObjectKind::Index,
+            CatalogRelation::View(_) => ObjectKind::View,
+            CatalogRelation::Sequence(_) => ObjectKind::Sequence,
         }
     }
 

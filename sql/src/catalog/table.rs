@@ -14,7 +14,7 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
-use crate::ast::{Collation, Deferral};
+use crate::ast::{Collation, Deferral, ObjectKind};
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::ObjectName;
@@ -176,9 +176,9 @@ impl Table {
         matches!(self.kind, TableKind::Materialized { .. })
     }
 
-    /// Returns its noun in messages: `table`, `materialized view`.
-    pub fn kind_name(&self) -> &'static str {
-        if self.is_materialized() { "materialized view" } else { "table" }
+    /// Returns whether it is a table or a materialized view.
+    pub fn object_kind(&self) -> ObjectKind {
+        if self.is_materialized() { ObjectKind::MaterializedView } else { ObjectKind::Table }
     }
 
     /// Returns its qualified name.

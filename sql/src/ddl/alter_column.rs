@@ -11,13 +11,14 @@ use types::{Datum, SqlType};
 
 use crate::ast;
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, ReplicaIdentity};
+use crate::catalog::object::Object;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
 use crate::ddl::alter_table::without_position;
 use crate::ddl::create_table::COLUMNS_MAX;
-use crate::ddl::dependency::{self, Object};
+use crate::ddl::dependency;
 use crate::ddl::generated;
 use crate::ddl::identity::ColumnFill;
 use crate::ddl::key_constraint::DEFAULT_FAMILY;

@@ -17,7 +17,7 @@ use ahash::AHashSet;
 use store::{TableId, Transaction};
 
 use crate::catalog::Catalog;
-use crate::catalog::references::ReferenceScope;
+use crate::catalog::object::references::ReferenceScope;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 

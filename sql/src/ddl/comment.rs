@@ -1,14 +1,13 @@
 //! COMMENT ON, and the comments of dropped and renamed objects.
 
-use crate::ast;
-use crate::ast::{CommentSubject, ObjectKind, ObjectReference, TableName};
+use crate::ast::{self, CommentSubject, ObjectKind, TableName};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::name::DATABASE;
+use crate::catalog::object::Object;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
-use crate::ddl::dependency::Object;
-use crate::ddl::extension::created;
-use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
+use crate::ddl::objects::NameUse;
+use crate::ddl::{Ddl, no_table, undefined_table};
 use crate::error::{Error, Result};
 
 impl Ddl<'_> {
@@ -39,44 +38,21 @@ impl Ddl<'_> {
     /// Removes the comments of a dropped object and of its parts.
     pub(super) fn forget_comments(&mut self, object: &Object) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let index_of = |table: &u32, name: &String| {
-            let table = catalog.table(*table)?;
-            table.indexes.iter().find(|index| index.name == *name).map(|index| index.oid)
-        };
-        let goes = |subject: &CommentSubjectKey| match object {
+        let own = object.comment_key(&catalog);
+        let mut wholes = Vec::new();
+        match object {
             Object::Table(number) => {
-                let table = catalog.table(*number);
-                let mut indexes = table.iter().flat_map(|table| &table.indexes);
-                subject.is_of(*number) || indexes.any(|index| subject.is_of(index.oid))
+                let indexes = catalog.table(*number).into_iter().flat_map(|table| &table.indexes);
+                wholes.extend(indexes.map(|index| index.oid));
+                wholes.push(*number);
             }
-            Object::View(number) | Object::Sequence(number) => subject.is_of(*number),
-            Object::Column(number, column) => {
-                *subject == CommentSubjectKey::Column(*number, *column as u32)
+            Object::View(number) | Object::Sequence(number) | Object::Type(number) => {
+                wholes.push(*number);
             }
-            Object::Index(table, name)
-                if catalog.table(*table).is_some_and(|one| one.primary_key_name == *name) =>
-            {
-                *subject == CommentSubjectKey::PrimaryKey(*table)
-            }
-            Object::Index(table, name) => {
-                index_of(table, name).is_some_and(|number| subject.is_of(number))
-            }
-            Object::Constraint(table, name) => {
-                *subject == CommentSubjectKey::Constraint(*table, name.clone())
-            }
-            Object::Type(number) => {
-                *subject == CommentSubjectKey::Type(*number)
-                    || matches!(subject, CommentSubjectKey::Constraint(of, _) if of == number)
-            }
-            Object::Function(number) => *subject == CommentSubjectKey::Function(*number),
-            Object::Schema(name) => {
-                let schema = catalog.schema(name);
-                schema.is_some_and(|schema| *subject == CommentSubjectKey::Schema(schema.oid))
-            }
-            Object::Extension(number) => {
-                matches!(subject, CommentSubjectKey::Extension(of, _) if of == number)
-            }
-            Object::Default(..) | Object::Attribute(..) => false,
+            _ => {}
+        }
+        let goes = |subject: &CommentSubjectKey| {
+            Some(subject) == own.as_ref() || wholes.iter().any(|number| subject.is_of(*number))
         };
         let gone: Vec<CommentSubjectKey> = catalog
             .comments()
@@ -97,34 +73,16 @@ impl Ddl<'_> {
         self.set_comment(CommentSubjectKey::Constraint(table, to.to_owned()), Some(&text))
     }
 
-    fn subject(&self, catalog: &Catalog, written: &CommentSubject) -> Result<CommentSubjectKey> {
+    fn subject(
+        &mut self,
+        catalog: &Catalog,
+        written: &CommentSubject,
+    ) -> Result<CommentSubjectKey> {
         match written {
-            CommentSubject::Object(ObjectReference::Object(ObjectKind::Schema, name)) => {
-                let schema = catalog.schema(&name.name.value);
-                let schema = schema.ok_or_else(|| no_schema(&name.name.value))?;
-                Ok(CommentSubjectKey::Schema(schema.oid))
-            }
-            CommentSubject::Object(ObjectReference::Object(kind, name)) => {
-                let relation = self.commented(catalog, name)?;
-                if relation.kind() != kind.name() {
-                    let article = if *kind == ObjectKind::Index { "an" } else { "a" };
-                    bail!(WRONG_OBJECT_TYPE: "\"{}\" is not {article} {}", name.name.value, kind.name());
-                }
-                Ok(match relation {
-                    CatalogRelation::PrimaryKey(table) => CommentSubjectKey::PrimaryKey(table.oid),
-                    relation => CommentSubjectKey::Relation(relation.oid()),
-                })
-            }
-            CommentSubject::Object(ObjectReference::Type(name) | ObjectReference::Domain(name)) => {
-                Ok(CommentSubjectKey::Type(self.known_type(catalog, name)?.number()))
-            }
-            CommentSubject::Object(ObjectReference::Routine(word, reference)) => {
-                let function = self.known_function(catalog, reference, *word)?;
-                Ok(CommentSubjectKey::Function(function.record.number))
-            }
-            CommentSubject::Object(ObjectReference::Extension(name)) => {
-                let (known, schema) = created(catalog, &name.value)?;
-                Ok(CommentSubjectKey::Extension(known.number, schema))
+            CommentSubject::Object(reference) => {
+                let found = self.named_object(catalog, reference, (NameUse::Comment, false))?;
+                let key = found.and_then(|object| object.comment_key(catalog));
+                key.ok_or_else(|| undefined_table(&reference.name))
             }
             CommentSubject::Database(name) if name.value == DATABASE => {
                 Ok(CommentSubjectKey::Database)
@@ -178,7 +136,7 @@ impl Ddl<'_> {
                 (view.oid, position)
             }
             other => {
-                let kinds = if other.kind() == "index" { "indexes" } else { "sequences" };
+                let kinds = if other.kind() == ObjectKind::Index { "indexes" } else { "sequences" };
                 bail!(WRONG_OBJECT_TYPE: "cannot set comment on relation \"{}\"", name.name.value;
                     detail "This operation is not supported for {kinds}.");
             }

@@ -4,24 +4,23 @@
 
 use types::{DataType, SqlType};
 
-use crate::ast::{self, AttributeChange};
+use crate::ast::{self, AttributeChange, ObjectKind};
 use crate::binder::EmptySystemCatalog;
 use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
+use crate::catalog::object::Object;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, CatalogObject, collation};
 use crate::ddl::Ddl;
-use crate::ddl::dependency::{self, Object};
+use crate::ddl::dependency;
 use crate::error::{Error, Result};
 impl Ddl<'_> {
     pub(super) fn create_composite(&mut self, statement: &ast::CreateComposite) -> Result<()> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
-        if catalog.relation(&schema, &name).is_some() && catalog.type_in(&schema, &name).is_none() {
-            bail!(DUPLICATE_TABLE: "relation \"{name}\" already exists");
-        }
-        self.check_type_name(&catalog, &schema, &name)?;
+        self.name_exists(&catalog, (ObjectKind::Type, &schema, &name), false)?;
+        self.name_exists(&catalog, (ObjectKind::Table, &schema, &name), false)?;
         let number = self.take_ids(3)?;
         let mut record = CompositeRecord { number, schema, name, attributes: Vec::new() };
         for (name, type_name) in &statement.attributes {
@@ -66,13 +65,10 @@ impl Ddl<'_> {
         let found = catalog.find_type(schema, &statement.name.name.value, &self.path);
         let known = match found.map(AsRef::as_ref) {
             Some(UserType::Composite(composite)) => composite.clone(),
-            found => {
-                let built_in = super::user_type::built_in(schema, &statement.name.name.value);
-                if found.is_none() && built_in.is_none() {
-                    bail!(UNDEFINED_TABLE: "relation \"{written}\" does not exist");
-                }
-                return Err(self.no_composite(&written));
+            None if super::objects::built_in(schema, &statement.name.name.value).is_none() => {
+                bail!(UNDEFINED_TABLE: "relation \"{written}\" does not exist");
             }
+            _ => return Err(self.no_composite(&written)),
         };
         let Some(mut record) = known.record else { return Err(self.no_composite(&written)) };
         for change in changes {

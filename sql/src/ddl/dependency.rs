@@ -16,44 +16,15 @@ use crate::catalog::composite::Composite;
 use crate::catalog::extension::EXTENSIONS;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
+use crate::catalog::object::{Object, attribute};
 use crate::catalog::record::{IndexRecord, ViewRelation};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogRelation};
-use crate::ddl::function::shown_function;
 use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
-
-/// An object that can be dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Object {
-    /// A schema, by name.
-    Schema(String),
-    /// A table by its number, with its indexes and constraints.
-    Table(u32),
-    /// A view, by its number.
-    View(u32),
-    /// A sequence, by its number.
-    Sequence(u32),
-    /// A user-defined type, by its number.
-    Type(u32),
-    /// A user-defined function, by its number.
-    Function(u32),
-    /// An extension, by its number.
-    Extension(u32),
-    /// An index of a table, by name.
-    Index(u32, String),
-    /// A column of a table, by position.
-    Column(u32, usize),
-    /// The default of a column.
-    Default(u32, usize),
-    /// An attribute of a composite type, by position.
-    Attribute(u32, usize),
-    /// A constraint of a table, by name.
-    Constraint(u32, String),
-}
 
 /// An object that a statement drops.
 #[derive(Debug, Clone)]
@@ -294,7 +265,10 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
     let catalog = world.catalog;
     let mut found: Vec<(u32, Object, bool)> = Vec::new();
     match object {
-        Object::Schema(name) => content(catalog, name, &mut found),
+        Object::Schema(number) => {
+            let content = content_of_schema(catalog, *number).into_iter();
+            found.extend(content.map(|object| (object.number(), object, false)));
+        }
         Object::Type(number) => users_of_type(catalog, *number, &mut found),
         Object::Function(number) => users_of_function(world, *number, &mut found),
         Object::Table(table) => {
@@ -404,28 +378,21 @@ fn views(
     }));
 }
 
-/// Finds the objects in a schema.
-fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) {
-    let schema = catalog.schema(name).map(|schema| schema.oid);
-    let extensions =
-        EXTENSIONS.iter().filter(|one| schema.is_some() && one.schema(catalog) == schema);
-    found.extend(extensions.map(|one| (one.number, Object::Extension(one.number), false)));
-    for relation in catalog.schema(name).iter().flat_map(|schema| schema.relations.keys()) {
-        let object = match catalog.relation(name, relation) {
-            Some(CatalogRelation::Table(table)) => Object::Table(table.oid),
-            Some(CatalogRelation::View(view)) => Object::View(view.oid),
-            Some(CatalogRelation::Sequence(sequence)) => Object::Sequence(sequence.oid),
-            _ => continue,
-        };
-        found.push((object.oid(), object, false));
-    }
-    let types = catalog.types().filter(|one| one.schema() == name && !one.is_of_rows());
-    found.extend(types.map(|one| (one.number(), Object::Type(one.number()), false)));
-    let functions = catalog.functions().filter(|one| one.record.schema == name);
-    found.extend(functions.map(|one| {
-        let number = one.record.number;
-        (number, Object::Function(number), false)
+/// Returns the objects in a schema.
+pub(super) fn content_of_schema(catalog: &Catalog, number: u32) -> Vec<Object> {
+    let Some(schema) = catalog.schemas().find(|one| one.oid == number) else { return Vec::new() };
+    let name = schema.name.as_str();
+    let extensions = EXTENSIONS.iter().filter(|one| one.schema(catalog) == Some(number));
+    let mut found: Vec<Object> = extensions.map(|one| Object::Extension(one.number)).collect();
+    found.extend(schema.relations.keys().filter_map(|relation| {
+        let found = catalog.relation(name, relation).map(Object::of);
+        found.filter(|object| !matches!(object, Object::Index(..)))
     }));
+    let types = catalog.types().filter(|one| one.schema() == name && !one.is_of_rows());
+    found.extend(types.map(|one| Object::Type(one.number())));
+    let functions = catalog.functions().filter(|one| one.record.schema == name);
+    found.extend(functions.map(|one| Object::Function(one.record.number)));
+    found
 }
 
 /// Finds the texts that call a function.
@@ -492,12 +459,9 @@ fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
             Some(UserType::Domain(domain)) => domain.record.type_oid == array,
             _ => false,
         },
-        Object::Attribute(other, at) => match catalog.user_type(*other).map(AsRef::as_ref) {
-            Some(UserType::Composite(Composite { record: Some(record), .. })) => {
-                record.attributes.get(*at).is_some_and(|one| one.type_oid == array)
-            }
-            _ => false,
-        },
+        Object::Attribute(other, at) => {
+            attribute(catalog, *other, *at).is_some_and(|one| one.type_oid == array)
+        }
         Object::Function(number) => {
             let function = catalog.functions().find(|one| one.record.number == *number);
             let types = function.map(|one| one.type_oids()).unwrap_or_default();
@@ -589,113 +553,4 @@ fn sequences_of(
 /// Returns whether a default reads a sequence.
 pub(super) fn takes_from(catalog: &Catalog, default: &Expr, sequence: u32) -> bool {
     catalog.sequences_of_default(default).contains(&sequence)
-}
-
-impl Object {
-    /// Returns the object of a relation.
-    pub(super) fn of(relation: CatalogRelation<'_>) -> Object {
-        match relation {
-            CatalogRelation::Table(table) => Object::Table(table.oid),
-            CatalogRelation::View(view) => Object::View(view.oid),
-            CatalogRelation::Sequence(sequence) => Object::Sequence(sequence.oid),
-            CatalogRelation::Index(table, index) => Object::Index(table.oid, index.name.clone()),
-            CatalogRelation::PrimaryKey(table) => {
-                Object::Index(table.oid, table.primary_key_name.clone())
-            }
-        }
-    }
-
-    fn oid(&self) -> u32 {
-        match self {
-            Object::Table(oid) | Object::Index(oid, _) | Object::Constraint(oid, _) => *oid,
-            Object::Column(oid, _) | Object::Default(oid, _) | Object::Attribute(oid, _) => *oid,
-            Object::View(oid) | Object::Sequence(oid) | Object::Type(oid) => *oid,
-            Object::Function(oid) | Object::Extension(oid) => *oid,
-            Object::Schema(_) => 0,
-        }
-    }
-
-    /// Returns whether it is a part of another object.
-    fn is_part_of(&self, other: &Object) -> bool {
-        match (self, other) {
-            (
-                Object::Column(table, _)
-                | Object::Default(table, _)
-                | Object::Index(table, _)
-                | Object::Constraint(table, _),
-                Object::Table(whole),
-            ) => table == whole,
-            (Object::Default(table, column), Object::Column(of, whole)) => {
-                table == of && column == whole
-            }
-            (Object::Attribute(number, _), Object::Type(whole)) => number == whole,
-            _ => false,
-        }
-    }
-
-    /// Returns its description in messages: `table t`.
-    pub(super) fn describe(&self, catalog: &Catalog, path: &SearchPath) -> String {
-        let table_name = |id: &u32| match catalog.table(*id) {
-            Some(table) => catalog.display_name(&table.schema, &table.name, path),
-            None => String::new(),
-        };
-        let kind_name = |id: &u32| catalog.table(*id).map_or("table", |table| table.kind_name());
-        let column_name = |id: &u32, column: usize| {
-            let table = catalog.table(*id).map(AsRef::<Table>::as_ref);
-            let column = table.and_then(|table| table.columns.get(column));
-            column.map(|column| column.name.clone()).unwrap_or_default()
-        };
-        match self {
-            Object::Schema(name) => format!("schema {name}"),
-            Object::Table(table) => format!("{} {}", kind_name(table), table_name(table)),
-            Object::View(oid) => match catalog.view(*oid) {
-                Some(view) => {
-                    format!("view {}", catalog.display_name(&view.schema, &view.name, path))
-                }
-                None => "view".to_owned(),
-            },
-            Object::Sequence(oid) => match catalog.sequence(*oid) {
-                Some(sequence) => {
-                    let name = catalog.display_name(&sequence.schema, &sequence.name, path);
-                    format!("sequence {name}")
-                }
-                None => "sequence".to_owned(),
-            },
-            Object::Type(number) => match catalog.user_type(*number) {
-                Some(known) => format!("type {}", catalog.display_type(known, path)),
-                None => "type".to_owned(),
-            },
-            Object::Function(number) => match catalog.function(*number) {
-                Some(function) => format!("function {}", shown_function(catalog, path, function)),
-                None => "function".to_owned(),
-            },
-            Object::Extension(number) => {
-                let known = EXTENSIONS.iter().find(|one| one.number == *number);
-                format!("extension {}", known.map_or("", |one| one.name))
-            }
-            Object::Constraint(table, name) => {
-                format!("constraint {name} on table {}", table_name(table))
-            }
-            Object::Index(table, name) => {
-                let schema = catalog.table(*table).map_or("", |table| &table.schema);
-                format!("index {}", catalog.display_name(schema, name, path))
-            }
-            Object::Column(table, column) => {
-                let (column, kind) = (column_name(table, *column), kind_name(table));
-                format!("column {column} of {kind} {}", table_name(table))
-            }
-            Object::Attribute(number, at) => match catalog.user_type(*number).map(AsRef::as_ref) {
-                Some(known @ UserType::Composite(Composite { record: Some(record), .. })) => {
-                    let name = record.attributes.get(*at).map_or("", |one| &one.name);
-                    format!("column {name} of composite type {}", catalog.display_type(known, path))
-                }
-                _ => "column".to_owned(),
-            },
-            Object::Default(table, column) => format!(
-                "default value for column {} of table {}",
-                column_name(table, *column),
-                table_name(table)
-            ),
-        }
-    }
 }

@@ -9,7 +9,7 @@ use store::transaction::TableLockMode;
 use types::expr::DomainChecks;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, AlterDomainAction, DomainCheck};
+use crate::ast::{self, AlterDomainAction, DomainCheck, ObjectKind, ObjectReference};
 use crate::binder::{TableClause, bind_table_expression};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
@@ -18,6 +18,7 @@ use crate::catalog::record::CheckRecord;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, CatalogObject, collation};
+use crate::ddl::objects::NameUse;
 use crate::ddl::sequence::stored_default;
 use crate::ddl::user_type::{stored_text, text_uses};
 use crate::ddl::{Ddl, name};
@@ -29,7 +30,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
-        self.check_type_name(&catalog, &schema, &name)?;
+        self.name_exists(&catalog, (ObjectKind::Domain, &schema, &name), false)?;
         let over = catalog.type_named(&statement.type_name, &self.path);
         let over = over.map_err(|error| Error { position: None, ..error })?;
         check_over(over, &statement.type_name)?;
@@ -132,22 +133,19 @@ impl Ddl<'_> {
         Ok(false)
     }
 
+    /// Returns the domain that a statement names.
     pub(super) fn known_domain(
-        &self,
+        &mut self,
         catalog: &Catalog,
         name: &ast::TableName,
     ) -> Result<Arc<Domain>> {
-        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
-        let found = catalog.find_type(schema, &name.name.value, &self.path);
-        let shown = match found.map(AsRef::as_ref) {
-            Some(UserType::Domain(domain)) => return Ok(Arc::clone(domain)),
-            Some(other) => catalog.display_type(other, &self.path),
-            None => match super::user_type::built_in(schema, &name.name.value) {
-                Some(data_type) => data_type.sql_name().to_owned(),
-                None => return Err(catalog.no_type(schema, &super::name_as_written(name))),
-            },
-        };
-        bail!(WRONG_OBJECT_TYPE: "{shown} is not a domain")
+        let reference = ObjectReference::new(ObjectKind::Domain, name.clone());
+        let found = self.named_object(catalog, &reference, (NameUse::Alter, false))?;
+        let known = found.and_then(|object| catalog.user_type(object.number()));
+        match known.map(AsRef::as_ref) {
+            Some(UserType::Domain(domain)) => Ok(Arc::clone(domain)),
+            _ => Err(catalog.no_type(None, &name.name.value)),
+        }
     }
 
     /// Returns the stored text of a DEFAULT.

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use store::Mutation;
 use store::transaction::TableLockMode;
 
-use crate::ast;
-use crate::ast::{DATABASE, ObjectKind, ObjectReference, TableName};
-use crate::catalog::extension::PLPGSQL;
+use crate::ast::{self, DATABASE, TableName};
+use crate::catalog::name::SearchPath;
+use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, IndexRecord, TableRecord, object_key,
 };
-use crate::catalog::schema::SYSTEM_SCHEMAS;
-use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
-use crate::ddl::dependency::{self, Object};
-use crate::ddl::extension::created;
+use crate::catalog::table::Index;
+use crate::catalog::{Catalog, CatalogEntry};
+use crate::ddl::dependency;
+use crate::ddl::objects::NameUse;
 use crate::ddl::{Ddl, no_schema, undefined_table};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::relation_assembly::{self, TextBinding};
 
 /// The lock mode that excludes all other access to the table.
@@ -35,20 +35,16 @@ impl Ddl<'_> {
         }
         let mut named = Vec::new();
         for reference in &statement.objects {
-            if let ObjectReference::Routine(_, function) = reference {
-                self.tell_column_types(&catalog, function.types())?;
+            let usage = (NameUse::Drop, statement.if_exists);
+            let Some(object) = self.named_object(&catalog, reference, usage)? else { continue };
+            if let Some((name, owner)) = required_by(&catalog, &object, &self.path) {
+                let noun = reference.kind.noun();
+                bail!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop {noun} {name} because {owner} requires it";
+                    hint "You can drop {owner} instead.");
             }
-            match self.named_object(&catalog, statement.table.as_ref(), reference) {
-                Ok(object) if named.contains(&object) => {}
-                Ok(object) => named.push(object),
-                Err(DropError::Gone(error)) => self.missing_object(error, statement.if_exists)?,
-                Err(DropError::Wrong(error)) => return Err(error),
+            if !named.contains(&object) {
+                named.push(object);
             }
-        }
-        if named.contains(&Object::Extension(PLPGSQL.number)) {
-            let message = "cannot drop extension plpgsql because it is required by the database \
-                           system";
-            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message));
         }
         self.drop_objects(&named, statement.cascade)
     }
@@ -106,116 +102,11 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns the object that a statement names; `on` is the table of `DROP INDEX i ON t`.
-    fn named_object(
-        &self,
-        catalog: &Catalog,
-        on: Option<&TableName>,
-        reference: &ObjectReference,
-    ) -> std::result::Result<Object, DropError> {
-        let missing = |error: Error, code: &str| match &*error.sqlstate {
-            found if [code, sqlstate::INVALID_SCHEMA_NAME].contains(&found) => {
-                DropError::Gone(error)
-            }
-            _ => DropError::Wrong(error),
-        };
-        let of_type = |name: &TableName, domain: bool| {
-            let found = self.droppable(catalog, name, domain).map(Object::Type);
-            found.map_err(|error| missing(error, sqlstate::UNDEFINED_OBJECT))
-        };
-        match reference {
-            ObjectReference::Object(ObjectKind::Schema, name) => {
-                named_schema(catalog, &name.name.value)
-            }
-            ObjectReference::Object(kind, name) => self.named_relation(catalog, on, (*kind, name)),
-            ObjectReference::Type(name) => of_type(name, false),
-            ObjectReference::Domain(name) => of_type(name, true),
-            ObjectReference::Routine(word, function) => {
-                let found = self.known_function(catalog, function, *word);
-                let found = found.map(|function| Object::Function(function.record.number));
-                found.map_err(|error| missing(error, sqlstate::UNDEFINED_FUNCTION))
-            }
-            ObjectReference::Extension(name) => {
-                let found = created(catalog, &name.value).map(|(known, _)| known.number);
-                found.map(Object::Extension).map_err(DropError::Gone)
-            }
-        }
-    }
-
-    fn named_relation(
-        &self,
-        catalog: &Catalog,
-        on: Option<&TableName>,
-        (kind, name): (ObjectKind, &TableName),
-    ) -> std::result::Result<Object, DropError> {
-        let written = &name.name.value;
-        if let Some(schema) = &name.schema
-            && catalog.schema(&schema.value).is_none()
-        {
-            return Err(DropError::Gone(no_schema(&schema.value)));
-        }
-        let found = self.find(catalog, name);
-        let of_table = |relation: &CatalogRelation<'_>| match (on, relation) {
-            (Some(owner), CatalogRelation::Index(table, _)) => {
-                catalog.find_table(owner, &self.path).is_some_and(|owner| owner.oid == table.oid)
-            }
-            _ => true,
-        };
-        let Some(relation) = found.filter(of_table) else {
-            let code = match kind {
-                ObjectKind::Index => sqlstate::UNDEFINED_OBJECT,
-                _ => sqlstate::UNDEFINED_TABLE,
-            };
-            let kind = kind.name();
-            return Err(DropError::Gone(Error::new(
-                code,
-                format!("{kind} \"{written}\" does not exist"),
-            )));
-        };
-        let kind = kind.name();
-        if relation.kind() != kind {
-            let article = if kind == "index" { "an" } else { "a" };
-            let other = relation.kind();
-            let an = if other == "index" { "an" } else { "a" };
-            let error = err!(WRONG_OBJECT_TYPE: "\"{written}\" is not {article} {kind}";
-                hint "Use DROP {} to remove {an} {other}.", other.to_uppercase());
-            return Err(DropError::Wrong(error));
-        }
-        match relation {
-            CatalogRelation::PrimaryKey(table) => {
-                Err(DropError::Wrong(constraint_index(written, &table.name)))
-            }
-            CatalogRelation::Index(table, index) => {
-                let record = catalog.record(table.oid);
-                let mut indexes = record.iter().flat_map(|record| &record.indexes);
-                match indexes.any(|one| one.name == index.name && one.constraint) {
-                    true => Err(DropError::Wrong(constraint_index(written, &table.name))),
-                    false => Ok(Object::of(relation)),
-                }
-            }
-            CatalogRelation::Sequence(sequence) => match identity_of(catalog, sequence.oid) {
-                Some(column) => {
-                    let what = column.describe(catalog, &self.path);
-                    let error = err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop sequence {written} because {what} requires it");
-                    let hint = format!("You can drop {what} instead.");
-                    Err(DropError::Wrong(error.with_hint(hint)))
-                }
-                None => Ok(Object::of(relation)),
-            },
-            relation => Ok(Object::of(relation)),
-        }
-    }
-
+    /// Removes an object, without its dependents.
     pub(super) fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
         self.forget_comments(object)?;
         match object {
-            Object::Schema(name) => {
-                let catalog = self.changes.catalog(self.engine);
-                let schema = catalog.schema(name).map(|schema| CatalogEntry::Schema(schema.oid));
-                schema.map_or(Ok(()), |schema| self.remove_object(&schema))
-            }
             Object::Table(table) => self.remove_table(*table, cascade, tables),
-            Object::View(oid) => self.remove_object(&CatalogEntry::View(*oid)),
             Object::Sequence(oid) => {
                 let catalog = self.changes.catalog(self.engine);
                 let Some(sequence) = catalog.sequence(*oid) else { return Ok(()) };
@@ -238,11 +129,7 @@ impl Ddl<'_> {
                     record.columns[*column].default = None;
                 })
             }
-            Object::Type(number) => self.remove_object(&CatalogEntry::Type(*number)),
             Object::Attribute(number, at) => self.remove_attribute(*number, *at),
-            Object::Function(number) => self.remove_object(&CatalogEntry::Function(*number)),
-            // Its row is that of its comment, which is removed.
-            Object::Extension(_) => Ok(()),
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
                 self.drop_primary_key(*table)
             }
@@ -258,6 +145,8 @@ impl Ddl<'_> {
             }
             Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),
+            // The row of an extension is that of its comment, which is removed.
+            whole => whole.entry().map_or(Ok(()), |entry| self.remove_object(&entry)),
         }
     }
 
@@ -314,32 +203,24 @@ impl Ddl<'_> {
     }
 }
 
-/// The reason why an object cannot be dropped.
-enum DropError {
-    /// It does not exist, which IF EXISTS allows.
-    Gone(Error),
-    /// The name refers to another kind of object, or the object cannot be dropped alone.
-    Wrong(Error),
-}
-
-fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, DropError> {
-    if SYSTEM_SCHEMAS.contains(&name) {
-        return Err(DropError::Wrong(
-            err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop schema {name} because it is required by \
-                the database system"),
-        ));
+/// Returns the name of an index or sequence that cannot be dropped alone, and its constraint or
+/// identity column.
+fn required_by(catalog: &Catalog, object: &Object, path: &SearchPath) -> Option<(String, String)> {
+    match object {
+        Object::Index(table, name) => {
+            let table = catalog.table(*table)?;
+            let of_constraint = |index: &Arc<Index>| index.constraint && index.name == *name;
+            let is_required =
+                table.primary_key_name == *name || table.indexes.iter().any(of_constraint);
+            let constraint = format!("constraint {name} on table {}", table.name);
+            is_required.then(|| (name.clone(), constraint))
+        }
+        Object::Sequence(number) => {
+            let owner = identity_of(catalog, *number)?.describe(catalog, path);
+            Some((object.name(catalog)?.name, owner))
+        }
+        _ => None,
     }
-    match catalog.schema(name) {
-        Some(schema) => Ok(Object::Schema(schema.name.clone())),
-        None => Err(DropError::Gone(no_schema(name))),
-    }
-}
-
-/// Returns the error for an index that a constraint requires.
-fn constraint_index(index: &str, table: &str) -> Error {
-    let constraint = format!("constraint {index} on table {table}");
-    err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop index {index} because {constraint} requires it";
-        hint "You can drop {constraint} instead.")
 }
 
 /// Returns the identity column that owns a sequence.

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use types::enumeration::rank_between;
 
-use crate::ast;
-use crate::ast::{AlterTypeAction, LabelPosition, TypeStatement};
+use crate::ast::{
+    self, AlterTypeAction, LabelPosition, ObjectKind, ObjectReference, TypeStatement,
+};
 use crate::catalog::enumeration::{EnumRecord, LabelRecord};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
+use crate::ddl::objects::NameUse;
 use crate::ddl::user_type::{Meaning, TextChange, with_changed_type};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -35,7 +37,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
-        self.check_type_name(&catalog, &schema, &name)?;
+        self.name_exists(&catalog, (ObjectKind::Type, &schema, &name), false)?;
         let number = self.take_ids(2 + statement.labels.len() as u32)?;
         let mut record = EnumRecord { number, schema, name, labels: vec![] };
         // The next number is that of the array type.
@@ -56,9 +58,13 @@ impl Ddl<'_> {
             return self.alter_attributes(statement, changes);
         }
         let catalog = self.catalog();
-        let known = self.altered_type(&catalog, &statement.name)?;
+        let reference = ObjectReference::new(ObjectKind::Type, statement.name.clone());
+        let found = self.named_object(&catalog, &reference, (NameUse::Alter, false))?;
+        let Some(known) = found.and_then(|one| catalog.user_type(one.number())) else {
+            return Ok(());
+        };
         let UserType::Enum(record) = known.as_ref() else {
-            bail!(WRONG_OBJECT_TYPE: "{} is not an enum", catalog.display_type(&known, &self.path));
+            bail!(WRONG_OBJECT_TYPE: "{} is not an enum", catalog.display_type(known, &self.path));
         };
         let mut record = record.clone();
         match &statement.action {

@@ -4,12 +4,13 @@
 //! are built in, and available with and without it. The order of checks is that of PostgreSQL's
 //! `CreateExtension`.
 
-use crate::ast::{ExtensionStatement, Ident, TableName};
+use crate::ast::{ExtensionStatement, Ident, ObjectKind, ObjectReference, TableName};
 use crate::catalog::Catalog;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::name::is_temporary;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
+use crate::ddl::objects::NameUse;
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 
@@ -36,13 +37,8 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         check_name(&name.value)?;
         let known = Extension::named(&name.value).ok_or_else(|| not_available(&name.value))?;
-        if known.schema(&catalog).is_some() {
-            let message = format!("extension \"{}\" already exists", known.name);
-            if if_not_exists {
-                self.add_notice(sqlstate::DUPLICATE_OBJECT, format!("{message}, skipping"));
-                return Ok(());
-            }
-            bail!(DUPLICATE_OBJECT: message);
+        if self.name_exists(&catalog, (ObjectKind::Extension, "", known.name), if_not_exists)? {
+            return Ok(());
         }
         if let Some(other) = version.filter(|version| *version != known.version) {
             let name = known.name;
@@ -81,8 +77,13 @@ impl Ddl<'_> {
     }
 
     fn update_extension(&mut self, name: &Ident, version: Option<&str>) -> Result<()> {
-        let (known, _) = created(&self.catalog(), &name.value)?;
-        let Extension { name, version: own, .. } = known;
+        let catalog = self.catalog();
+        let named = TableName { schema: None, name: name.clone() };
+        let reference = ObjectReference::new(ObjectKind::Extension, named);
+        self.named_object(&catalog, &reference, (NameUse::Alter, false))?;
+        let Some(Extension { name, version: own, .. }) = Extension::named(&name.value) else {
+            return Ok(());
+        };
         if let Some(other) = version.filter(|version| version != own) {
             bail!(INVALID_PARAMETER_VALUE: "extension \"{name}\" has no update path from version \"{own}\" to version \
                 \"{other}\"");
@@ -91,12 +92,6 @@ impl Ddl<'_> {
         self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
         Ok(())
     }
-}
-
-/// Returns a created extension, and the number of its schema.
-pub(super) fn created(catalog: &Catalog, name: &str) -> Result<(&'static Extension, u32)> {
-    let known = Extension::named(name).and_then(|one| Some((one, one.schema(catalog)?)));
-    known.ok_or_else(|| err!(UNDEFINED_OBJECT: "extension \"{name}\" does not exist"))
 }
 
 fn check_name(name: &str) -> Result<()> {

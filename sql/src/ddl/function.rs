@@ -10,8 +10,8 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, BodyPosition, FunctionAttributes, FunctionBody, FunctionReference, FunctionStatement,
-    Language, ParameterMode, Returns, RoutineKeyword, Volatility,
+    self, BodyPosition, FunctionAttributes, FunctionBody, FunctionStatement, Language, ObjectKind,
+    ObjectReference, ParameterMode, Returns, Volatility,
 };
 use crate::binder::{
     TableClause, bind_table_expression, body_with_fixed_literals, check_function_body,
@@ -22,7 +22,6 @@ use crate::catalog::function::{
 };
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::{Catalog, CatalogObject};
-use crate::ddl::dependency::Object;
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
@@ -142,8 +141,8 @@ impl Ddl<'_> {
         schema: &str,
         statement: &ast::CreateFunction,
     ) -> Result<FunctionRecord> {
-        let kind = match statement.word {
-            RoutineKeyword::Procedure => RoutineKind::Procedure,
+        let kind = match statement.kind {
+            ObjectKind::Procedure => RoutineKind::Procedure,
             _ => RoutineKind::Function,
         };
         let (parameters, more) = self.parameter_records(catalog, statement, kind)?;
@@ -313,7 +312,7 @@ impl Ddl<'_> {
     fn alter_function(&mut self, statement: &ast::AlterFunction) -> Result<()> {
         let catalog = self.catalog();
         self.tell_column_types(&catalog, statement.function.types())?;
-        let known = self.known_function(&catalog, &statement.function, statement.word)?;
+        let known = self.known_function(&catalog, &statement.function)?;
         let mut record = known.record.clone();
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record, &statement.attributes.settings)?;
@@ -322,46 +321,11 @@ impl Ddl<'_> {
         self.rebuild_users(&function)
     }
 
-    /// Renames a function without dependents.
-    pub(super) fn rename_function(
-        &mut self,
-        known: &Function,
-        schema: &str,
-        name: &str,
-    ) -> Result<()> {
-        let catalog = self.changes.catalog(self.engine);
-        let record = FunctionRecord {
-            schema: schema.to_owned(),
-            name: name.to_owned(),
-            ..known.record.clone()
-        };
-        if (&record.schema, &record.name) == (&known.record.schema, &known.record.name) {
-            return Ok(());
-        }
-        let taken = catalog.functions().any(|one| {
-            one.record.schema == schema
-                && one.record.name == name
-                && one.parameters == known.parameters
-        });
-        if taken {
-            bail!(DUPLICATE_FUNCTION: "function {} already exists in schema \"{schema}\"",
-                signature(&catalog, &self.path, name, &known.parameters));
-        }
-        let object = Object::Function(known.record.number);
-        if super::dependency::dropped_objects(&catalog, self.system.as_ref(), &[object]).len() > 1 {
-            let what = "renaming or moving a function that is in use";
-            let hint = "Drop the dependent objects and create them again.";
-            return Err(Error::not_supported(what, hint));
-        }
-        self.store_object(CatalogObject::Function(Arc::new(Function::of_record(record, &catalog)?)))
-    }
-
     /// Returns the function that a statement references.
     pub(super) fn known_function(
         &self,
         catalog: &Catalog,
-        reference: &FunctionReference,
-        word: RoutineKeyword,
+        reference: &ObjectReference,
     ) -> Result<Arc<Function>> {
         let schema = reference.name.schema.as_ref().map(|schema| schema.value.as_str());
         if let Some(schema) = schema
@@ -369,14 +333,12 @@ impl Ddl<'_> {
         {
             return Err(no_schema(schema));
         }
-        let (noun, other) = match word {
-            RoutineKeyword::Function => ("function", true),
-            RoutineKeyword::Procedure => ("procedure", false),
-            RoutineKeyword::Routine => ("routine", false),
-        };
-        let missing = if word == RoutineKeyword::Procedure { noun } else { "function" };
-        let fits = |one: &Arc<Function>| {
-            word == RoutineKeyword::Routine || one.record.is_procedure() != other
+        let (kind, noun) = (reference.kind, reference.kind.noun());
+        let missing = if kind == ObjectKind::Procedure { noun } else { "function" };
+        let fits = |one: &Arc<Function>| match kind {
+            ObjectKind::Function => !one.record.is_procedure(),
+            ObjectKind::Procedure => one.record.is_procedure(),
+            _ => true,
         };
         let name = &reference.name.name.value;
         let mut found = catalog.functions_named(schema, name, &self.path);
@@ -402,7 +364,7 @@ impl Ddl<'_> {
         let whole = |one: &Function| {
             let of_all = one.record.declared().into_iter().map(|one| one.type_oid);
             plain
-                && !(word == RoutineKeyword::Function)
+                && kind != ObjectKind::Function
                 && one.record.is_procedure()
                 && of_all.eq(oids.clone())
         };
@@ -412,7 +374,7 @@ impl Ddl<'_> {
         if found.len() > 1 {
             bail!(AMBIGUOUS_FUNCTION: "{noun} name \"{written}\" is not unique");
         }
-        let shown = || signature(catalog, &self.path, &written, &types);
+        let shown = || catalog.display_signature(&written, &types, &self.path);
         match found.pop() {
             Some(found) if !fits(&found) => {
                 bail!(WRONG_OBJECT_TYPE: "{} is not a {noun}", shown())
@@ -547,7 +509,7 @@ fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
     let mut variadic = false;
     for parameter in &statement.arguments {
         let takes = parameter.mode != ParameterMode::Out;
-        let procedure = statement.word == RoutineKeyword::Procedure;
+        let procedure = statement.kind == ObjectKind::Procedure;
         if variadic && (takes || procedure) {
             return invalid(match procedure {
                 true => "VARIADIC parameter must be the last parameter".to_owned(),
@@ -622,32 +584,6 @@ fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Res
         detail "A result of type {} requires at least one input of type {kinds}.", base.sql_name())
 }
 
-/// Returns `f(integer,text)`.
-pub(super) fn signature(
-    catalog: &Catalog,
-    path: &crate::catalog::name::SearchPath,
-    name: &str,
-    types: &[SqlType],
-) -> String {
-    let types: Vec<String> = types.iter().map(|one| catalog.shown_type_of(*one, path)).collect();
-    format!("{name}({})", types.join(","))
-}
-
-/// Returns `f(integer,text)`, schema-qualified unless the search path finds the function.
-pub fn shown_function(
-    catalog: &Catalog,
-    path: &crate::catalog::name::SearchPath,
-    function: &Function,
-) -> String {
-    let record = &function.record;
-    let found = catalog.functions_named(None, &record.name, path);
-    let name = match found.iter().any(|one| one.record.number == record.number) {
-        true => record.name.clone(),
-        false => format!("{}.{}", record.schema, record.name),
-    };
-    signature(catalog, path, &name, &function.parameters)
-}
-
 /// Checks that CREATE OR REPLACE does not change what callers rely on.
 fn check_replacement(
     catalog: &Catalog,
@@ -656,7 +592,7 @@ fn check_replacement(
     new: &FunctionRecord,
 ) -> Result<()> {
     let invalid = |message: String| {
-        let shown = shown_function(catalog, path, old);
+        let shown = catalog.display_function(old, path);
         bail!(INVALID_FUNCTION_DEFINITION: message; hint "Use DROP FUNCTION {shown} first.")
     };
     if old.record.kind != new.kind {

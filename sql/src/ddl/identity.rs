@@ -7,12 +7,12 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, IdentityKind, SequenceOptions, TypeName};
+use crate::catalog::object::Object;
 use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::{column_of, family_of};
-use crate::ddl::dependency::Object;
 use crate::error::{Error, Result};
 
 /// The source of a new column's values in existing rows, if they differ from row to row.

@@ -9,9 +9,9 @@ use types::expr::Expr;
 use crate::ast::{self, ConstraintKind, Deferral, KeyColumn, SortOrder};
 use crate::ast::{TableConstraint, UniqueKey};
 use crate::catalog::CatalogRelation;
+use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, foreign_key};
 use crate::error::{Error, Result, sqlstate};
 

@@ -32,6 +32,7 @@ mod alter_type;
 mod primary_key;
 mod alter_table;
 mod dependency;
+mod objects;
 mod user_type;
 mod composite;
 mod comment;
@@ -47,7 +48,6 @@ mod function_settings;
 mod like;
 mod drop;
 mod schema;
-mod rename;
 mod truncate;
 mod sequence;
 mod view;
@@ -60,11 +60,11 @@ mod reindex;
 mod statistics;
 
 pub use changes::CatalogChanges;
-pub use function::{body_error, parse_body, shown_function};
+pub use function::{body_error, parse_body};
 pub use object_locks::RetryReason;
 pub use shared_changes::SharedChanges;
 
-pub use dependency::{Object, dependencies};
+pub use dependency::dependencies;
 pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;
@@ -76,7 +76,7 @@ use store::{LockName, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
 use types::text::TextStyle;
 
-use crate::ast;
+use crate::ast::{self, ObjectKind};
 use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::record::{CATALOG_TABLE, TableRecord};
@@ -163,7 +163,8 @@ impl Ddl<'_> {
     pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<Arc<Table>>> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
-        if self.name_exists(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
+        let new = (ObjectKind::Table, schema.as_str(), statement.name.name.value.as_str());
+        if self.name_exists(&catalog, new, statement.if_not_exists)? {
             return Ok(None);
         }
         self.check_row_type_name(&catalog, &schema, &statement.name.name.value)?;
@@ -238,7 +239,7 @@ impl Ddl<'_> {
         let record = self.record_of(&catalog, &table)?;
         if let Some(name) = &statement.name
             && statement.if_not_exists
-            && self.name_exists(&catalog, &table.schema, name, true)?
+            && self.name_exists(&catalog, (ObjectKind::Index, &table.schema, &name.value), true)?
         {
             return Ok(None);
         }
@@ -369,28 +370,7 @@ impl Ddl<'_> {
     pub fn relation_exists(&mut self, name: &ast::TableName, if_not_exists: bool) -> Result<bool> {
         let catalog = self.changes.catalog(self.engine);
         let schema = self.creation_schema(&catalog, name)?;
-        self.name_exists(&catalog, &schema, &name.name, if_not_exists)
-    }
-
-    /// Returns whether a name in a schema is in use, which is an error unless the statement says
-    /// IF NOT EXISTS.
-    fn name_exists(
-        &mut self,
-        catalog: &Catalog,
-        schema: &str,
-        name: &ast::Ident,
-        if_not_exists: bool,
-    ) -> Result<bool> {
-        let composite = catalog.composite(schema, &name.value);
-        if catalog.relation(schema, &name.value).is_none() && composite.is_none() {
-            return Ok(false);
-        }
-        let message = format!("relation \"{}\" already exists", name.value);
-        if if_not_exists {
-            self.add_notice(sqlstate::DUPLICATE_TABLE, format!("{message}, skipping"));
-            return Ok(true);
-        }
-        bail!(DUPLICATE_TABLE: message)
+        self.name_exists(&catalog, (ObjectKind::Table, &schema, &name.name.value), if_not_exists)
     }
 
     /// Adds a notice for a missing object (`IF EXISTS`).

@@ -27,8 +27,8 @@ use store::transaction::{LockMode, LockWait, TableLockMode};
 
 use crate::catalog::Catalog;
 use crate::catalog::difference::TakenName;
+use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::record::CATALOG_TABLE;
-use crate::catalog::references::ReferenceScope;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 

@@ -12,9 +12,9 @@ use store::TableId;
 use store::transaction::TableLockMode;
 
 use crate::ast;
+use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
 use crate::catalog::{Catalog, CatalogRelation};
-use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 

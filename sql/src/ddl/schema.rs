@@ -1,13 +1,13 @@
-//! CREATE SCHEMA and ALTER SCHEMA.
+//! CREATE SCHEMA, and the names and owners of schemas.
 
 use std::sync::Arc;
 
-use crate::ast::{self, RenameTarget, Role, Statement, TEMP};
+use crate::ast::{self, ObjectKind, Role, Statement, TEMP};
+use crate::catalog::CatalogObject;
 use crate::catalog::name::OWNER;
-use crate::catalog::schema::{SYSTEM_SCHEMAS, SchemaRecord};
-use crate::catalog::{Catalog, CatalogObject};
-use crate::ddl::{Ddl, no_schema};
-use crate::error::{Error, Result, sqlstate};
+use crate::catalog::schema::SchemaRecord;
+use crate::ddl::Ddl;
+use crate::error::{Error, Result};
 
 impl Ddl<'_> {
     /// Creates a schema. With IF NOT EXISTS, an existing one is only a notice. Returns its name,
@@ -20,13 +20,8 @@ impl Ddl<'_> {
         };
         check_name(&name)?;
         statement.owner.as_ref().map_or(Ok(()), |owner| self.check_owner(owner))?;
-        if exists(&catalog, &name) {
-            let message = format!("schema \"{name}\" already exists");
-            if statement.if_not_exists {
-                self.add_notice(sqlstate::DUPLICATE_SCHEMA, format!("{message}, skipping"));
-                return Ok(name);
-            }
-            bail!(DUPLICATE_SCHEMA: message);
+        if self.name_exists(&catalog, (ObjectKind::Schema, "", &name), statement.if_not_exists)? {
+            return Ok(name);
         }
         let oid = self.take_ids(1)?;
         let schema = SchemaRecord { oid, name: name.clone() };
@@ -49,22 +44,6 @@ impl Ddl<'_> {
         }
         let what = format!("changing the owner to role \"{name}\"");
         Err(Error::not_supported(what, format!("Role {OWNER} owns all objects.")))
-    }
-
-    /// Renames a schema, or changes its owner.
-    pub(super) fn alter_schema(&mut self, name: &str, to: &RenameTarget) -> Result<()> {
-        let catalog = self.catalog();
-        let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
-        let Some(new) = self.new_name(&catalog, ("", name), to)?.map(|new| new.name) else {
-            return Ok(());
-        };
-        check_name(&new)?;
-        if exists(&catalog, &new) {
-            bail!(DUPLICATE_SCHEMA: "schema \"{new}\" already exists");
-        }
-        self.move_relations(name, &new)?;
-        let renamed = SchemaRecord { oid: schema.oid, name: new };
-        self.store_object(CatalogObject::Schema(Arc::new(renamed)))
     }
 }
 
@@ -89,11 +68,8 @@ fn check_element(element: &Statement, schema: &str) -> Result<()> {
     }
 }
 
-fn exists(catalog: &Catalog, name: &str) -> bool {
-    catalog.schema(name).is_some() || SYSTEM_SCHEMAS.contains(&name)
-}
-
-fn check_name(name: &str) -> Result<()> {
+/// Rejects names of system schemas.
+pub(super) fn check_name(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
         bail!(RESERVED_NAME: "unacceptable schema name \"{name}\""; detail "The prefix \"pg_\" is reserved for system schemas.");
     }

@@ -5,8 +5,7 @@ use store::transaction::TableLockMode;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast;
-use crate::ast::SequenceOptions;
+use crate::ast::{self, ObjectKind, SequenceOptions};
 use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::TableRecord;
@@ -22,11 +21,11 @@ impl Ddl<'_> {
     pub fn create_sequence(&mut self, statement: &ast::CreateSequence) -> Result<()> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
-        let name = &statement.name.name;
-        if self.name_exists(&catalog, &schema, name, statement.if_not_exists)? {
+        let name = ObjectName::new(&schema, &statement.name.name.value);
+        let new = (ObjectKind::Sequence, schema.as_str(), name.name.as_str());
+        if self.name_exists(&catalog, new, statement.if_not_exists)? {
             return Ok(());
         }
-        let name = ObjectName::new(&schema, &name.value);
         self.check_type(&catalog, &statement.options)?;
         let mut sequence = new_sequence(&name, &statement.options, DataType::Int8)?;
         if let Some(Some(owner)) = &statement.options.owned_by {
@@ -145,7 +144,8 @@ impl Ddl<'_> {
                 if schema != record.schema {
                     bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "sequence must be in same schema as table it is linked to");
                 }
-                self.name_exists(&catalog, &schema, &written.name, false)?;
+                let new = (ObjectKind::Sequence, schema.as_str(), written.name.value.as_str());
+                self.name_exists(&catalog, new, false)?;
                 ObjectName::new(&schema, &written.name.value)
             }
             None => {

@@ -8,11 +8,11 @@ use crate::ast;
 use crate::ast::OnCommit;
 use crate::binder::ViewDefinition;
 use crate::catalog::name::{TEMP, is_temporary};
+use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
 use crate::catalog::schema::SchemaRecord;
 use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
-use crate::ddl::dependency::Object;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -34,10 +34,8 @@ impl Ddl<'_> {
     /// Drops a temporary schema with all its objects.
     pub fn drop_temporary(&mut self, schema: &str) -> Result<()> {
         let catalog = self.catalog();
-        if catalog.schema(schema).is_none() {
-            return Ok(());
-        }
-        self.drop_objects(&[Object::Schema(schema.to_owned())], true)?;
+        let Some(schema) = catalog.schema(schema) else { return Ok(()) };
+        self.drop_objects(&[Object::Schema(schema.oid)], true)?;
         self.notices.clear();
         Ok(())
     }

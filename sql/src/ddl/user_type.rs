@@ -9,7 +9,6 @@ use std::sync::Arc;
 use store::transaction::TableLockMode;
 use types::SqlType;
 
-use crate::ast::{RenameTarget, TableName};
 use crate::binder::{
     self, NameContext, TableClause, bind_table_expression, is_built_in, view_meaning,
 };
@@ -20,9 +19,9 @@ use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogObject, CatalogRelation};
+use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::Result;
 use crate::parser;
 use crate::relation_assembly;
 
@@ -70,146 +69,18 @@ impl TextChange for TypeRenaming {
 }
 
 impl Ddl<'_> {
-    /// Returns the user-defined type of a name in a statement.
-    ///
-    /// # Errors
-    ///
-    /// 42704 and 3F000 if it does not exist, 42809 for a built-in one.
-    pub(super) fn known_type(&self, catalog: &Catalog, name: &TableName) -> Result<Arc<UserType>> {
-        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
-        let text = &name.name.value;
-        if let Some(found) = catalog.find_type(schema, text, &self.path) {
-            return Ok(Arc::clone(found));
-        }
-        match built_in(schema, text) {
-            Some(data_type) => {
-                bail!(WRONG_OBJECT_TYPE: "{} is not an enum", data_type.sql_name())
-            }
-            None => Err(catalog.no_type(schema, &super::name_as_written(name))),
-        }
-    }
-
-    /// Checks that a type name in a schema is unused.
-    pub(super) fn check_type_name(
-        &self,
-        catalog: &Catalog,
-        schema: &str,
-        name: &str,
-    ) -> Result<()> {
-        if catalog.type_in(schema, name).is_some() {
-            bail!(DUPLICATE_OBJECT: "type \"{name}\" already exists");
-        }
-        Ok(())
-    }
-
-    /// Checks that no type has the name of a new table or view, which is also the name of its row
-    /// type.
-    pub(super) fn check_row_type_name(
-        &self,
-        catalog: &Catalog,
-        schema: &str,
-        name: &str,
-    ) -> Result<()> {
-        if catalog.type_in(schema, name).is_none() {
-            return Ok(());
-        }
-        bail!(DUPLICATE_OBJECT: "type \"{name}\" already exists";
-            hint "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any \
-            existing type.")
-    }
-
-    // ---- DROP TYPE ----
-
-    /// Returns the number of the type that DROP TYPE names.
-    pub(super) fn droppable(
-        &self,
-        catalog: &Catalog,
-        name: &TableName,
-        domain: bool,
-    ) -> Result<u32> {
-        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
-        let text = &name.name.value;
-        let found = catalog.find_type(schema, text, &self.path);
-        match found {
-            Some(found) if found.is_of_rows() && !domain => {}
-            Some(found) if !domain || matches!(found.as_ref(), UserType::Domain(_)) => {
-                return Ok(found.number());
-            }
-            None if !domain || built_in(schema, text).is_none() => {}
-            _ => bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a domain", super::name_as_written(name)),
-        }
-        let required =
-            |what: String| Err(err!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop type {what}"));
-        if let Some(data_type) = built_in(schema, text) {
-            let shown = data_type.sql_name();
-            return required(format!("{shown} because it is required by the database system"));
-        }
-        if let Some(of) = catalog.find_array_type(schema, text, &self.path) {
-            let shown = catalog.display_type(of, &self.path);
-            let error = required(format!("{shown}[] because type {shown} requires it"));
-            return error
-                .map_err(|error| error.with_hint(format!("You can drop type {shown} instead.")));
-        }
-        match self.find(catalog, name) {
-            Some(relation @ (CatalogRelation::Table(_) | CatalogRelation::View(_))) => {
-                let full = relation.name();
-                let shown = catalog.display_name(&full.schema, &full.name, &self.path);
-                let what = format!("{} {shown}", relation.kind());
-                required(format!("{shown} because {what} requires it"))
-                    .map_err(|error| error.with_hint(format!("You can drop {what} instead.")))
-            }
-            _ => Err(catalog.no_type(schema, &super::name_as_written(name))),
-        }
-    }
-
     // ---- names ----
 
-    /// Renames a type in a schema.
-    pub(super) fn rename_type(&mut self, known: &UserType, schema: &str, name: &str) -> Result<()> {
-        let catalog = self.changes.catalog(self.engine);
-        self.check_type_name(&catalog, schema, name)?;
-        let full = ObjectName::new(schema, name).to_string();
-        let mut change = TypeRenaming { catalog, number: known.number(), full };
-        self.replace_type_and_texts(known.renamed(schema, name), &mut change)
-    }
-
-    /// Returns the type that ALTER TYPE names.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Ddl::known_type`]; 42809 for a row type.
-    pub(super) fn altered_type(
-        &self,
-        catalog: &Catalog,
-        name: &TableName,
-    ) -> Result<Arc<UserType>> {
-        let known = self.known_type(catalog, name)?;
-        if !known.is_of_rows() {
-            return Ok(known);
-        }
-        let message = format!("{} is a table's row type", catalog.display_type(&known, &self.path));
-        Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint("Use ALTER TABLE instead."))
-    }
-
-    /// Renames a type, moves it to another schema or changes its owner.
-    pub(super) fn alter_type_name(
+    /// Renames a type, also in texts.
+    pub(super) fn rename_type(
         &mut self,
-        catalog: &Catalog,
+        catalog: &Arc<Catalog>,
         known: &UserType,
-        to: &RenameTarget,
+        new: &ObjectName,
     ) -> Result<()> {
-        let Some(new) = self.new_name(catalog, (known.schema(), known.name()), to)? else {
-            return Ok(());
-        };
-        if let RenameTarget::Schema(schema) = to {
-            if known.schema() == new.schema {
-                return Ok(());
-            }
-            if catalog.type_in(&new.schema, &new.name).is_some() {
-                bail!(DUPLICATE_OBJECT: "type \"{}\" already exists in schema \"{}\"", new.name, schema.value);
-            }
-        }
-        self.rename_type(known, &new.schema, &new.name)
+        let (catalog, full) = (Arc::clone(catalog), new.to_string());
+        let mut change = TypeRenaming { catalog, number: known.number(), full };
+        self.replace_type_and_texts(known.renamed(&new.schema, &new.name), &mut change)
     }
 
     // ---- the catalog ----
@@ -577,9 +448,4 @@ pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
     view.columns.iter().any(|column| is_it(column.sql_type.oid()))
         || view.relations.iter().any(reads)
         || text_uses(catalog, &view.search_path, &view.text, number)
-}
-
-pub(super) fn built_in(schema: Option<&str>, name: &str) -> Option<types::DataType> {
-    let here = matches!(schema, None | Some("pg_catalog"));
-    types::DataType::from_name(name).filter(|_| here)
 }

@@ -6,8 +6,8 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    Ident, ObjectKind, ObjectReference, OptionValue, QuotaChange, QuotaOwner, RegionAction,
-    Statement, TableOption,
+    Ident, NameSpace, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement,
+    TableName, TableOption,
 };
 
 impl TokenCursor<'_> {
@@ -17,35 +17,8 @@ impl TokenCursor<'_> {
         if self.take_word("session") {
             return self.alter_session();
         }
-        if self.take_word("table") {
-            return self.alter_table(position);
-        }
-        if self.take_word("sequence") {
-            return self.alter_sequence();
-        }
-        if self.take_word("type") {
-            return self.alter_type();
-        }
-        if let Some(word) = self.routine_word() {
-            return self.alter_function(word);
-        }
-        if self.take_word("domain") {
-            return self.alter_domain();
-        }
-        if self.take_word("index") {
-            return self.alter_index(position);
-        }
-        if self.take_word("view") {
-            return self.alter_view(ObjectKind::View, position);
-        }
-        if self.take_words(&["materialized", "view"]) {
-            return self.alter_view(ObjectKind::MaterializedView, position);
-        }
-        if self.take_word("schema") {
-            return self.alter_schema();
-        }
-        if self.take_word("extension") {
-            return self.alter_extension(position);
+        if let Some(kind) = self.object_kind() {
+            return self.alter_object(kind, position);
         }
         if self.take_word("role") || self.take_word("user") {
             return self.alter_role(position);
@@ -55,6 +28,43 @@ impl TokenCursor<'_> {
             word => format!("ALTER {word}"),
         };
         Err(unsupported(construct, position))
+    }
+
+    /// Reads the rest of ALTER for an object of a kind.
+    fn alter_object(&mut self, kind: ObjectKind, position: usize) -> Result<Statement> {
+        let is_relation = kind.descriptor().name_space == NameSpace::Relation;
+        let if_exists = is_relation && self.take_words(&["if", "exists"]);
+        if kind == ObjectKind::Table {
+            // ONLY has no effect, because there is no table inheritance.
+            self.take_word("only");
+        }
+        let object = self.object(kind)?;
+        let is_fixed =
+            kind == ObjectKind::Extension || kind == ObjectKind::Schema && self.is_word("set");
+        if !is_fixed && let Some(rename) = self.rename(&object, if_exists)? {
+            return Ok(rename);
+        }
+        let name = object.name.clone();
+        match kind {
+            ObjectKind::Table => self.alter_table(name, if_exists, position),
+            ObjectKind::View | ObjectKind::MaterializedView => {
+                self.alter_view((kind, name), if_exists, position)
+            }
+            ObjectKind::Sequence => self.alter_sequence(name, if_exists),
+            ObjectKind::Index if if_exists => Err(self.unexpected()),
+            ObjectKind::Index => self.alter_index(name, position),
+            ObjectKind::Type => self.alter_type(name),
+            ObjectKind::Domain => self.alter_domain(name),
+            ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
+                self.alter_function(object)
+            }
+            ObjectKind::Extension => self.alter_extension(name.name, position),
+            ObjectKind::Schema if self.at_end() => Err(self.unexpected()),
+            ObjectKind::Schema => {
+                let construct = format!("ALTER SCHEMA … {}", self.peek_word().to_uppercase());
+                Err(ParseError::unsupported(construct, self.position()))
+            }
+        }
     }
 
     fn alter_session(&mut self) -> Result<Statement> {
@@ -85,16 +95,12 @@ impl TokenCursor<'_> {
         Ok(Statement::AlterSession { name, value })
     }
 
-    fn alter_table(&mut self, position: usize) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        // ONLY has no effect, because there is no table inheritance.
-        self.take_word("only");
-        let name = self.table_name()?;
-        if let Some(rename) =
-            self.rename(ObjectReference::Object(ObjectKind::Table, name.clone()), if_exists)?
-        {
-            return Ok(rename);
-        }
+    fn alter_table(
+        &mut self,
+        name: TableName,
+        if_exists: bool,
+        position: usize,
+    ) -> Result<Statement> {
         let action = match self.peek_word().as_str() {
             "add" | "alter" | "drop" | "rename" | "validate" | "cluster" | "replica" | "enable"
             | "disable" => AlterTableAction::Changes(self.table_changes(&name)?),
@@ -135,12 +141,12 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER VIEW and ALTER MATERIALIZED VIEW.
-    fn alter_view(&mut self, kind: ObjectKind, position: usize) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectReference::Object(kind, name.clone()), if_exists)? {
-            return Ok(rename);
-        }
+    fn alter_view(
+        &mut self,
+        (kind, name): (ObjectKind, TableName),
+        if_exists: bool,
+        position: usize,
+    ) -> Result<Statement> {
         let alters = kind == ObjectKind::View && self.is_word("alter");
         if alters || self.is_word("rename") {
             let action = AlterTableAction::Changes(self.table_changes(&name)?);
@@ -179,7 +185,7 @@ impl TokenCursor<'_> {
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
             word => {
-                let construct = format!("ALTER {} … {word}", kind.name().to_uppercase());
+                let construct = format!("ALTER {} … {word}", kind.noun().to_uppercase());
                 Err(unsupported(construct, position))
             }
         }
@@ -192,17 +198,7 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER INDEX.
-    fn alter_index(&mut self, position: usize) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        let name = self.table_name()?;
-        if let Some(rename) =
-            self.rename(ObjectReference::Object(ObjectKind::Index, name.clone()), if_exists)?
-        {
-            return Ok(rename);
-        }
-        if if_exists {
-            return Err(self.unexpected());
-        }
+    fn alter_index(&mut self, name: TableName, position: usize) -> Result<Statement> {
         if self.nth_token_is_paren() {
             return self.alter_options(QuotaOwner::Index(name));
         }

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
-use crate::ast::{CommentOn, CommentSubject, Ident, ObjectReference, Statement, TableName};
+use crate::ast::{CommentOn, CommentSubject, Ident, Statement, TableName};
 
 impl TokenCursor<'_> {
     pub(super) fn comment_on(&mut self) -> Result<Statement> {
@@ -20,11 +20,8 @@ impl TokenCursor<'_> {
 
     fn comment_subject(&mut self) -> Result<CommentSubject> {
         let position = self.position();
-        if let Some(kind) = self.take_kind() {
+        if let Some(kind) = self.object_kind() {
             return self.object(kind).map(CommentSubject::Object);
-        }
-        if self.take_word("type") || self.take_word("domain") {
-            return Ok(CommentSubject::Object(ObjectReference::Type(self.table_name()?)));
         }
         if self.take_word("column") {
             let (table, column) = self.column_of_table()?;
@@ -40,13 +37,6 @@ impl TokenCursor<'_> {
         }
         if self.take_word("database") {
             return Ok(CommentSubject::Database(self.name()?));
-        }
-        if self.take_word("extension") {
-            return Ok(CommentSubject::Object(ObjectReference::Extension(self.name()?)));
-        }
-        if let Some(word) = self.routine_word() {
-            let function = self.function_reference()?;
-            return Ok(CommentSubject::Object(ObjectReference::Routine(word, function)));
         }
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),

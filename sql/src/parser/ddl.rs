@@ -9,8 +9,8 @@ use super::operator;
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexClauses, IndexKey,
-    KeyColumn, NullsOrder, OnCommit, OptionValue, RoutineKeyword, SortOrder, SourceExpr, Statement,
-    TEMP, TableConstraint, TableName, TableOption, UniqueKey,
+    KeyColumn, NullsOrder, OnCommit, OptionValue, SortOrder, SourceExpr, Statement, TEMP,
+    TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 impl TokenCursor<'_> {
@@ -25,15 +25,13 @@ impl TokenCursor<'_> {
             "type" => return self.create_type(),
             "domain" => return self.create_domain(),
             "function" | "procedure" => {
-                let word = self.routine_word().unwrap_or(RoutineKeyword::Function);
-                return self.create_function(false, word);
+                return self.create_function(false);
             }
             "or" if self.is_words(&["or", "replace", "function"])
                 || self.is_words(&["or", "replace", "procedure"]) =>
             {
                 self.expect_words(&["or", "replace"])?;
-                let word = self.routine_word().unwrap_or(RoutineKeyword::Function);
-                return self.create_function(true, word);
+                return self.create_function(true);
             }
             "schema" => return self.create_schema(),
             "extension" => return self.create_extension(),

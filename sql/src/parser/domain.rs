@@ -3,8 +3,8 @@
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, ObjectReference, SourceExpr,
-    Statement, TypeStatement,
+    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, SourceExpr, Statement,
+    TableName, TypeStatement,
 };
 
 impl TokenCursor<'_> {
@@ -85,11 +85,7 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER DOMAIN.
-    pub(super) fn alter_domain(&mut self) -> Result<Statement> {
-        let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectReference::Domain(name.clone()), false)? {
-            return Ok(rename);
-        }
+    pub(super) fn alter_domain(&mut self, name: TableName) -> Result<Statement> {
         let position = self.position();
         let action = if self.take_words(&["set", "default"]) {
             AlterDomainAction::Default(Some(self.source_expr()?))

@@ -6,7 +6,8 @@ use types::key_words;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    Drop, DropUnsupported, Ident, ObjectKind, ObjectReference, Statement, TableName, Truncate,
+    Drop, DropUnsupported, Ident, NameSpace, ObjectKind, ObjectReference, Statement, TableName,
+    Truncate,
 };
 
 impl TokenCursor<'_> {
@@ -16,47 +17,45 @@ impl TokenCursor<'_> {
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
         }
-        let routine = self.routine_word();
-        let kind = if routine.is_some() { None } else { self.take_kind() };
-        let is_index = kind == Some(ObjectKind::Index);
-        let concurrently = is_index && self.take_word("concurrently");
-        let other = match (routine, kind) {
-            (None, None) => self.peek_word(),
-            _ => String::new(),
-        };
-        if ["type", "domain", "extension"].contains(&other.as_str()) {
-            self.advance();
-        } else if routine.is_none() && kind.is_none() {
-            return match other.to_uppercase() {
+        let Some(kind) = self.object_kind() else {
+            return match self.peek_word().to_uppercase() {
                 word if word.is_empty() => Err(self.unexpected()),
                 word => Err(ParseError::unsupported(format!("DROP {word}"), position)),
             };
-        }
-        let if_exists = self.take_words(&["if", "exists"]);
-        let objects = self.list(|cursor| {
-            Ok(match (routine, kind, other.as_str()) {
-                (Some(word), ..) => ObjectReference::Routine(word, cursor.function_reference()?),
-                (_, Some(kind), _) => cursor.object(kind)?,
-                (.., "type") => ObjectReference::Type(cursor.dropped_type()?),
-                (.., "domain") => ObjectReference::Domain(cursor.dropped_type()?),
-                _ => ObjectReference::Extension(cursor.name()?),
-            })
-        })?;
-        let table = match is_index && self.take_word("on") {
-            true => Some(self.table_name()?),
-            false => None,
         };
+        let is_index = kind == ObjectKind::Index;
+        let concurrently = is_index && self.take_word("concurrently");
+        let if_exists = self.take_words(&["if", "exists"]);
+        let mut objects = self.list(|cursor| match kind {
+            ObjectKind::Type | ObjectKind::Domain => {
+                Ok(ObjectReference::new(kind, cursor.dropped_type()?))
+            }
+            _ => cursor.object(kind),
+        })?;
+        if is_index && self.take_word("on") {
+            let table = self.table_name()?;
+            objects.iter_mut().for_each(|index| index.table = Some(table.clone()));
+        }
         let cascade = self.cascade();
-        Ok(Statement::Drop(Drop { if_exists, objects, table, cascade, concurrently }))
+        Ok(Statement::Drop(Drop { if_exists, objects, cascade, concurrently }))
     }
 
-    /// Reads the name of an object of a kind.
+    /// Reads the words for a kind of object.
+    pub(super) fn object_kind(&mut self) -> Option<ObjectKind> {
+        let mut kinds = ObjectKind::ALL.iter().copied();
+        kinds.find(|kind| self.take_words(&kind.noun().split(' ').collect::<Vec<_>>()))
+    }
+
+    /// Reads a reference to an object of a kind.
     pub(super) fn object(&mut self, kind: ObjectKind) -> Result<ObjectReference> {
-        let name = match kind {
-            ObjectKind::Schema => TableName { schema: None, name: self.name()? },
-            _ => self.table_name()?,
+        let (name, arguments) = match kind.descriptor().name_space {
+            NameSpace::Schema | NameSpace::Extension => {
+                (TableName { schema: None, name: self.name()? }, None)
+            }
+            NameSpace::Routine => self.function_reference()?,
+            NameSpace::Relation | NameSpace::Type => (self.table_name()?, None),
         };
-        Ok(ObjectReference::Object(kind, name))
+        Ok(ObjectReference { arguments, ..ObjectReference::new(kind, name) })
     }
 
     /// Reads a name of DROP TYPE or DROP DOMAIN.
@@ -128,24 +127,6 @@ impl TokenCursor<'_> {
         }
         let cascade = self.cascade();
         Ok(Statement::Truncate(Truncate { names, restart_identity, cascade }))
-    }
-
-    /// Reads the word for a kind of object.
-    pub(super) fn take_kind(&mut self) -> Option<ObjectKind> {
-        let kind = match self.peek_word().as_str() {
-            "table" => ObjectKind::Table,
-            "view" => ObjectKind::View,
-            "sequence" => ObjectKind::Sequence,
-            "index" => ObjectKind::Index,
-            "schema" => ObjectKind::Schema,
-            "materialized" if self.nth_word_is(1, "view") => {
-                self.advance();
-                ObjectKind::MaterializedView
-            }
-            _ => return None,
-        };
-        self.advance();
-        Some(kind)
     }
 
     pub(super) fn cascade(&mut self) -> bool {

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
-use crate::ast::{ExtensionStatement, Statement};
+use crate::ast::{ExtensionStatement, Ident, Statement};
 
 impl TokenCursor<'_> {
     pub(super) fn create_extension(&mut self) -> Result<Statement> {
@@ -38,8 +38,7 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER EXTENSION.
-    pub(super) fn alter_extension(&mut self, position: usize) -> Result<Statement> {
-        let name = self.name()?;
+    pub(super) fn alter_extension(&mut self, name: Ident, position: usize) -> Result<Statement> {
         if self.take_word("update") {
             let version = match self.take_word("to") {
                 true => Some(self.extension_version()?),

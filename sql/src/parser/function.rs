@@ -8,9 +8,8 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterFunction, BodyPosition, CreateFunction, DATABASE, DoBlock, Expr, FunctionAttributes,
-    FunctionBody, FunctionParameter, FunctionReference, FunctionStatement, Language, NamedType,
-    ObjectReference, Parallel, ParameterMode, Returns, RoutineKeyword, Statement, TableName,
-    TypeName, Volatility,
+    FunctionBody, FunctionParameter, FunctionStatement, Language, NamedType, ObjectKind,
+    ObjectReference, Parallel, ParameterMode, Returns, Statement, TableName, TypeName, Volatility,
 };
 
 /// The clauses of CREATE FUNCTION after RETURNS.
@@ -22,28 +21,17 @@ struct Clauses {
 }
 
 impl TokenCursor<'_> {
-    /// Reads FUNCTION, PROCEDURE or ROUTINE.
-    pub(super) fn routine_word(&mut self) -> Option<RoutineKeyword> {
-        let word = match self.peek_word().as_str() {
-            "function" => RoutineKeyword::Function,
-            "procedure" => RoutineKeyword::Procedure,
-            "routine" => RoutineKeyword::Routine,
-            _ => return None,
-        };
-        self.advance();
-        Some(word)
-    }
-
-    /// Reads the rest of CREATE FUNCTION or CREATE PROCEDURE.
-    pub(super) fn create_function(
-        &mut self,
-        or_replace: bool,
-        word: RoutineKeyword,
-    ) -> Result<Statement> {
+    /// Reads CREATE FUNCTION or CREATE PROCEDURE from the word of the kind.
+    pub(super) fn create_function(&mut self, or_replace: bool) -> Result<Statement> {
+        let is_procedure = self.take_word("procedure");
+        let kind = if is_procedure { ObjectKind::Procedure } else { ObjectKind::Function };
+        if !is_procedure {
+            self.expect_words(&["function"])?;
+        }
         let start = self.position();
         let name = self.routine_name()?;
         let arguments = self.function_parameters()?;
-        let may_return = word == RoutineKeyword::Function && !self.is_words(&["returns", "null"]);
+        let may_return = kind == ObjectKind::Function && !self.is_words(&["returns", "null"]);
         let returns = match may_return && self.take_word("returns") {
             true => Some(self.returns()?),
             false => None,
@@ -68,7 +56,7 @@ impl TokenCursor<'_> {
             return Err(invalid("inline SQL function body only valid for language SQL"));
         }
         let create = CreateFunction {
-            word,
+            kind,
             name,
             or_replace,
             arguments,
@@ -344,7 +332,9 @@ impl TokenCursor<'_> {
     }
 
     /// Reads a function's name, and the types of its parameters if present.
-    pub(super) fn function_reference(&mut self) -> Result<FunctionReference> {
+    pub(super) fn function_reference(
+        &mut self,
+    ) -> Result<(TableName, Option<Vec<FunctionParameter>>)> {
         let name = match self.parser.peek_nth_token_ref(1).token {
             Token::Period => self.table_name()?,
             Token::LParen => self.routine_name()?,
@@ -355,23 +345,18 @@ impl TokenCursor<'_> {
             }
         };
         if !self.take(&Token::LParen) {
-            return Ok(FunctionReference { name, arguments: None });
+            return Ok((name, None));
         }
         let mut arguments = Vec::new();
         if !self.take(&Token::RParen) {
             arguments = self.list(Self::function_parameter)?;
             self.expect(&Token::RParen)?;
         }
-        Ok(FunctionReference { name, arguments: Some(arguments) })
+        Ok((name, Some(arguments)))
     }
 
     /// Reads the rest of ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE.
-    pub(super) fn alter_function(&mut self, word: RoutineKeyword) -> Result<Statement> {
-        let function = self.function_reference()?;
-        let object = ObjectReference::Routine(word, function.clone());
-        if let Some(rename) = self.rename(object, false)? {
-            return Ok(rename);
-        }
+    pub(super) fn alter_function(&mut self, function: ObjectReference) -> Result<Statement> {
         let position = self.position();
         let mut attributes = FunctionAttributes::default();
         while self.function_attribute(&mut attributes)? {}
@@ -380,7 +365,7 @@ impl TokenCursor<'_> {
             return Err(ParseError::unsupported(construct, position));
         }
         self.take_word("restrict");
-        let alter = AlterFunction { word, function, attributes };
+        let alter = AlterFunction { function, attributes };
         Ok(Statement::Function(Box::new(FunctionStatement::Alter(alter))))
     }
 }

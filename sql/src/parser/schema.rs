@@ -5,9 +5,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::tokens::{is_blank, is_word, next};
-use crate::ast::{
-    CreateSchema, ObjectKind, ObjectReference, Rename, RenameTarget, Role, Statement, TableName,
-};
+use crate::ast::{CreateSchema, ObjectReference, Rename, RenameTarget, Role, Statement};
 
 impl TokenCursor<'_> {
     /// Reads a statement from the word SCHEMA.
@@ -90,28 +88,10 @@ impl TokenCursor<'_> {
         self.name().map(Role::Named)
     }
 
-    /// Reads the rest of ALTER SCHEMA.
-    pub(super) fn alter_schema(&mut self) -> Result<Statement> {
-        let name = self.name()?;
-        let position = self.position();
-        if !self.is_word("set") {
-            let name = TableName { schema: None, name };
-            let object = ObjectReference::Object(ObjectKind::Schema, name);
-            if let Some(rename) = self.rename(object, false)? {
-                return Ok(rename);
-            }
-        }
-        if self.at_end() {
-            return Err(self.unexpected());
-        }
-        let construct = format!("ALTER SCHEMA … {}", self.peek_word().to_uppercase());
-        Err(ParseError::unsupported(construct, position))
-    }
-
     /// Reads `RENAME TO name`, `SET SCHEMA name` or `OWNER TO role` of ALTER, if it follows.
     pub(super) fn rename(
         &mut self,
-        object: ObjectReference,
+        object: &ObjectReference,
         if_exists: bool,
     ) -> Result<Option<Statement>> {
         let to = if self.take_words(&["rename", "to"]) {
@@ -123,7 +103,7 @@ impl TokenCursor<'_> {
         } else {
             return Ok(None);
         };
-        Ok(Some(Statement::Rename(Box::new(Rename { object, if_exists, to }))))
+        Ok(Some(Statement::Rename(Box::new(Rename { object: object.clone(), if_exists, to }))))
     }
 }
 

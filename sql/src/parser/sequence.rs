@@ -6,8 +6,8 @@ use types::DataType;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterSequence, CreateSequence, Ident, Identity, IdentityKind, ObjectKind, ObjectReference,
-    SequenceOptions, Statement, TableName, TypeName,
+    AlterSequence, CreateSequence, Identity, IdentityKind, SequenceOptions, Statement, TableName,
+    TypeName,
 };
 
 impl TokenCursor<'_> {
@@ -21,14 +21,7 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER SEQUENCE.
-    pub(super) fn alter_sequence(&mut self) -> Result<Statement> {
-        let if_exists = self.take_words(&["if", "exists"]);
-        let name = self.table_name()?;
-        if let Some(rename) =
-            self.rename(ObjectReference::Object(ObjectKind::Sequence, name.clone()), if_exists)?
-        {
-            return Ok(rename);
-        }
+    pub(super) fn alter_sequence(&mut self, name: TableName, if_exists: bool) -> Result<Statement> {
         let position = self.position();
         if self.is_word("set") {
             let construct = format!("ALTER SEQUENCE … {}", self.peek_word().to_uppercase());

@@ -6,7 +6,7 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, LabelPosition,
-    ObjectReference, Statement, TableName, TypeStatement,
+    Statement, TableName, TypeStatement,
 };
 
 impl TokenCursor<'_> {
@@ -73,11 +73,7 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER TYPE.
-    pub(super) fn alter_type(&mut self) -> Result<Statement> {
-        let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectReference::Type(name.clone()), false)? {
-            return Ok(rename);
-        }
+    pub(super) fn alter_type(&mut self, name: TableName) -> Result<Statement> {
         let position = self.position();
         let action = if let Some(first) = self.attribute_change()? {
             let mut changes = vec![first];

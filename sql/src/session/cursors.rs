@@ -299,17 +299,16 @@ impl Session {
     /// # Errors
     ///
     /// 55006
-    pub(super) fn check_not_in_use<'s>(&self, statement: &'s Statement) -> Result<()> {
-        let dropped = |object: &'s ast::ObjectReference| match object {
-            ast::ObjectReference::Object(ast::ObjectKind::Table, name) => Some(name),
-            _ => None,
-        };
+    pub(super) fn check_not_in_use(&self, statement: &Statement) -> Result<()> {
+        let is_table = |object: &&ast::ObjectReference| object.kind == ast::ObjectKind::Table;
         let named: Vec<&ast::TableName> = match statement {
             _ if self.cursors.open.lock().is_empty() => return Ok(()),
             Statement::Truncate(truncate) => truncate.names.iter().collect(),
             Statement::AlterTable(alter) => vec![&alter.name],
             Statement::CreateIndex(create) => vec![&create.table],
-            Statement::Drop(drop) => drop.objects.iter().filter_map(dropped).collect(),
+            Statement::Drop(drop) => {
+                drop.objects.iter().filter(is_table).map(|object| &object.name).collect()
+            }
             _ => return Ok(()),
         };
         for name in named {

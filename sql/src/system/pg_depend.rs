@@ -6,8 +6,9 @@
 //! GROUP BY relies on. pg_dump derives its order from these rows.
 
 use crate::catalog::Catalog;
+use crate::catalog::object::Object;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
-use crate::ddl::{Object, dependencies};
+use crate::ddl::dependencies;
 use crate::system::Row;
 use crate::system::catalog_objects::{
     CatalogObjects, ConstraintRowKind, EXTENSION, ForeignKeyTarget, SystemRelationKind,

@@ -17,7 +17,7 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::Language;
 use crate::catalog::Catalog;
 use crate::catalog::function::{DeclaredMode, Function};
-use crate::ddl::{parse_body, shown_function};
+use crate::ddl::parse_body;
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::cursors::Cursors;
@@ -156,7 +156,7 @@ impl Session {
             }
         }
         let body = parse_body(function, &function.record.body, None)?;
-        let label = shown_function(catalog, &path, function);
+        let label = catalog.display_function(function, &path);
         let mut compiled = self.compiled_body(body, &label, &types)?;
         compiled.result = result_of(function, routine);
         let compiled = Arc::new(compiled);

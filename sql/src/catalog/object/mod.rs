@@ -1,0 +1,233 @@
+//! Identities of catalog objects and of their parts, and what is derived from them for all kinds:
+//! names, descriptions in messages, subjects of comments.
+
+pub mod references;
+
+use crate::ast::ObjectKind;
+use crate::catalog::comment::CommentSubjectKey;
+use crate::catalog::composite::{AttributeRecord, Composite};
+use crate::catalog::extension::EXTENSIONS;
+use crate::catalog::name::{ObjectName, SearchPath};
+use crate::catalog::user_type::UserType;
+use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
+
+/// An object, or a part of one, that can be dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Object {
+    /// A schema, by its number.
+    Schema(u32),
+    /// A table by its number, with its indexes and constraints.
+    Table(u32),
+    /// A view, by its number.
+    View(u32),
+    /// A sequence, by its number.
+    Sequence(u32),
+    /// A user-defined type, by its number.
+    Type(u32),
+    /// A user-defined function, by its number.
+    Function(u32),
+    /// An extension, by its number.
+    Extension(u32),
+    /// An index of a table, by name.
+    Index(u32, String),
+    /// A column of a table or view, by position.
+    Column(u32, usize),
+    /// The default of a column.
+    Default(u32, usize),
+    /// An attribute of a composite type, by position.
+    Attribute(u32, usize),
+    /// A constraint of a table or domain, by name.
+    Constraint(u32, String),
+}
+
+impl Object {
+    /// Returns the object of a relation.
+    pub fn of(relation: CatalogRelation<'_>) -> Object {
+        match relation {
+            CatalogRelation::Table(table) => Object::Table(table.oid),
+            CatalogRelation::View(view) => Object::View(view.oid),
+            CatalogRelation::Sequence(sequence) => Object::Sequence(sequence.oid),
+            CatalogRelation::Index(table, _) | CatalogRelation::PrimaryKey(table) => {
+                Object::Index(table.oid, relation.name().name)
+            }
+        }
+    }
+
+    /// Returns the key of the object in the catalog; `None` for an extension and for parts.
+    pub fn entry(&self) -> Option<CatalogEntry> {
+        Some(match self {
+            Object::Schema(number) => CatalogEntry::Schema(*number),
+            Object::Table(number) => CatalogEntry::Table(*number),
+            Object::View(number) => CatalogEntry::View(*number),
+            Object::Sequence(number) => CatalogEntry::Sequence(*number),
+            Object::Type(number) => CatalogEntry::Type(*number),
+            Object::Function(number) => CatalogEntry::Function(*number),
+            _ => return None,
+        })
+    }
+
+    /// Returns the number of the object, or of the object that it is a part of.
+    pub fn number(&self) -> u32 {
+        match self {
+            Object::Schema(number) | Object::Table(number) | Object::View(number) => *number,
+            Object::Sequence(number) | Object::Type(number) | Object::Function(number) => *number,
+            Object::Extension(number) | Object::Attribute(number, _) => *number,
+            Object::Column(number, _) | Object::Default(number, _) => *number,
+            Object::Index(number, _) | Object::Constraint(number, _) => *number,
+        }
+    }
+
+    /// Returns the kind of the object; `None` for parts without names of their own.
+    pub fn kind(&self, catalog: &Catalog) -> Option<ObjectKind> {
+        Some(match self {
+            Object::Schema(_) => ObjectKind::Schema,
+            Object::Table(number) => {
+                catalog.table(*number).map_or(ObjectKind::Table, |table| table.object_kind())
+            }
+            Object::View(_) => ObjectKind::View,
+            Object::Sequence(_) => ObjectKind::Sequence,
+            Object::Type(_) => ObjectKind::Type,
+            Object::Function(_) => ObjectKind::Function,
+            Object::Extension(_) => ObjectKind::Extension,
+            Object::Index(..) => ObjectKind::Index,
+            _ => return None,
+        })
+    }
+
+    /// Returns the schema and the name; a schema and an extension are in no schema.
+    pub fn name(&self, catalog: &Catalog) -> Option<ObjectName> {
+        Some(match self {
+            Object::Schema(number) => {
+                let mut schemas = catalog.schemas();
+                ObjectName::new("", &schemas.find(|one| one.oid == *number)?.name)
+            }
+            Object::Table(number) => catalog.table(*number)?.full_name(),
+            Object::View(number) => {
+                let view = catalog.view(*number)?;
+                ObjectName::new(&view.schema, &view.name)
+            }
+            Object::Sequence(number) => {
+                let sequence = catalog.sequence(*number)?;
+                ObjectName::new(&sequence.schema, &sequence.name)
+            }
+            Object::Type(number) => {
+                let known = catalog.user_type(*number)?;
+                ObjectName::new(known.schema(), known.name())
+            }
+            Object::Function(number) => {
+                let record = &catalog.function(*number)?.record;
+                ObjectName::new(&record.schema, &record.name)
+            }
+            Object::Extension(number) => {
+                ObjectName::new("", EXTENSIONS.iter().find(|one| one.number == *number)?.name)
+            }
+            Object::Index(table, name) => ObjectName::new(&catalog.table(*table)?.schema, name),
+            _ => return None,
+        })
+    }
+
+    /// Returns the key of its comment; `None` if it cannot have one.
+    pub fn comment_key(&self, catalog: &Catalog) -> Option<CommentSubjectKey> {
+        Some(match self {
+            Object::Schema(number) => CommentSubjectKey::Schema(*number),
+            Object::Table(number) | Object::View(number) | Object::Sequence(number) => {
+                CommentSubjectKey::Relation(*number)
+            }
+            Object::Type(number) => CommentSubjectKey::Type(*number),
+            Object::Function(number) => CommentSubjectKey::Function(*number),
+            Object::Extension(number) => {
+                let known = EXTENSIONS.iter().find(|one| one.number == *number)?;
+                CommentSubjectKey::Extension(*number, known.schema(catalog)?)
+            }
+            Object::Index(table, name) => {
+                let table = catalog.table(*table)?;
+                match table.indexes.iter().find(|index| index.name == *name) {
+                    Some(index) => CommentSubjectKey::Relation(index.oid),
+                    None => CommentSubjectKey::PrimaryKey(table.oid),
+                }
+            }
+            Object::Column(number, at) => CommentSubjectKey::Column(*number, *at as u32),
+            Object::Constraint(of, name) => CommentSubjectKey::Constraint(*of, name.clone()),
+            Object::Default(..) | Object::Attribute(..) => return None,
+        })
+    }
+
+    /// Returns whether it is a part of another object.
+    pub fn is_part_of(&self, other: &Object) -> bool {
+        match (self, other) {
+            (
+                Object::Column(table, _)
+                | Object::Default(table, _)
+                | Object::Index(table, _)
+                | Object::Constraint(table, _),
+                Object::Table(whole),
+            ) => table == whole,
+            (Object::Default(table, column), Object::Column(of, whole)) => {
+                table == of && column == whole
+            }
+            (Object::Attribute(number, _), Object::Type(whole)) => number == whole,
+            _ => false,
+        }
+    }
+
+    /// Returns its description in messages: `table t`.
+    pub fn describe(&self, catalog: &Catalog, path: &SearchPath) -> String {
+        let table = |number: &u32| Object::Table(*number).describe(catalog, path);
+        let column = |number: &u32, at: &usize| {
+            let column = catalog.table(*number).and_then(|table| table.columns.get(*at));
+            column.map(|column| column.name.clone()).unwrap_or_default()
+        };
+        let without_kind = |number: &u32| {
+            let name = catalog.table(*number).map(|table| table.full_name());
+            name.map(|name| catalog.display_name(&name.schema, &name.name, path))
+                .unwrap_or_default()
+        };
+        match self {
+            Object::Column(number, at) => {
+                format!("column {} of {}", column(number, at), table(number))
+            }
+            Object::Default(number, at) => {
+                let column = column(number, at);
+                format!("default value for column {column} of table {}", without_kind(number))
+            }
+            Object::Constraint(number, name) => {
+                format!("constraint {name} on table {}", without_kind(number))
+            }
+            Object::Attribute(number, at) => {
+                let known = catalog.user_type(*number);
+                let shown = known.map(|known| catalog.display_type(known, path));
+                let attribute = attribute(catalog, *number, *at).map(|one| one.name.clone());
+                let attribute = attribute.unwrap_or_default();
+                format!("column {attribute} of composite type {}", shown.unwrap_or_default())
+            }
+            whole => {
+                let noun = whole.kind(catalog).map_or("", ObjectKind::noun);
+                format!("{noun} {}", whole.display_name(catalog, path).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Returns the name of an object as messages show it, with its schema if the search path does
+    /// not find it.
+    fn display_name(&self, catalog: &Catalog, path: &SearchPath) -> Option<String> {
+        match self {
+            Object::Type(number) => Some(catalog.display_type(catalog.user_type(*number)?, path)),
+            Object::Function(number) => {
+                Some(catalog.display_function(catalog.function(*number)?, path))
+            }
+            _ => {
+                let ObjectName { schema, name } = self.name(catalog)?;
+                let is_in_schema = !schema.is_empty();
+                Some(if is_in_schema { catalog.display_name(&schema, &name, path) } else { name })
+            }
+        }
+    }
+}
+
+/// Returns an attribute of a composite type, by its position.
+pub fn attribute(catalog: &Catalog, number: u32, at: usize) -> Option<&AttributeRecord> {
+    match catalog.user_type(number)?.as_ref() {
+        UserType::Composite(Composite { record: Some(record), .. }) => record.attributes.get(at),
+        _ => None,
+    }
+}
