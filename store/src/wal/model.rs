@@ -16,7 +16,7 @@ use crate::descriptor::{DatabaseId, Durability, RegionId};
 use crate::env::Env;
 use crate::env::fault::{Fault, FaultEnv, Operation, Unsynced};
 use crate::error::Error;
-use crate::wal::{Cells, KnownLog, RegionEdit, Wal, WalOptions, WalReader};
+use crate::wal::{Cells, ManifestLogState, RegionEdit, Wal, WalOptions, WalReader};
 
 fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
     let count = std::env::var("BENNU_MODELS").ok().map_or(3000, |text| text.parse().unwrap());
@@ -33,7 +33,7 @@ fn open(env: &FaultEnv, segment_bytes: u64) -> Wal {
         archive: None,
         unsynced_bytes_max: 64 << 20,
     };
-    Wal::open(options, &KnownLog::default(), &mut |_| Ok(())).unwrap()
+    Wal::open(options, &ManifestLogState::default(), &mut |_| Ok(())).unwrap()
 }
 
 /// Commits and waits; returns the sequence if it was acknowledged.
@@ -41,7 +41,7 @@ fn commit(wal: &Wal, durability: Durability) -> Result<Sequence, Error> {
     let edits = [RegionEdit { region: RegionId(1), cells: Cells::default() }];
     let clock = wal.append(Timestamp(0), durability, &edits, None)?;
     if durability != Durability::SyncWal {
-        wal.hand_over(clock.sequence);
+        wal.write_through(clock.sequence);
     }
     wal.wait_for(clock.sequence).wait()?;
     assert!(wal.durable() >= clock.sequence);
