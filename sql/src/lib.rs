@@ -34,6 +34,7 @@ pub mod exec;
 pub mod analyze;
 pub mod statement_log;
 pub mod settings;
+pub mod storage_options;
 pub mod timer;
 pub mod advisory;
 pub mod activity;

@@ -64,7 +64,7 @@ impl QuotaKind {
         [QuotaKind::Requests, QuotaKind::ReadBytes, QuotaKind::WriteBytes];
 
     /// Returns the name of the setting.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             QuotaKind::Requests => "max_requests_per_second",
             QuotaKind::ReadBytes => "max_read_bytes_per_second",

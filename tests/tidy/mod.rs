@@ -1,9 +1,10 @@
 //! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
 //! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]),
-//! SQLSTATEs ([`sqlstates`]).
+//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]).
 
 mod density;
 mod imports;
+mod options;
 mod prose;
 mod sqlstates;
 

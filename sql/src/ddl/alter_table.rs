@@ -19,11 +19,11 @@ use crate::catalog::CatalogRelation;
 use crate::catalog::object::Object;
 use crate::catalog::record::{CheckRecord, TableRecord};
 use crate::catalog::table::Table;
-use crate::ddl::alter_column::{drop_not_null, refuse_system_column};
+use crate::ddl::alter_column::{column_of, drop_not_null, refuse_system_column};
 use crate::ddl::composite::refuse_own_rows;
 use crate::ddl::create_table::set_value_layouts;
+use crate::ddl::ignored_attributes::set_column_attribute;
 use crate::ddl::key_constraint::index_of_constraint;
-use crate::ddl::storage_parameters::set_column_attribute;
 use crate::ddl::user_type::stored_text;
 use crate::ddl::{Ddl, foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
@@ -116,7 +116,8 @@ impl Ddl<'_> {
                 return Ok(());
             }
             TableChange::ColumnAttribute { column, attribute } => {
-                set_column_attribute(&table, &mut record, (column, attribute))?;
+                let position = column_of(&table, column)?;
+                set_column_attribute(&table, &mut record, (position, attribute))?;
             }
             TableChange::TableAttribute(attribute) => {
                 self.set_table_attribute(&table, &mut record, attribute)?;

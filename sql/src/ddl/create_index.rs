@@ -17,12 +17,9 @@ use crate::ddl::key_constraint::{included, index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
-use crate::ddl::storage_parameters::{IndexKind, index_parameters, is_parameter};
 use crate::ddl::user_type::stored_text;
 use crate::error::{Error, Result, sqlstate};
-
-/// The storage options that an index may have.
-const OPTIONS: &[&str] = &["salt_buckets", "split_algorithm", "split_regions"];
+use crate::storage_options::OptionScope;
 
 /// Returns the record of a new index on a table. `eval` is the context to compute the values of
 /// SPLIT ON.
@@ -78,15 +75,9 @@ pub fn record(
         split_key.extend(create_table::split_key(catalog, table)?);
     }
     let index_name = chosen_name(statement, table, catalog, &parts)?;
-    let options = options(statement)?;
-    if options.salt_buckets > 0 && statement.unique {
-        return Err(Error::not_supported(
-            "SALT_BUCKETS of a unique index",
-            "Omit SALT_BUCKETS or UNIQUE.",
-        ));
-    }
+    let TableOptions { settings, parameters, .. } = options(statement)?;
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
-    descriptor.split_points = split_points(&statement.splits, &options, &split_key, eval, names)?;
+    descriptor.split_points = split_points(&statement.splits, &settings, &split_key, eval, names)?;
     Ok(IndexRecord {
         oid: id.0,
         name: index_name,
@@ -94,14 +85,18 @@ pub fn record(
         constraint: false,
         keys,
         include: included(&statement.include, table)?,
-        salt_buckets: options.salt_buckets,
+        salt_buckets: settings.salt_buckets,
         descriptor,
         nulls_not_distinct: statement.nulls_not_distinct,
         predicate: predicate(statement, &columns, names)?,
         building: statement.concurrently,
         deferral: Default::default(),
         primary: Default::default(),
-        retained: retained(statement, operator_classes)?,
+        retained: IgnoredIndexAttributes {
+            parameters,
+            is_hash: statement.is_hash,
+            operator_classes,
+        },
     })
 }
 
@@ -119,16 +114,6 @@ fn predicate(
         bail!(INVALID_OBJECT_DEFINITION: "functions in index predicate must be marked IMMUTABLE");
     }
     stored_text(names, &predicate.text, columns, target).map(Some)
-}
-
-/// Returns the attributes of an index that have no effect.
-fn retained(
-    statement: &ast::CreateIndex,
-    operator_classes: Vec<(u32, String)>,
-) -> Result<IgnoredIndexAttributes> {
-    let kind = if statement.is_hash { IndexKind::Hash } else { IndexKind::Tree };
-    let parameters = index_parameters(&statement.options, kind)?;
-    Ok(IgnoredIndexAttributes { parameters, is_hash: statement.is_hash, operator_classes })
 }
 
 /// Returns the operator class of a key, if it is written and not the type's default.
@@ -237,16 +222,13 @@ fn chosen_name(
 
 /// Reads the storage options of an index.
 fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
-    for option in &statement.options {
-        if is_parameter(&option.name.value) && option.family.is_none() {
-            continue;
-        }
-        if !OPTIONS.contains(&option.name.value.as_str()) || option.family.is_some() {
-            bail!(INVALID_PARAMETER_VALUE: "unrecognized parameter \"{}\"", option.name.value;
-                hint "Index options are SALT_BUCKETS, SPLIT_ALGORITHM and SPLIT_REGIONS. Other options are inherited from the \
-                table."; at option.name.position);
-        }
+    let scope = if statement.is_hash { OptionScope::HashIndex } else { OptionScope::Index };
+    let options = TableOptions::read(&statement.options, scope)?;
+    if options.settings.salt_buckets > 0 && statement.unique {
+        return Err(Error::not_supported(
+            "SALT_BUCKETS of a unique index",
+            "Omit SALT_BUCKETS or UNIQUE.",
+        ));
     }
-    let own = statement.options.iter().filter(|option| !is_parameter(&option.name.value));
-    TableOptions::read(&own.cloned().collect::<Vec<_>>())
+    Ok(options)
 }

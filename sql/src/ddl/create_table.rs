@@ -21,11 +21,11 @@ use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
-use crate::ddl::storage_parameters::set_unlogged;
 use crate::ddl::user_type::stored_text;
 use crate::ddl::{foreign_key, generated};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
+use crate::storage_options::{OptionScope, set_unlogged};
 
 /// The maximum number of columns of a table, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1_600;
@@ -43,7 +43,7 @@ pub fn record(
     eval: &EvalContext,
     ids: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<TableRecord> {
-    let options = TableOptions::read(&statement.options)?;
+    let options = TableOptions::read(&statement.options, OptionScope::Table)?;
     let table_name = statement.name.name.value.clone();
     options.check_families(statement)?;
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
@@ -76,17 +76,13 @@ pub fn record(
         checks: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
-        salt_buckets: options.salt_buckets,
+        salt_buckets: options.settings.salt_buckets,
         schema_version: 1,
         descriptor: TableDescriptor {
             id,
             name: table_name,
             families: families.iter().map(|name| options.family(name)).collect::<Result<_>>()?,
-            region_replication: options.region_replication,
-            durability: options.durability,
-            split_points: Vec::new(),
-            memstore_flush_bytes: options.memstore_flush_bytes,
-            split: options.split.clone(),
+            ..options.settings.table.clone()
         },
         kind: Default::default(),
         on_commit: statement.on_commit.unwrap_or_default(),
@@ -105,7 +101,8 @@ pub fn record(
     set_value_layouts(&mut record, &layout)?;
     record.checks = checks(statement, names, &record)?;
     let key = split_key(catalog, &record)?;
-    record.descriptor.split_points = split_points(&statement.splits, &options, &key, eval, names)?;
+    record.descriptor.split_points =
+        split_points(&statement.splits, &options.settings, &key, eval, names)?;
     key_indexes(&constraints, &mut record, &mut taken, ids)?;
     Ok(record)
 }

@@ -11,13 +11,14 @@ use crate::ast;
 use crate::ast::UniqueKey;
 use crate::ast::{ConstraintKind, Deferral, KeyColumn, NullsOrder, SortOrder, TableConstraint};
 use crate::catalog::Catalog;
-use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
+use crate::catalog::ignored_attributes::{IgnoredIndexAttributes, Parameter};
 use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord};
 use crate::catalog::table::ROW_ID_NAME;
-use crate::ddl::storage_parameters::{IndexKind, index_parameters};
+use crate::ddl::options::TableOptions;
 use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result};
 use crate::parser;
+use crate::storage_options::OptionScope;
 
 pub(super) use crate::relation_assembly::DEFAULT_FAMILY;
 
@@ -188,10 +189,15 @@ pub(super) fn index_of_constraint(
         deferral: constraint.deferral,
         primary: is_primary,
         retained: IgnoredIndexAttributes {
-            parameters: index_parameters(&constraint.index.options, IndexKind::Tree)?,
+            parameters: parameters(constraint)?,
             ..IgnoredIndexAttributes::default()
         },
     })
+}
+
+/// Returns the storage parameters of the index of a constraint.
+fn parameters(constraint: &TableConstraint) -> Result<Vec<Parameter>> {
+    Ok(TableOptions::read(&constraint.index.options, OptionScope::Constraint)?.parameters)
 }
 
 /// Returns the positions of the included columns of an index, without duplicates. Columns of the
@@ -219,7 +225,7 @@ pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Resu
 ///
 /// # Errors
 ///
-/// As of [`included`] and [`index_parameters`].
+/// As of [`included`] and [`TableOptions::read`].
 pub(super) fn retain_key(constraint: &TableConstraint, record: &mut TableRecord) -> Result<()> {
     let mut include = Vec::with_capacity(constraint.index.include.len());
     for column in &constraint.index.include {
@@ -230,7 +236,7 @@ pub(super) fn retain_key(constraint: &TableConstraint, record: &mut TableRecord)
         include.push(position as u32);
     }
     record.retained.key_include = include;
-    record.retained.key_parameters = index_parameters(&constraint.index.options, IndexKind::Tree)?;
+    record.retained.key_parameters = parameters(constraint)?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub mod name;
 mod changes;
 mod shared_changes;
 mod object_locks;
-mod storage_parameters;
+mod ignored_attributes;
 mod history_marks;
 pub mod options;
 pub mod pre_split;
@@ -54,8 +54,7 @@ mod view;
 mod materialized;
 mod temporary;
 mod coprocessor;
-mod split_options;
-mod quota;
+mod alter_options;
 mod reindex;
 mod statistics;
 

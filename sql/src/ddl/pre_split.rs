@@ -11,8 +11,8 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::binder::{self, NameContext, TableClause};
-use crate::ddl::options::{SplitAlgorithm, TableOptions};
 use crate::error::{Error, Result};
+use crate::storage_options::{SplitAlgorithm, StorageSettings};
 
 /// A key column for pre-splitting.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub struct SplitKey {
 /// of the values of SPLIT ON.
 pub fn split_points(
     written: &[Vec<ast::Expr>],
-    options: &TableOptions,
+    options: &StorageSettings,
     key: &[SplitKey],
     eval: &EvalContext,
     names: NameContext<'_>,
@@ -73,7 +73,7 @@ fn salt_points(salt_buckets: u8) -> Vec<Vec<u8>> {
     (1..salt_buckets).map(|bucket| vec![bucket]).collect()
 }
 
-fn by_number(options: &TableOptions) -> Result<Option<(SplitAlgorithm, u32)>> {
+fn by_number(options: &StorageSettings) -> Result<Option<(SplitAlgorithm, u32)>> {
     match (options.split_algorithm, options.split_regions) {
         (Some(algorithm), Some(regions)) => Ok(Some((algorithm, regions))),
         (None, None) => Ok(None),
@@ -192,9 +192,11 @@ mod tests {
     }
 
     fn points(algorithm: SplitAlgorithm, regions: u32, key: SplitKey) -> Vec<Vec<u8>> {
-        let mut options = TableOptions::read(&[]).unwrap();
-        options.split_algorithm = Some(algorithm);
-        options.split_regions = Some(regions);
+        let options = StorageSettings {
+            split_algorithm: Some(algorithm),
+            split_regions: Some(regions),
+            ..StorageSettings::default()
+        };
         let catalog = Catalog::default();
         let names = NameContext::stored(&catalog);
         split_points(&[], &options, &[key], &EvalContext::default(), names).unwrap()

@@ -163,6 +163,28 @@ pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
     })
 }
 
+/// Parses the option `column_families`: families with the names of their columns, `f(a, b), g(c)`.
+///
+/// # Errors
+///
+/// Its first syntax error.
+pub fn parse_column_families(
+    text: &str,
+) -> std::result::Result<Vec<(String, Vec<String>)>, ParseError> {
+    with_cursor(ScriptText::new(text), |cursor| {
+        let mut families = Vec::new();
+        while cursor.peek() != &Token::EOF {
+            if !families.is_empty() {
+                cursor.expect(&Token::Comma)?;
+            }
+            let family = cursor.label()?.value;
+            let columns = cursor.parenthesized(|cursor| Ok(cursor.label()?.value))?;
+            families.push((family, columns));
+        }
+        Ok(families)
+    })
+}
+
 /// Parses a standalone query, such as one stored in the catalog.
 ///
 /// # Errors

@@ -775,7 +775,7 @@ fn define(
         Statement::CreateSequence(create) => ddl.create_sequence(create),
         Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
         Statement::CreateIndex(create) => ddl.create_index(create),
-        Statement::AlterQuota(alter) => ddl.alter_quota(alter),
+        Statement::AlterQuota(alter) => ddl.alter_options(alter),
         _ => unreachable!("the caller passes DDL statements only"),
     }
 }

@@ -13,13 +13,14 @@ use crate::catalog::table::{Index, Table};
 use crate::catalog::{Catalog, collation};
 use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
+use crate::storage_options;
 use crate::system::catalog_objects::{
     CatalogConstraint, CatalogObjects, ConstraintRowKind, ForeignKeyTarget, SystemRelation,
     SystemRelationKind, attribute_number,
 };
 use crate::system::pg_catalog::index_record;
 use crate::system::views::DefinitionContext;
-use crate::system::{SystemNames, reg_names, storage_options};
+use crate::system::{SystemNames, reg_names};
 
 pub(super) use types::function::quote_ident as identifier;
 

@@ -28,7 +28,6 @@ mod view_query;
 mod relation_definitions;
 mod view_cache;
 mod constants;
-mod storage_options;
 mod statistics;
 mod updatable;
 mod usage;

@@ -19,6 +19,7 @@ use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::DeparseContext;
+use crate::storage_options;
 use crate::system::catalog_objects::{
     Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
     DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
@@ -30,7 +31,7 @@ use crate::system::pseudo_types;
 use crate::system::relation_definitions::{BENNU, PG_CATALOG, RelationDefinition};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
-    Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, storage_options, usage, user_functions,
+    Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, usage, user_functions,
 };
 
 /// OID of access method `heap`.

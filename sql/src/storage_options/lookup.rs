@@ -1,0 +1,75 @@
+//! Look-up of the options that statements name, and its errors.
+
+use crate::ast::{Ident, TableOption};
+use crate::error::{Error, Result};
+use crate::storage_options::parse::{invalid, listed};
+use crate::storage_options::table::{OPTIONS, OptionChange, OptionScope, OptionSpec};
+
+fn named(name: &Ident, scope: OptionScope) -> Option<&'static OptionSpec> {
+    OPTIONS.iter().find(|spec| spec.name == name.value && spec.scopes.contains(&scope))
+}
+
+/// Returns whether an option is one of the TOAST table, which is checked and not stored.
+pub(crate) fn is_of_toast(option: &TableOption) -> bool {
+    option.family.as_ref().is_some_and(|family| family.value == "toast")
+        && named(&option.name, OptionScope::Toast).is_some()
+}
+
+/// Returns the option that CREATE names for an object.
+///
+/// # Errors
+///
+/// 22023 for an option that the object does not have.
+pub(crate) fn find(option: &TableOption, scope: OptionScope) -> Result<&'static OptionSpec> {
+    let name = &option.name;
+    let of_object = named(name, scope);
+    let found = match &option.family {
+        None => of_object,
+        Some(_) if scope != OptionScope::Table => None,
+        Some(_) if is_of_toast(option) => of_object,
+        Some(_) => named(name, OptionScope::Family),
+    };
+    let is_other = option.family.is_some() && scope == OptionScope::Table;
+    found.ok_or_else(|| match of_object {
+        Some(spec) if is_other && !spec.is_parameter() => {
+            invalid(option, "it is an option of the table, not of a column family")
+        }
+        _ => unrecognized(name, scope),
+    })
+}
+
+/// Returns the option that ALTER … SET or RESET names for a table or a role.
+///
+/// # Errors
+///
+/// 0A000 for an option that cannot be changed.
+pub(crate) fn find_changeable(name: &Ident, scope: OptionScope) -> Result<&'static OptionSpec> {
+    let found = named(name, scope).filter(|spec| spec.change != OptionChange::Never);
+    found.ok_or_else(|| {
+        let quotas = names(OptionSpec::is_quota).join(", ");
+        let others = names(|spec| spec.change == OptionChange::AtCommit).join(" and ");
+        Error::not_supported(
+            format!("changing \"{}\"", name.value),
+            format!("Only quotas ({quotas}) and, for tables, {others} can be changed."),
+        )
+        .at(name.position)
+    })
+}
+
+/// Returns the names of some options.
+fn names(fits: impl Fn(&OptionSpec) -> bool) -> Vec<&'static str> {
+    OPTIONS.iter().filter(|spec| fits(spec)).map(|spec| spec.name).collect()
+}
+
+/// Returns the error for an option that does not exist.
+pub(crate) fn unrecognized(name: &Ident, scope: OptionScope) -> Error {
+    let error = err!(INVALID_PARAMETER_VALUE: "unrecognized parameter \"{}\"", name.value; at name.position);
+    if !matches!(scope, OptionScope::Index | OptionScope::HashIndex) {
+        return error;
+    }
+    let own = names(|spec| spec.scopes.contains(&scope) && !spec.is_parameter());
+    error.with_hint(format!(
+        "Index options are {}. Other options are inherited from the table.",
+        listed(&own, "and")
+    ))
+}

@@ -1,0 +1,29 @@
+//! Storage options of tables, column families, indexes, columns and roles: `WITH (ttl = '30 days')`
+//! or `… ) TTL = 2592000`, `ALTER TABLE t SET (…)`.
+//!
+//! ```text
+//!   CREATE … WITH, ALTER … SET          table::OPTIONS            reloptions, docs/sql.md
+//!            |                                |                          ^
+//!            +--> lookup --> parse --> OptionDatum --> StorageSettings --+
+//! ```
+//!
+//! An option that is not implemented is rejected with 0A000, an unknown name with 22023.
+//! PostgreSQL's storage parameters are rows of the same table: they are validated as in PostgreSQL,
+//! stored as written, and have no effect.
+
+mod value;
+mod settings;
+mod parse;
+mod table;
+mod lookup;
+mod reloptions;
+
+pub use parse::OptionKind;
+pub use settings::StorageSettings;
+pub use table::{OPTIONS, OptionChange, OptionScope, OptionSpec, SettingField};
+pub use value::{OptionDatum, SplitAlgorithm};
+
+pub(crate) use lookup::{find, find_changeable, is_of_toast, unrecognized};
+pub(crate) use parse::invalid;
+pub(crate) use reloptions::{of_index, of_table, with_clause};
+pub(crate) use settings::set_unlogged;

@@ -1,0 +1,109 @@
+//! `pg_class.reloptions`: storage parameters, and bennu's own options that differ from the
+//! defaults, in the form that CREATE TABLE and CREATE INDEX accept.
+//!
+//! pg_dump copies them to its output. The second kind is left out under `portable_definitions`,
+//! since PostgreSQL does not know it.
+
+use store::TableDescriptor;
+use store::descriptor::Durability;
+use types::function::quote_ident;
+
+use crate::catalog::ignored_attributes::Parameter;
+use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::relation_assembly::DEFAULT_FAMILY;
+use crate::storage_options::settings::StorageSettings;
+use crate::storage_options::table::{OPTIONS, OptionScope};
+
+/// Returns the options of a table.
+pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
+    let mut options = record.retained.parameters.clone();
+    if portable {
+        return options;
+    }
+    let mut settings = StorageSettings {
+        salt_buckets: record.salt_buckets,
+        column_families: column_families(record),
+        table: record.descriptor.clone(),
+        ..StorageSettings::default()
+    };
+    // UNLOGGED stands for this durability.
+    if record.retained.unlogged && settings.table.durability == Durability::AsyncWal {
+        settings.table.durability = Durability::SyncWal;
+    }
+    options.extend(changed(&settings, |scopes| !scopes.contains(&OptionScope::Family)));
+    options.extend(family_options(&record.descriptor));
+    options
+}
+
+/// Returns the options of an index.
+pub(crate) fn of_index(index: &IndexRecord, portable: bool) -> Vec<Parameter> {
+    let mut options = index.retained.parameters.clone();
+    if !portable {
+        let salt_buckets = index.salt_buckets;
+        let settings = StorageSettings { salt_buckets, ..StorageSettings::default() };
+        options.extend(changed(&settings, |scopes| scopes.contains(&OptionScope::Index)));
+    }
+    options
+}
+
+/// Returns ` WITH (…)` for a definition; empty without options.
+pub(crate) fn with_clause(options: &[Parameter]) -> String {
+    if options.is_empty() {
+        return String::new();
+    }
+    let option = |(name, value): &Parameter| {
+        let value = value.replace('\'', "''");
+        format!("{}='{value}'", quote_ident(name))
+    };
+    format!(" WITH ({})", options.iter().map(option).collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the options with certain scopes that differ from the defaults.
+fn changed(settings: &StorageSettings, fits: impl Fn(&[OptionScope]) -> bool) -> Vec<Parameter> {
+    let defaults = settings.defaults();
+    let fitting = OPTIONS.iter().filter(|spec| fits(spec.scopes));
+    let with_field = fitting.filter_map(|spec| spec.field.as_ref().map(|field| (spec.name, field)));
+    let differing = with_field.filter_map(|(name, field)| {
+        let datum = (field.get)(settings);
+        (datum != (field.get)(&defaults)).then(|| (name.to_owned(), datum.to_string()))
+    });
+    differing.collect()
+}
+
+/// Returns the families other than the default one, with their columns outside the primary key.
+fn column_families(record: &TableRecord) -> Vec<(String, Vec<String>)> {
+    let mut families = Vec::new();
+    for (at, family) in record.descriptor.families.iter().enumerate() {
+        let is_key =
+            |position: usize| record.primary_key.iter().any(|key| key.column as usize == position);
+        let columns = record.columns.iter().enumerate().filter(|(position, column)| {
+            usize::from(column.family) == at
+                && !column.dropped
+                && !column.name.is_empty()
+                && !is_key(*position)
+        });
+        let columns: Vec<String> = columns.map(|(_, column)| column.name.clone()).collect();
+        if family.name != DEFAULT_FAMILY && !columns.is_empty() {
+            families.push((family.name.clone(), columns));
+        }
+    }
+    families
+}
+
+/// Returns the options of column families: under their own names if all families have the same,
+/// else prefixed by the name of the family.
+fn family_options(descriptor: &TableDescriptor) -> Vec<Parameter> {
+    let options = descriptor.families.iter().map(|family| {
+        let settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
+        (&family.name, changed(&settings, |scopes| scopes.contains(&OptionScope::Family)))
+    });
+    let mut of_families: Vec<(&String, Vec<Parameter>)> = options.collect();
+    let [(_, first), others @ ..] = of_families.as_mut_slice() else { return Vec::new() };
+    if others.iter().all(|(_, options)| options == first) {
+        return std::mem::take(first);
+    }
+    let prefixed = of_families.into_iter().flat_map(|(family, options)| {
+        options.into_iter().map(move |(name, value)| (format!("{family}.{name}"), value))
+    });
+    prefixed.collect()
+}

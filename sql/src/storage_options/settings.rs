@@ -1,0 +1,77 @@
+//! Settings of a table or an index: the fields that the options of [`table`](super::table) set.
+
+use store::descriptor::{DataBlockEncoding, Durability, SplitOptions, TableDescriptor};
+use store::quota::QuotaLimits;
+use store::{FamilyDescriptor, TableId};
+
+use crate::catalog::record::TableRecord;
+use crate::storage_options::value::SplitAlgorithm;
+
+/// Settings of a table or an index, of one of its families, and quotas of a table or a role.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StorageSettings {
+    /// Salt buckets; 0 for none.
+    pub salt_buckets: u8,
+    /// The algorithm of pre-splitting into [`StorageSettings::split_regions`] regions.
+    pub split_algorithm: Option<SplitAlgorithm>,
+    /// The initial number of regions, with an algorithm.
+    pub split_regions: Option<u32>,
+    /// Families with the names of their columns.
+    pub column_families: Vec<(String, Vec<String>)>,
+    /// The table, without its families.
+    pub table: TableDescriptor,
+    /// One family, or the options of all families.
+    pub family: FamilyDescriptor,
+    /// The quotas.
+    pub quota: QuotaLimits,
+}
+
+impl Default for StorageSettings {
+    fn default() -> StorageSettings {
+        let data_block_encoding = DataBlockEncoding::Columnar;
+        StorageSettings {
+            salt_buckets: 0,
+            split_algorithm: None,
+            split_regions: None,
+            column_families: Vec::new(),
+            table: TableDescriptor {
+                id: TableId(0),
+                name: String::new(),
+                families: Vec::new(),
+                region_replication: 1,
+                durability: Durability::SyncWal,
+                split_points: Vec::new(),
+                memstore_flush_bytes: None,
+                split: SplitOptions::default(),
+            },
+            family: FamilyDescriptor {
+                data_block_encoding,
+                block_bytes: data_block_encoding.default_block_bytes(),
+                ..FamilyDescriptor::new("0")
+            },
+            quota: QuotaLimits::default(),
+        }
+    }
+}
+
+impl StorageSettings {
+    /// Returns the settings without options; the size of blocks is that of the encoding of these
+    /// settings.
+    pub fn defaults(&self) -> StorageSettings {
+        let mut defaults = StorageSettings::default();
+        defaults.family.block_bytes = self.family.data_block_encoding.default_block_bytes();
+        defaults
+    }
+}
+
+/// Sets the durability of UNLOGGED, which is ASYNC_WAL, unless the options say SKIP_WAL.
+pub(crate) fn set_unlogged(record: &mut TableRecord, unlogged: bool) {
+    let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
+    for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {
+        descriptor.durability = match (descriptor.durability, unlogged) {
+            (Durability::SyncWal, true) => Durability::AsyncWal,
+            (Durability::AsyncWal, false) => Durability::SyncWal,
+            (other, _) => other,
+        };
+    }
+}

@@ -1,0 +1,324 @@
+//! Table of the options of tables, column families, indexes, columns and roles.
+//!
+//! CREATE … WITH, ALTER … SET and RESET, `pg_class.reloptions` and thereby dumps, hints, and the
+//! tables of `docs/sql.md` are derived from the rows. A new option is a row, a field of
+//! [`StorageSettings`], and the code that reads the field.
+
+use store::descriptor::{
+    BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding, Durability,
+    KeepDeletedCells,
+};
+use store::quota::QuotaKind;
+
+use crate::ast::TableOption;
+use crate::error::{Error, Result};
+use crate::storage_options::parse::OptionKind::{Bool, Bytes, Integer, Real, Special, Word};
+use crate::storage_options::parse::{
+    OptionKind, cleanup, column_families, duration, not_yet, oids, split_policy, storage,
+};
+use crate::storage_options::settings::StorageSettings;
+use crate::storage_options::value::{OptionDatum, OptionField, SplitAlgorithm, WordField};
+
+/// Option of a table, a column family, an index, a column or a role.
+pub struct OptionSpec {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// The domain of its values.
+    pub kind: OptionKind,
+    /// The objects that it applies to.
+    pub scopes: &'static [OptionScope],
+    /// The default, as in the manual; empty for none.
+    pub default: &'static str,
+    /// The effect of ALTER … SET and RESET.
+    pub change: OptionChange,
+    /// The setting; `None` for an option without one.
+    pub field: Option<SettingField>,
+    /// The description, as in the manual.
+    pub description: &'static str,
+}
+
+/// Kind of object that an option applies to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionScope {
+    /// A table or a materialized view; for its column families, the option of all of them.
+    Table,
+    /// One column family: `f.name`.
+    Family,
+    /// The TOAST table of PostgreSQL: `toast.name`, checked and not stored.
+    Toast,
+    /// An index.
+    Index,
+    /// An index created `USING hash`.
+    HashIndex,
+    /// The index of a PRIMARY KEY or UNIQUE constraint.
+    Constraint,
+    /// A column.
+    Column,
+    /// A role.
+    Role,
+}
+
+/// Effect of ALTER … SET and RESET on an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionChange {
+    /// It cannot be changed.
+    Never,
+    /// The new value is used from the commit on.
+    AtCommit,
+    /// The new value is used by transactions that begin after the commit.
+    NewTransactions,
+    /// The value is stored and shown; it never has an effect.
+    NoEffect,
+}
+
+/// Setting of an option.
+pub struct SettingField {
+    /// Returns its value.
+    pub get: fn(&StorageSettings) -> OptionDatum,
+    /// Sets its value; a value of another type is ignored.
+    pub set: fn(&mut StorageSettings, OptionDatum),
+}
+
+/// Returns the setting for a field of [`StorageSettings`].
+macro_rules! field {
+    ($($field:ident).+) => {
+        Some(SettingField {
+            get: |settings| settings.$($field).+.datum(),
+            set: |settings, datum| {
+                if let Some(value) = OptionField::from_datum(datum) {
+                    settings.$($field).+ = value;
+                }
+            },
+        })
+    };
+}
+
+/// The setting of the compaction policy, which leaves the period of major compactions unchanged.
+const COMPACTION: SettingField = SettingField {
+    get: |settings| OptionDatum::Word(settings.family.compaction.policy.name()),
+    set: |settings, datum| {
+        let OptionDatum::Word(name) = datum else { return };
+        let Some(policy) = CompactionPolicy::by_name(name) else { return };
+        let major_period = settings.family.compaction.major_period;
+        settings.family.compaction =
+            CompactionOptions { major_period, ..CompactionOptions::of(policy) };
+    },
+};
+
+impl OptionSpec {
+    /// Parses the value of an option.
+    ///
+    /// # Errors
+    ///
+    /// 22023 for a value outside the domain, 0A000 for one that is not supported.
+    pub fn parse(&self, option: &TableOption) -> Result<OptionDatum> {
+        match self.kind.parse(option)? {
+            Err(mismatch) if self.is_parameter() => {
+                Err(self.kind.parameter_error(option, mismatch))
+            }
+            Err(_) if self.is_quota() => {
+                let domain = match self.kind {
+                    Bytes(..) => "a positive number of bytes, such as 1000000 or '10MB'",
+                    _ => "a positive integer",
+                };
+                bail!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{}\"", self.name;
+                    hint "The value must be {domain}. Use RESET to remove the quota."; at option.name.position)
+            }
+            Err(_) => Err(self.kind.error(option)),
+            Ok(datum) => Ok(datum),
+        }
+    }
+
+    /// Returns whether it is a quota.
+    pub fn is_quota(&self) -> bool {
+        self.scopes.contains(&OptionScope::Role)
+    }
+
+    /// Returns whether it is a storage parameter of PostgreSQL, which has no effect.
+    pub fn is_parameter(&self) -> bool {
+        self.change == OptionChange::NoEffect
+    }
+}
+
+/// Declares [`OPTIONS`]: names, domains, scopes, defaults, changes, settings and descriptions; then
+/// the names, domains and scopes of PostgreSQL's parameters.
+macro_rules! options {
+    (
+        settings {
+            $($name:expr => $kind:expr, $scopes:ident, $default:literal, $change:ident, $field:expr, $description:literal;)+
+        }
+        parameters { $($parameter:literal => $domain:expr, [$($scope:ident),+];)+ }
+    ) => {
+        /// All options; `pg_class.reloptions` lists them in this order, parameters first.
+        pub static OPTIONS: &[OptionSpec] = &[
+            $(OptionSpec {
+                name: $name,
+                kind: $kind,
+                scopes: $scopes,
+                default: $default,
+                change: OptionChange::$change,
+                field: $field,
+                description: $description,
+            },)+
+            $(OptionSpec {
+                name: $parameter,
+                kind: $domain,
+                scopes: &[$(OptionScope::$scope),+],
+                default: "",
+                change: OptionChange::NoEffect,
+                field: None,
+                description: "",
+            },)+
+        ];
+    };
+}
+
+const TABLES: &[OptionScope] = &[OptionScope::Table];
+const INDEXES: &[OptionScope] = &[OptionScope::Table, OptionScope::Index, OptionScope::HashIndex];
+const FAMILIES: &[OptionScope] = &[OptionScope::Table, OptionScope::Family];
+const QUOTAS: &[OptionScope] = &[OptionScope::Table, OptionScope::Role];
+
+const SPLIT_POLICIES: &str = "DISABLED, CONSTANT_SIZE, INCREASING_TO_UPPER_BOUND, STEPPING, \
+                              KEY_PREFIX(n), DELIMITED_KEY_PREFIX(d), BUSY";
+const COMPACTIONS: &[&str] = &["exploring", "leveled", "date_tiered", "fifo"];
+/// The smallest size of files and memstores.
+const SIZE_MIN: i64 = 1 << 16;
+const VERSIONS_MAX: i64 = u32::MAX as i64;
+/// The maximum number of regions of pre-splitting with an algorithm: each has memstores and files
+/// of its own from the first row on.
+const SPLIT_REGIONS_MAX: i64 = 4_096;
+
+const INTEGER_MAX: i64 = i32::MAX as i64;
+const XID_AGE: OptionKind = Integer(0, 2_000_000_000);
+const PERCENT: OptionKind = Real(0.0, 100.0);
+const DISTINCT: OptionKind = Real(-1.0, f64::MAX);
+const CLEANUP: OptionKind = Special("ON, OFF, AUTO", cleanup);
+const DURATION: OptionKind = Special("seconds, an interval, or FOREVER", duration);
+
+options! {
+    settings {
+        "salt_buckets" => Integer(0, 255), INDEXES, "0", Never, field!(salt_buckets),
+            "number of buckets that the rows are spread over; each begins as a region";
+        "split_algorithm" => Word(SplitAlgorithm::WORDS), INDEXES, "", Never, field!(split_algorithm),
+            "algorithm that divides the keys into `SPLIT_REGIONS` regions";
+        "split_regions" => Integer(2, SPLIT_REGIONS_MAX), INDEXES, "", Never, field!(split_regions),
+            "initial number of regions, with `SPLIT_ALGORITHM`";
+        "region_replication" => Integer(1, 3), TABLES, "1", Never, field!(table.region_replication),
+            "number of copies of each region";
+        "durability" => Word(Durability::WORDS), TABLES, "SYNC_WAL", Never, field!(table.durability),
+            "durability of commits; `SKIP_WAL` is `ASYNC_WAL` while the table has an index";
+        "memstore_flushsize" => Bytes(SIZE_MIN, i64::MAX), TABLES, "", Never, field!(table.memstore_flush_bytes),
+            "size of a region's memstores at which they are flushed; by default, the server's";
+        "split_policy" => Special(SPLIT_POLICIES, split_policy), TABLES, "STEPPING", AtCommit, field!(table.split.policy),
+            "policy of automatic splits of the table's and its indexes' regions";
+        "max_filesize" => Bytes(SIZE_MIN, i64::MAX), TABLES, "10GB", AtCommit, field!(table.split.max_file_bytes),
+            "size of the files of one family above which a region is too large";
+        "column_families" => Special("'family(column, …), …'", column_families), TABLES, "", Never, field!(column_families),
+            "families with their columns, as dumps contain them";
+        "versions" => Integer(1, VERSIONS_MAX), FAMILIES, "1", Never, field!(family.versions),
+            "number of versions retained of each row";
+        "min_versions" => Integer(0, VERSIONS_MAX), FAMILIES, "0", Never, field!(family.min_versions),
+            "number of versions retained even when older than the TTL; at most `VERSIONS`";
+        "ttl" => DURATION, FAMILIES, "FOREVER", Never, field!(family.ttl),
+            "age at which rows expire";
+        "keep_deleted_cells" => Word(KeepDeletedCells::WORDS), FAMILIES, "FALSE", Never, field!(family.keep_deleted_cells),
+            "whether deleted rows are retained for time travel; TTL: until their deletion is older than the TTL";
+        "compression" => Word(Compression::WORDS), FAMILIES, "LZ4", Never, field!(family.compression),
+            "compression of blocks";
+        "bloomfilter" => Word(BloomFilter::WORDS), FAMILIES, "ROW", Never, field!(family.bloom_filter),
+            "keys of the Bloom filters of store files";
+        "data_block_encoding" => Word(DataBlockEncoding::WORDS), FAMILIES, "COLUMNAR", Never, field!(family.data_block_encoding),
+            "COLUMNAR stores columns separately, for scans of some columns; ROW is faster for gets of wide rows";
+        "blocksize" => Bytes(1 << 10, 1 << 24), FAMILIES, "64kB; 32kB for ROW", Never, field!(family.block_bytes),
+            "size at which a block is closed";
+        "blockcache" => Word(bool::WORDS), FAMILIES, "TRUE", Never, field!(family.block_cache),
+            "whether blocks enter the block cache when they are read";
+        "compaction" => Word(COMPACTIONS), FAMILIES, "EXPLORING", Never, Some(COMPACTION),
+            "compaction policy; FIFO merges nothing, drops files whose rows have all expired, and requires a TTL";
+        "major_compaction_period" => DURATION, FAMILIES, "FOREVER", Never, field!(family.compaction.major_period),
+            "age of the oldest file at which all files are merged; FOREVER: only by MAJOR COMPACT";
+        "storage" => Special("ROW", storage), TABLES, "ROW", Never, None, "for compatibility with Phoenix";
+        "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";
+        "oids" => Special("FALSE", oids), TABLES, "FALSE", Never, None, "for compatibility with PostgreSQL";
+        QuotaKind::Requests.name() => Integer(1, i64::MAX), QUOTAS, "", NewTransactions, field!(quota.requests),
+            "quota of requests per second";
+        QuotaKind::ReadBytes.name() => Bytes(1, i64::MAX), QUOTAS, "", NewTransactions, field!(quota.read_bytes),
+            "quota of bytes read per second";
+        QuotaKind::WriteBytes.name() => Bytes(1, i64::MAX), QUOTAS, "", NewTransactions, field!(quota.write_bytes),
+            "quota of bytes written per second";
+    }
+    parameters {
+        "fillfactor" => Integer(10, 100), [Table, Index, HashIndex, Constraint];
+        "deduplicate_items" => Bool, [Index, Constraint];
+        "toast_tuple_target" => Integer(128, 8_160), [Table];
+        "parallel_workers" => Integer(0, 1_024), [Table];
+        "user_catalog_table" => Bool, [Table];
+        "autovacuum_enabled" => Bool, [Table, Toast];
+        "vacuum_index_cleanup" => CLEANUP, [Table, Toast];
+        "vacuum_truncate" => Bool, [Table, Toast];
+        "autovacuum_vacuum_threshold" => Integer(0, INTEGER_MAX), [Table, Toast];
+        "autovacuum_vacuum_insert_threshold" => Integer(-1, INTEGER_MAX), [Table, Toast];
+        "autovacuum_analyze_threshold" => Integer(0, INTEGER_MAX), [Table];
+        "autovacuum_vacuum_cost_limit" => Integer(1, 10_000), [Table, Toast];
+        "autovacuum_freeze_min_age" => Integer(0, 1_000_000_000), [Table, Toast];
+        "autovacuum_multixact_freeze_min_age" => Integer(0, 1_000_000_000), [Table, Toast];
+        "autovacuum_freeze_max_age" => Integer(100_000, 2_000_000_000), [Table, Toast];
+        "autovacuum_multixact_freeze_max_age" => Integer(10_000, 2_000_000_000), [Table, Toast];
+        "autovacuum_freeze_table_age" => XID_AGE, [Table, Toast];
+        "autovacuum_multixact_freeze_table_age" => XID_AGE, [Table, Toast];
+        "log_autovacuum_min_duration" => Integer(-1, INTEGER_MAX), [Table, Toast];
+        "autovacuum_vacuum_cost_delay" => PERCENT, [Table, Toast];
+        "autovacuum_vacuum_scale_factor" => PERCENT, [Table, Toast];
+        "autovacuum_vacuum_insert_scale_factor" => PERCENT, [Table, Toast];
+        "autovacuum_analyze_scale_factor" => PERCENT, [Table];
+        "n_distinct" => DISTINCT, [Column];
+        "n_distinct_inherited" => DISTINCT, [Column];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ast::{Ident, OptionValue};
+
+    /// Parses a value and sets it.
+    fn set(settings: &mut StorageSettings, spec: &OptionSpec, text: &str) {
+        let name = Ident { value: spec.name.to_owned(), position: 0 };
+        let value = OptionValue::String(text.to_owned());
+        let datum = spec.parse(&TableOption { family: None, name, value }).unwrap();
+        (spec.field.as_ref().unwrap().set)(settings, datum);
+    }
+
+    #[test]
+    fn option_values_round_trip_through_text() {
+        for spec in OPTIONS {
+            let Some(field) = &spec.field else { continue };
+            let values = match spec.kind {
+                Integer(low, high) | Bytes(low, high) => vec![low.to_string(), high.to_string()],
+                Word(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+                _ if spec.name == "split_policy" => {
+                    let plain = crate::storage_options::value::PLAIN_SPLIT_POLICIES;
+                    let plain = plain.iter().map(|(name, _)| (*name).to_owned());
+                    plain
+                        .chain(["key_prefix(4)", "delimited_key_prefix(_)"].map(str::to_owned))
+                        .collect()
+                }
+                _ if spec.name == "column_families" => vec!["f(a, b), \"G\"(\"c d\")".to_owned()],
+                _ => vec!["90 seconds".to_owned(), "1.5 seconds".to_owned()],
+            };
+            for value in values {
+                let mut settings = StorageSettings::default();
+                set(&mut settings, spec, &value);
+                assert_eq!((field.get)(&settings).to_string(), value, "{}", spec.name);
+            }
+        }
+    }
+
+    #[test]
+    fn option_names_are_unique() {
+        for (at, spec) in OPTIONS.iter().enumerate() {
+            assert!(OPTIONS[..at].iter().all(|other| other.name != spec.name), "{}", spec.name);
+            assert_eq!(spec.name, spec.name.to_ascii_lowercase());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Storage options: `docs/sql.md` lists the table of `sql/src/storage_options/table.rs`.
+
+use sql::storage_options::{OPTIONS, OptionChange, OptionKind, OptionScope, OptionSpec};
+
+use super::{read, root};
+
+/// First and last line of the generated part of the page.
+const BEGIN: &str = "<!-- This part is generated from sql/src/storage_options/table.rs. -->\n";
+const END: &str = "<!-- End of the generated part. -->\n";
+
+fn scope(scope: &OptionScope) -> &'static str {
+    match scope {
+        OptionScope::Table => "table",
+        OptionScope::Family => "family",
+        OptionScope::Toast => "TOAST table",
+        OptionScope::Index => "index",
+        OptionScope::HashIndex => "hash index",
+        OptionScope::Constraint => "key",
+        OptionScope::Column => "column",
+        OptionScope::Role => "role",
+    }
+}
+
+fn values(kind: &OptionKind) -> String {
+    let range = |low: String, high: Option<String>| match high {
+        Some(high) => format!("{low} to {high}"),
+        None => format!("from {low}"),
+    };
+    match kind {
+        OptionKind::Bool => "Boolean".to_owned(),
+        OptionKind::Integer(low, high) => {
+            range(low.to_string(), (*high < i64::MAX).then(|| high.to_string()))
+        }
+        OptionKind::Bytes(low, high) => {
+            let high = (*high < i64::MAX).then(|| high.to_string());
+            format!("bytes, {}", range(low.to_string(), high))
+        }
+        OptionKind::Real(low, high) => {
+            range(low.to_string(), (*high < f64::MAX).then(|| high.to_string()))
+        }
+        OptionKind::Word(words) => words.join(", ").to_uppercase(),
+        OptionKind::Special(form, _) => (*form).to_owned(),
+    }
+}
+
+fn row(spec: &OptionSpec) -> String {
+    // An index created with USING hash has the options of other indexes.
+    let scopes = spec.scopes.iter().filter(|scope| **scope != OptionScope::HashIndex);
+    let scopes = scopes.map(scope).collect::<Vec<_>>().join(", ");
+    let head = format!("| `{}` | {scopes} | {} |", spec.name.to_uppercase(), values(&spec.kind));
+    let change = match spec.change {
+        OptionChange::Never => "no",
+        OptionChange::AtCommit => "at commit",
+        OptionChange::NewTransactions => "for new transactions",
+        OptionChange::NoEffect => return head.replace(&spec.name.to_uppercase(), spec.name) + "\n",
+    };
+    format!("{head} {} | {change} | {} |\n", spec.default, spec.description)
+}
+
+#[test]
+fn options_page_matches_option_table() {
+    let path = root().join("docs/sql.md");
+    let page = read(&path);
+    let (head, rest) = page.split_once(BEGIN).expect("the page has a generated part");
+    let (_, tail) = rest.split_once(END).expect("the generated part has an end");
+    let (parameters, own): (Vec<_>, Vec<_>) =
+        OPTIONS.iter().partition(|spec| spec.change == OptionChange::NoEffect);
+    let mut part = "\n| Option | Objects | Values | Default | ALTER | Description |\n".to_owned();
+    part += "| --- | --- | --- | --- | --- | --- |\n";
+    part.extend(own.into_iter().map(row));
+    part += "\nPostgreSQL's storage parameters are stored and shown without effect:\n\n";
+    part += "| Parameter | Objects | Values |\n| --- | --- | --- |\n";
+    part.extend(parameters.into_iter().map(row));
+    let expected = format!("{head}{BEGIN}{part}\n{END}{tail}");
+    if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
+        std::fs::write(&path, &expected).expect("the page can be written");
+    }
+    assert!(page == expected, "docs/sql.md: write it again with BENNU_TIDY_UPDATE=1");
+}
