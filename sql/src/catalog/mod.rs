@@ -613,6 +613,11 @@ impl Catalog {
         self.objects.get(entry)
     }
 
+    /// Returns the keys of all objects, by kind and age.
+    pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
+        self.objects.keys().take_while(|entry| entry.number().is_some())
+    }
+
     /// Returns whether an object with a number exists.
     pub fn has(&self, number: u32) -> bool {
         use CatalogEntry::{Function, Schema, Sequence, Table, Type, View};

@@ -12,17 +12,16 @@ use ahash::AHashSet;
 use types::expr::Expr;
 
 use crate::binder::{self, Dependencies, SystemCatalog};
-use crate::catalog::composite::Composite;
 use crate::catalog::extension::EXTENSIONS;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
-use crate::catalog::object::{Object, attribute};
-use crate::catalog::record::{IndexRecord, ViewRelation};
+use crate::catalog::object::Object;
+use crate::catalog::object::references::{TextReference, reads_type, texts_of, types_of};
+use crate::catalog::record::ViewRelation;
 use crate::catalog::table::{Index, Table};
-use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogRelation};
-use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, view_uses};
+use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
+use crate::ddl::user_type::{text_calls, text_uses};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -139,7 +138,7 @@ struct DependencyContext<'a> {
 
 impl DependencyContext<'_> {
     /// Finds the functions whose bodies have certain dependencies.
-    fn bodies(&self, uses: impl Fn(&Dependencies) -> bool, found: &mut Vec<(u32, Object, bool)>) {
+    fn bodies(&self, uses: impl Fn(&Dependencies) -> bool, found: &mut Vec<(Object, bool)>) {
         let bodies = self.bodies.get_or_init(|| {
             let functions = self.catalog.functions().filter(|one| one.search_path.is_some());
             let used = functions.filter_map(|one| {
@@ -149,29 +148,31 @@ impl DependencyContext<'_> {
             used.collect()
         });
         let users = bodies.iter().filter(|(_, body)| uses(body));
-        found.extend(users.map(|(number, _)| (*number, Object::Function(*number), false)));
+        found.extend(users.map(|(number, _)| (Object::Function(*number), false)));
     }
 
-    /// Finds the views and functions whose texts satisfy a condition.
+    /// Finds the objects of some kinds whose texts satisfy a condition.
     fn texts(
         &self,
+        is_searched: impl Fn(&CatalogEntry) -> bool,
         means: impl Fn(&SearchPath, &str) -> bool,
-        found: &mut Vec<(u32, Object, bool)>,
+        found: &mut Vec<(Object, bool)>,
     ) {
-        views(self.catalog, |view| means(&view.search_path, &view.text), found);
-        let functions = self.catalog.functions().filter(|one| {
-            let path = one.search_path.as_ref();
-            path.is_some_and(|path| means(path, &one.record.body))
-        });
-        found.extend(functions.map(|one| {
-            let number = one.record.number;
-            (number, Object::Function(number), false)
-        }));
+        let qualified = SearchPath::default();
+        for entry in self.catalog.entries().filter(|entry| is_searched(entry)) {
+            let texts = texts_of(self.catalog, entry).into_iter();
+            let texts = texts.filter(|one| means(one.path.unwrap_or(&qualified), one.text));
+            for part in texts.map(|one| (one.part, false)) {
+                if !found.contains(&part) {
+                    found.push(part);
+                }
+            }
+        }
     }
 
     /// Finds the views and functions that use ungrouped columns because the primary key of a table
     /// is grouped.
-    fn determined(&self, table: u32, found: &mut Vec<(u32, Object, bool)>) {
+    fn determined(&self, table: u32, found: &mut Vec<(Object, bool)>) {
         let is_determined = |view: &Arc<View>| {
             view.reads(table)
                 && view.text.to_ascii_lowercase().contains("group")
@@ -215,10 +216,11 @@ impl Search<'_> {
 /// object and the referenced one. Parts of tables and readers of tables are not included.
 pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     let mut found = Vec::new();
-    let mut add = |on: Object, dependents: Vec<(u32, Object, bool)>| {
-        found.extend(dependents.into_iter().map(|(_, dependent, _)| (dependent, on.clone())));
+    let mut add = |on: Object, dependents: Vec<(Object, bool)>| {
+        found.extend(dependents.into_iter().map(|(dependent, _)| (dependent, on.clone())));
     };
-    let used = used_types(catalog);
+    let used = catalog.entries().flat_map(|entry| types_of(catalog, entry));
+    let used: AHashSet<u32> = used.map(|one| one.type_oid).collect();
     // Calls of functions are found in the texts.
     let world =
         DependencyContext { catalog, system: &binder::EmptySystemCatalog, bodies: OnceCell::new() };
@@ -244,53 +246,41 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     found
 }
 
-/// Returns the OIDs of the types of columns, attributes and functions.
-fn used_types(catalog: &Catalog) -> AHashSet<u32> {
-    let tables = catalog.tables().into_iter().filter_map(|table| catalog.record(table.oid));
-    let columns = tables.flat_map(|record| record.columns.iter().map(|column| column.type_oid));
-    let attributes = catalog.types().flat_map(|known| match known.as_ref() {
-        UserType::Composite(Composite { record: Some(record), .. }) => {
-            record.attributes.iter().map(|one| one.type_oid).collect()
-        }
-        UserType::Domain(domain) => vec![domain.record.type_oid],
-        _ => Vec::new(),
-    });
-    let functions = catalog.functions().flat_map(|one| one.type_oids());
-    columns.chain(attributes).chain(functions).collect()
-}
-
 /// Returns the direct dependents of an object, oldest first, and whether each is dropped
 /// automatically.
 fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bool)> {
     let catalog = world.catalog;
-    let mut found: Vec<(u32, Object, bool)> = Vec::new();
+    let mut found: Vec<(Object, bool)> = Vec::new();
     match object {
         Object::Schema(number) => {
             let content = content_of_schema(catalog, *number).into_iter();
-            found.extend(content.map(|object| (object.number(), object, false)));
+            found.extend(content.map(|object| (object, false)));
         }
         Object::Type(number) => users_of_type(catalog, *number, &mut found),
         Object::Function(number) => users_of_function(world, *number, &mut found),
         Object::Table(table) => {
-            found.push((*table, Object::Type(*table), true));
+            found.push((Object::Type(*table), true));
             views(catalog, |view| view.reads(*table), &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
             foreign_keys(catalog, *table, |_| true, &mut found);
         }
         Object::View(oid) => {
-            found.push((*oid, Object::Type(*oid), true));
+            found.push((Object::Type(*oid), true));
             views(catalog, |view| view.reads(*oid), &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
         Object::Column(table, column) => users_of_column(world, (*table, *column), &mut found),
         Object::Sequence(oid) => {
-            world.texts(|path, text| names_sequence(catalog, path, text, *oid), &mut found);
+            // Defaults of tables are bound.
+            let is_searched = |entry: &CatalogEntry| !matches!(entry, CatalogEntry::Table(_));
+            let names = |path: &SearchPath, text: &str| names_sequence(catalog, path, text, *oid);
+            world.texts(is_searched, names, &mut found);
             for table in catalog.tables() {
                 for (position, column) in table.columns.iter().enumerate() {
                     let takes = column.default.as_ref();
                     if takes.is_some_and(|default| takes_from(catalog, default, *oid)) {
-                        found.push((table.oid, Object::Default(table.oid, position), false));
+                        found.push((Object::Default(table.oid, position), false));
                     }
                 }
             }
@@ -304,7 +294,7 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
                 table.primary_key_name == *name || table.indexes.iter().any(is_it)
             };
             if catalog.table(*table).is_some_and(is_kept) {
-                found.push((*table, Object::Index(*table, name.clone()), true));
+                found.push((Object::Index(*table, name.clone()), true));
             }
         }
         Object::Index(table, name) => {
@@ -324,15 +314,15 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
         Object::Type(number) => is_of_arrays(catalog, one, *number),
         _ => false,
     };
-    found.sort_by_key(|(oid, one, _)| (!of_arrays(one), *oid));
-    found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
+    found.sort_by_key(|(one, _)| (!of_arrays(one), one.number()));
+    found
 }
 
 /// Finds the dependents of a column.
 fn users_of_column(
     world: &DependencyContext<'_>,
     (table, column): (u32, usize),
-    found: &mut Vec<(u32, Object, bool)>,
+    found: &mut Vec<(Object, bool)>,
 ) {
     let catalog = world.catalog;
     let used = column as u32;
@@ -347,7 +337,7 @@ fn users_of_column(
         catalog.table(table).iter().flat_map(|of| of.columns.iter().enumerate())
     {
         if other.generated.as_ref().is_some_and(|made| made.columns().contains(&column)) {
-            found.push((table, Object::Column(table, position), false));
+            found.push((Object::Column(table, position), false));
         }
     }
 }
@@ -357,24 +347,21 @@ fn foreign_keys(
     catalog: &Catalog,
     table: u32,
     uses: impl Fn(&ForeignKey) -> bool,
-    found: &mut Vec<(u32, Object, bool)>,
+    found: &mut Vec<(Object, bool)>,
 ) {
     let keys = catalog.referencing(table).filter(|(_, key)| uses(key));
-    found.extend(keys.map(|(referencing, key)| {
-        let oid = referencing.oid;
-        (oid, Object::Constraint(oid, key.name.clone()), false)
-    }));
+    found.extend(
+        keys.map(|(referencing, key)| {
+            (Object::Constraint(referencing.oid, key.name.clone()), false)
+        }),
+    );
 }
 
-fn views(
-    catalog: &Catalog,
-    reads: impl Fn(&Arc<View>) -> bool,
-    found: &mut Vec<(u32, Object, bool)>,
-) {
+fn views(catalog: &Catalog, reads: impl Fn(&Arc<View>) -> bool, found: &mut Vec<(Object, bool)>) {
     let views = catalog.views().filter(|view| reads(view));
     found.extend(views.map(|view| match catalog.table(view.oid) {
-        Some(table) => (table.oid, Object::Table(table.oid), false),
-        None => (view.oid, Object::View(view.oid), false),
+        Some(table) => (Object::Table(table.oid), false),
+        None => (Object::View(view.oid), false),
     }));
 }
 
@@ -396,43 +383,12 @@ pub(super) fn content_of_schema(catalog: &Catalog, number: u32) -> Vec<Object> {
 }
 
 /// Finds the texts that call a function.
-fn users_of_function(
-    world: &DependencyContext<'_>,
-    number: u32,
-    found: &mut Vec<(u32, Object, bool)>,
-) {
+fn users_of_function(world: &DependencyContext<'_>, number: u32, found: &mut Vec<(Object, bool)>) {
     let catalog = world.catalog;
     let Some(function) = catalog.function(number) else { return };
-    let path = SearchPath::default();
-    let calls = |text: &String| text_calls(catalog, &path, text, function);
-    for table in catalog.tables() {
-        let Some(record) = catalog.record(table.oid) else { continue };
-        let oid = table.oid;
-        for (at, column) in record.columns.iter().enumerate() {
-            if column.default.as_ref().is_some_and(calls) {
-                found.push((oid, Object::Default(oid, at), false));
-            }
-            if column.generated.as_ref().is_some_and(calls) {
-                found.push((oid, Object::Column(oid, at), false));
-            }
-        }
-        let checks = record.checks.iter().filter(|check| calls(&check.predicate));
-        found.extend(checks.map(|one| (oid, Object::Constraint(oid, one.name.clone()), false)));
-        let called = |index: &&IndexRecord| index.texts().any(calls);
-        let indexes = record.indexes.iter().filter(called);
-        found.extend(indexes.map(|one| (oid, Object::Index(oid, one.name.clone()), false)));
-    }
-    for known in catalog.types() {
-        if let UserType::Domain(domain) = known.as_ref() {
-            let record = &domain.record;
-            let checks = record.checks.iter().map(|check| &check.predicate);
-            if record.default.iter().chain(checks).any(calls) {
-                found.push((known.number(), Object::Type(known.number()), false));
-            }
-        }
-    }
-    world.texts(|path, text| text_calls(catalog, path, text, function), found);
-    found.retain(|(_, object, _)| *object != Object::Function(number));
+    let calls = |path: &SearchPath, text: &str| text_calls(catalog, path, text, function);
+    world.texts(|_| true, calls, found);
+    found.retain(|(object, _)| *object != Object::Function(number));
 }
 
 /// Returns whether a text calls a sequence function with the name of a sequence.
@@ -449,90 +405,64 @@ fn names_sequence(catalog: &Catalog, path: &SearchPath, text: &str, oid: u32) ->
 /// Returns whether a dependent of a type uses its array type.
 fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
     let Some(known) = catalog.user_type(number) else { return false };
-    let (of_it, array) = (known.oid(), known.array_oid());
-    match object {
-        Object::Column(table, at) => {
-            let column = catalog.table(*table).and_then(|table| table.columns.get(*at));
-            column.is_some_and(|column| column.sql_type.oid() == array)
-        }
-        Object::Type(other) => match catalog.user_type(*other).map(AsRef::as_ref) {
-            Some(UserType::Domain(domain)) => domain.record.type_oid == array,
-            _ => false,
-        },
-        Object::Attribute(other, at) => {
-            attribute(catalog, *other, *at).is_some_and(|one| one.type_oid == array)
-        }
-        Object::Function(number) => {
-            let function = catalog.functions().find(|one| one.record.number == *number);
-            let types = function.map(|one| one.type_oids()).unwrap_or_default();
-            types.contains(&array) && !types.contains(&of_it)
-        }
-        _ => false,
-    }
+    let whole = match object {
+        Object::Column(table, _) => CatalogEntry::Table(*table),
+        Object::Attribute(of, _) | Object::Type(of) => CatalogEntry::Type(*of),
+        Object::Function(function) => CatalogEntry::Function(*function),
+        _ => return false,
+    };
+    let types = types_of(catalog, &whole);
+    let mut oids = types.iter().filter(|one| one.part == *object).map(|one| one.type_oid);
+    let is_of_it = oids.clone().any(|oid| oid == known.oid());
+    !is_of_it && oids.any(|oid| oid == known.array_oid())
 }
 
 /// Finds the columns of a type, those of its array type first, and the texts that reference it.
-fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, bool)>) {
+fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(Object, bool)>) {
     let Some(used) = catalog.user_type(number) else { return };
-    let path = SearchPath::default();
-    let named = |text: &String| text_uses(catalog, &path, text, number);
-    for table in catalog.tables() {
-        let Some(record) = catalog.record(table.oid) else { continue };
-        let mut columns = Vec::new();
+    let qualified = SearchPath::default();
+    for entry in catalog.entries() {
+        let types = types_of(catalog, entry);
+        let mut parts: Vec<Object> = Vec::new();
         for oid in [used.array_oid(), used.oid()] {
-            let mut positions = 0..record.columns.len();
-            let of_it =
-                |at: &usize| record.columns[*at].type_oid == oid && !record.columns[*at].dropped;
-            columns.extend(positions.by_ref().filter(of_it));
+            let of_it = types.iter().filter(|one| one.type_oid == oid && !one.is_dropped);
+            parts.extend(of_it.map(|one| one.part.clone()));
         }
-        let oid = table.oid;
-        found.extend(columns.iter().map(|at| (oid, Object::Column(oid, *at), false)));
-        // Expressions over a column of the type are dropped with the column.
-        let reads = |text: &String| {
-            columns.iter().any(|at| super::alter_column::uses_column(catalog, record, text, *at))
+        let columns = parts.clone();
+        let texts = texts_of(catalog, entry);
+        let is_named = |one: &&TextReference<'_>| {
+            let path = one.path.unwrap_or(&qualified);
+            !one.is_body() && text_uses(catalog, path, one.text, number)
         };
-        for (at, column) in
-            record.columns.iter().enumerate().filter(|(at, _)| !columns.contains(at))
+        // Expressions over a column of the type are dropped with the column.
+        let reads_column = |part: &Object| {
+            columns.iter().any(|column| part == column || part.is_part_of(column))
+                || matches!(part, Object::Constraint(..) | Object::Index(..))
+                    && texts.iter().any(|one| one.part == *part && reads(catalog, one, &columns))
+        };
+        let named = texts.iter().filter(is_named).map(|one| &one.part);
+        parts.extend(named.filter(|part| !reads_column(part)).cloned());
+        if let (true, Some(view)) =
+            (reads_type(catalog, entry, [used.oid(), used.array_oid()]), Object::whole(entry))
         {
-            if column.default.as_ref().is_some_and(named) {
-                found.push((oid, Object::Default(oid, at), false));
-            }
-            if column.generated.as_ref().is_some_and(named) {
-                found.push((oid, Object::Column(oid, at), false));
-            }
+            let table = Object::Table(view.number());
+            parts.push(if catalog.table(view.number()).is_some() { table } else { view });
         }
-        let checks = record.checks.iter().map(|check| &check.predicate);
-        let checks = checks.zip(&record.checks).filter(|(text, _)| named(text) && !reads(text));
-        found
-            .extend(checks.map(|(_, one)| (oid, Object::Constraint(oid, one.name.clone()), false)));
-        for index in &record.indexes {
-            if index.texts().any(named) && !index.texts().any(reads) {
-                found.push((oid, Object::Index(oid, index.name.clone()), false));
+        for part in parts.into_iter().map(|part| (part, false)) {
+            if !found.contains(&part) {
+                found.push(part);
             }
         }
     }
-    for known in catalog.types() {
-        match known.as_ref() {
-            UserType::Domain(domain) if domain_uses(catalog, domain, number) => {
-                found.push((known.number(), Object::Type(known.number()), false));
-            }
-            UserType::Composite(Composite { record: Some(record), .. }) => {
-                let is_it = |oid: u32| oid == used.oid() || oid == used.array_oid();
-                for (at, attribute) in record.attributes.iter().enumerate() {
-                    if !attribute.dropped && is_it(attribute.type_oid) {
-                        found.push((record.number, Object::Attribute(record.number, at), false));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    let functions = catalog.functions().filter(|one| function_uses(catalog, one, number));
-    found.extend(functions.map(|one| {
-        let number = one.record.number;
-        (number, Object::Function(number), false)
-    }));
-    views(catalog, |view| view_uses(catalog, view, number), found);
+}
+
+/// Returns whether an expression of a table reads one of these columns of it.
+fn reads(catalog: &Catalog, text: &TextReference<'_>, columns: &[Object]) -> bool {
+    let Some(record) = catalog.record(text.part.number()) else { return false };
+    columns.iter().any(|column| {
+        matches!(column, Object::Column(_, at)
+            if super::alter_column::uses_column(catalog, record, text.text, *at))
+    })
 }
 
 /// Finds the sequences that are owned by a table, or by a column of it.
@@ -540,12 +470,12 @@ fn sequences_of(
     catalog: &Catalog,
     table: u32,
     column: Option<u32>,
-    found: &mut Vec<(u32, Object, bool)>,
+    found: &mut Vec<(Object, bool)>,
 ) {
     for sequence in catalog.sequences() {
         let owner = sequence.owned_by.filter(|(owner, _)| *owner == table);
         if owner.is_some_and(|(_, owner)| column.is_none_or(|column| column == owner)) {
-            found.push((sequence.oid, Object::Sequence(sequence.oid), true));
+            found.push((Object::Sequence(sequence.oid), true));
         }
     }
 }

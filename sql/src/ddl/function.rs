@@ -20,8 +20,9 @@ use crate::catalog::function::{
     DeclaredMode, DeclaredParameter, Function, FunctionRecord, ParameterExtension, ParameterRecord,
     ReturnRecord, RoutineKind,
 };
-use crate::catalog::record::{IndexRecord, TableRecord};
-use crate::catalog::{Catalog, CatalogObject};
+use crate::catalog::object::references::texts_of;
+use crate::catalog::record::TableRecord;
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
@@ -391,14 +392,15 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         for table in catalog.tables() {
             let Some(record) = catalog.record(table.oid) else { continue };
-            let calls = |text: &String| text_calls(&catalog, &Default::default(), text, function);
+            let calls = |text: &str| text_calls(&catalog, &Default::default(), text, function);
             for (index, kept) in table.indexes.iter().zip(&record.indexes) {
                 let mut parts = index.spec.keys.iter().chain(&index.spec.predicate);
-                if parts.any(Expr::calls_routines) || kept.texts().any(calls) {
+                if parts.any(Expr::calls_routines) || kept.texts().any(|text| calls(text)) {
                     self.stale_indexes.push((table.oid, index.oid));
                 }
             }
-            if !texts_of(record).any(calls) {
+            let texts = texts_of(&catalog, &CatalogEntry::Table(table.oid));
+            if !texts.iter().any(|one| calls(one.text)) {
                 continue;
             }
             self.lock_table(table.id, TableLockMode::AccessExclusive)?;
@@ -468,14 +470,6 @@ pub fn body_error(
             Error { context: Some(context), ..error }
         }
     }
-}
-
-/// Returns the SQL texts of a table.
-pub(super) fn texts_of(record: &TableRecord) -> impl Iterator<Item = &String> {
-    let columns = record.columns.iter();
-    let of_columns = columns.flat_map(|one| one.default.iter().chain(one.generated.iter()));
-    let checks = record.checks.iter().map(|check| &check.predicate);
-    of_columns.chain(checks).chain(record.indexes.iter().flat_map(IndexRecord::texts))
 }
 
 /// Checks names, modes and defaults of parameters.

@@ -16,10 +16,11 @@ use crate::catalog::composite::Composite;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
 use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, SearchPath};
+use crate::catalog::object::references::{reads_type, texts_of, types_of};
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 use crate::ddl::Ddl;
 use crate::error::Result;
 use crate::parser;
@@ -164,7 +165,8 @@ impl Ddl<'_> {
             }
         }
         for function in before.functions() {
-            if !numbers.iter().any(|number| function_uses(before, function, *number)) {
+            let entry = CatalogEntry::Function(function.record.number);
+            if !numbers.iter().any(|number| uses_type(before, &entry, *number)) {
                 continue;
             }
             let mut record = function.record.clone();
@@ -175,13 +177,16 @@ impl Ddl<'_> {
             )?)))?;
         }
         for table in before.tables() {
-            let Some(record) = before.record(table.oid) else { continue };
-            let uses = numbers.iter().any(|number| table_uses(before, record, *number));
+            let entry = CatalogEntry::Table(table.oid);
+            let uses = numbers.iter().any(|number| uses_type(before, &entry, *number));
             if uses && !numbers.contains(&table.oid) {
                 self.put_table_together(table.oid, change)?;
             }
         }
-        let uses = |view: &View| numbers.iter().any(|number| view_uses(before, view, *number));
+        let uses = |view: &View| {
+            let entry = CatalogEntry::View(view.oid);
+            numbers.iter().any(|number| uses_type(before, &entry, *number))
+        };
         for view in before.views().filter(|view| uses(view)) {
             let meaning = |catalog: &Catalog, text: &str| {
                 view_meaning(view, &parser::parse_query(text)?, catalog, self.system.as_ref())
@@ -205,7 +210,7 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
     while let Some(used) = found.get(at).copied() {
         at += 1;
         let uses = |known: &UserType| match known {
-            UserType::Domain(domain) => domain_uses(catalog, domain, used),
+            UserType::Domain(_) => uses_type(catalog, &CatalogEntry::Type(known.number()), used),
             UserType::Composite(composite) => {
                 let used = catalog.user_type(used);
                 used.is_some_and(|used| composite.has_attribute_of([used.oid(), used.array_oid()]))
@@ -372,24 +377,17 @@ fn change_defaults(record: &mut FunctionRecord, change: &mut dyn TextChange) -> 
     Ok(())
 }
 
-/// Returns whether the signature or a default of a function uses a type.
-pub(super) fn function_uses(catalog: &Catalog, function: &Function, number: u32) -> bool {
+/// Returns whether the definition of an object uses a type. Bodies of functions do not count: they
+/// are resolved at each call.
+fn uses_type(catalog: &Catalog, entry: &CatalogEntry, number: u32) -> bool {
     let Some(used) = catalog.user_type(number) else { return false };
+    let oids = [used.oid(), used.array_oid()];
     let path = SearchPath::default();
-    let mut defaults = function.record.parameters.iter().filter_map(|one| one.default.as_ref());
-    let oids = function.type_oids();
-    oids.iter().any(|oid| [used.oid(), used.array_oid()].contains(oid))
-        || defaults.any(|text| text_uses(catalog, &path, text, number))
-}
-
-/// Returns whether a domain is based on a type or references it.
-pub(super) fn domain_uses(catalog: &Catalog, domain: &Domain, number: u32) -> bool {
-    let Some(used) = catalog.user_type(number) else { return false };
-    let path = SearchPath::default();
-    let named = |text: &String| text_uses(catalog, &path, text, number);
-    [used.oid(), used.array_oid()].contains(&domain.record.type_oid)
-        || domain.record.default.as_ref().is_some_and(named)
-        || domain.record.checks.iter().any(|check| named(&check.predicate))
+    types_of(catalog, entry).iter().any(|one| oids.contains(&one.type_oid))
+        || reads_type(catalog, entry, oids)
+        || texts_of(catalog, entry).iter().any(|one| {
+            !one.is_body() && text_uses(catalog, one.path.unwrap_or(&path), one.text, number)
+        })
 }
 
 /// Returns the meaning of an expression, as the text of its bound form.
@@ -417,35 +415,4 @@ pub(super) fn text_uses(catalog: &Catalog, path: &SearchPath, text: &str, number
         let found = catalog.find_type(one.schema.as_deref(), &one.name, path);
         found.is_some_and(|found| found.number() == number)
     })
-}
-
-fn table_uses(catalog: &Catalog, record: &TableRecord, number: u32) -> bool {
-    let Some(used) = catalog.user_type(number) else { return false };
-    let path = SearchPath::default();
-    let named = |text: &String| text_uses(catalog, &path, text, number);
-    let mut columns = record.columns.iter();
-    let mut of_indexes = record.indexes.iter().flat_map(IndexRecord::texts);
-    columns.any(|column| {
-        [used.oid(), used.array_oid()].contains(&column.type_oid)
-            || column.default.as_ref().is_some_and(named)
-            || column.generated.as_ref().is_some_and(named)
-    }) || record.checks.iter().any(|check| named(&check.predicate))
-        || of_indexes.any(named)
-}
-
-/// Returns whether a view has or reads a column of a type, or references the type.
-pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
-    let Some(used) = catalog.user_type(number) else { return false };
-    let is_it = |oid: u32| [used.oid(), used.array_oid()].contains(&oid);
-    let reads = |relation: &crate::catalog::record::ViewRelation| {
-        if let Some(view) = catalog.view(relation.oid) {
-            return view.columns.iter().any(|column| is_it(column.sql_type.oid()));
-        }
-        let Some(record) = catalog.record(relation.oid) else { return false };
-        let columns = relation.used.iter().filter_map(|at| record.columns.get(*at as usize));
-        columns.into_iter().any(|column| is_it(column.type_oid))
-    };
-    view.columns.iter().any(|column| is_it(column.sql_type.oid()))
-        || view.relations.iter().any(reads)
-        || text_uses(catalog, &view.search_path, &view.text, number)
 }

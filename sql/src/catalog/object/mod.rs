@@ -53,7 +53,7 @@ impl Object {
         }
     }
 
-    /// Returns the key of the object in the catalog; `None` for an extension and for parts.
+    /// Returns the key of the object; `None` for an extension and for parts.
     pub fn entry(&self) -> Option<CatalogEntry> {
         Some(match self {
             Object::Schema(number) => CatalogEntry::Schema(*number),
@@ -63,6 +63,21 @@ impl Object {
             Object::Type(number) => CatalogEntry::Type(*number),
             Object::Function(number) => CatalogEntry::Function(*number),
             _ => return None,
+        })
+    }
+
+    /// Returns the object that an entry of the catalog is; `None` for properties of objects.
+    pub fn whole(entry: &CatalogEntry) -> Option<Object> {
+        Some(match entry {
+            CatalogEntry::Schema(number) => Object::Schema(*number),
+            CatalogEntry::Table(number) => Object::Table(*number),
+            CatalogEntry::View(number) => Object::View(*number),
+            CatalogEntry::Sequence(number) => Object::Sequence(*number),
+            CatalogEntry::Type(number) => Object::Type(*number),
+            CatalogEntry::Function(number) => Object::Function(*number),
+            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => {
+                return None;
+            }
         })
     }
 
@@ -225,7 +240,7 @@ impl Object {
 }
 
 /// Returns an attribute of a composite type, by its position.
-pub fn attribute(catalog: &Catalog, number: u32, at: usize) -> Option<&AttributeRecord> {
+fn attribute(catalog: &Catalog, number: u32, at: usize) -> Option<&AttributeRecord> {
     match catalog.user_type(number)?.as_ref() {
         UserType::Composite(Composite { record: Some(record), .. }) => record.attributes.get(at),
         _ => None,

@@ -1,19 +1,164 @@
-//! References of catalog objects to others, by number: objects that other transactions must not
-//! change or drop while the transaction that made the reference is open.
+//! References of catalog objects to others: the types and the SQL texts of each object, and the
+//! numbers of the objects that it refers to.
 //!
-//! Texts of definitions are not bound for this: each word of a text counts as a reference to all
-//! functions, types and sequences of that name. So a definition may wait for an unrelated one, but
-//! no reference is missed.
+//! Dependents for DROP and ALTER, the rows of `pg_depend`, and the objects that other transactions
+//! must not change ([`ReferenceScope`]) are derived from these.
+//!
+//! Texts of definitions are not bound for a [`ReferenceScope`]: each word of a text counts as a
+//! reference to all functions, types and sequences of that name. So a definition may wait for an
+//! unrelated one, but no reference is missed.
 
 use std::collections::BTreeSet;
 
 use ahash::AHashSet;
 
 use crate::catalog::comment::CommentSubjectKey;
+use crate::catalog::composite::Composite;
+use crate::catalog::name::SearchPath;
+use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::TableRecord;
 use crate::catalog::user_type::UserType;
-use crate::catalog::{Catalog, CatalogEntry};
+use crate::catalog::view::View;
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
+
+/// The type of a column, attribute or parameter, or the base type of a domain.
+#[derive(Debug)]
+pub struct TypeReference {
+    /// The object or part that has the type.
+    pub part: Object,
+    /// OID of the type.
+    pub type_oid: u32,
+    /// True for a dropped column or attribute, whose stored values remain.
+    pub is_dropped: bool,
+}
+
+/// A SQL text in the definition of an object.
+#[derive(Debug)]
+pub struct TextReference<'c> {
+    /// The object or part that is defined by the text.
+    pub part: Object,
+    /// The search path of its unqualified names; `None` if names are qualified.
+    pub path: Option<&'c SearchPath>,
+    /// The text.
+    pub text: &'c str,
+}
+
+impl TextReference<'_> {
+    /// Returns whether it is the body of a function.
+    pub fn is_body(&self) -> bool {
+        self.path.is_some() && matches!(self.part, Object::Function(_))
+    }
+}
+
+/// Returns the types of an object and of its parts, without those of row types.
+pub fn types_of(catalog: &Catalog, entry: &CatalogEntry) -> Vec<TypeReference> {
+    let mut found = Vec::new();
+    let mut add = |part: Object, type_oid: u32, is_dropped: bool| {
+        found.push(TypeReference { part, type_oid, is_dropped });
+    };
+    match catalog.object(entry) {
+        Some(CatalogObject::Table(table, Some(record))) => {
+            for (at, column) in record.columns.iter().enumerate() {
+                add(Object::Column(table.oid, at), column.type_oid, column.dropped);
+            }
+        }
+        Some(CatalogObject::View(view)) => {
+            let columns = view.columns.iter();
+            columns.for_each(|one| add(of_view(catalog, view), one.sql_type.oid(), false));
+        }
+        Some(CatalogObject::Type(known)) => match known.as_ref() {
+            UserType::Domain(domain) => {
+                add(Object::Type(known.number()), domain.record.type_oid, false);
+            }
+            UserType::Composite(Composite { record: Some(record), .. }) => {
+                for (at, attribute) in record.attributes.iter().enumerate() {
+                    let part = Object::Attribute(record.number, at);
+                    add(part, attribute.type_oid, attribute.dropped);
+                }
+            }
+            UserType::Composite(_) | UserType::Enum(_) => {}
+        },
+        Some(CatalogObject::Function(function)) => {
+            let part = Object::Function(function.record.number);
+            function.type_oids().into_iter().for_each(|oid| add(part.clone(), oid, false));
+        }
+        _ => {}
+    }
+    found
+}
+
+/// Returns the SQL texts of an object and of its parts. Bodies of functions that are resolved at
+/// each call are not among them.
+pub fn texts_of<'c>(catalog: &'c Catalog, entry: &CatalogEntry) -> Vec<TextReference<'c>> {
+    let mut found = Vec::new();
+    let mut add = |part: Object, path: Option<&'c SearchPath>, text: &'c str| {
+        found.push(TextReference { part, path, text });
+    };
+    match catalog.object(entry) {
+        Some(CatalogObject::Table(table, Some(record))) => {
+            let of = table.oid;
+            for (at, column) in record.columns.iter().enumerate() {
+                column.default.iter().for_each(|text| add(Object::Default(of, at), None, text));
+                column.generated.iter().for_each(|text| add(Object::Column(of, at), None, text));
+            }
+            for check in &record.checks {
+                add(Object::Constraint(of, check.name.clone()), None, &check.predicate);
+            }
+            for index in &record.indexes {
+                let part = Object::Index(of, index.name.clone());
+                index.texts().for_each(|text| add(part.clone(), None, text));
+            }
+        }
+        Some(CatalogObject::View(view)) => {
+            add(of_view(catalog, view), Some(&view.search_path), &view.text);
+            let defaults = view.columns.iter().filter_map(|one| one.default.as_ref());
+            defaults.for_each(|text| add(of_view(catalog, view), None, text));
+        }
+        Some(CatalogObject::Type(known)) => {
+            if let UserType::Domain(domain) = known.as_ref() {
+                let checks = domain.record.checks.iter().map(|check| &check.predicate);
+                let texts = domain.record.default.iter().chain(checks);
+                texts.for_each(|text| add(Object::Type(known.number()), None, text));
+            }
+        }
+        Some(CatalogObject::Function(function)) => {
+            let part = Object::Function(function.record.number);
+            let parameters = function.record.parameters.iter();
+            let defaults = parameters.filter_map(|one| one.default.as_ref());
+            defaults.for_each(|text| add(part.clone(), None, text));
+            if let Some(path) = &function.search_path {
+                add(part, Some(path), &function.record.body);
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// Returns the object of a view, which is a table if the view is materialized.
+fn of_view(catalog: &Catalog, view: &View) -> Object {
+    match catalog.table(view.oid) {
+        Some(_) => Object::Table(view.oid),
+        None => Object::View(view.oid),
+    }
+}
+
+/// Returns whether the query of a view reads a column with one of these types.
+pub fn reads_type(catalog: &Catalog, entry: &CatalogEntry, oids: [u32; 2]) -> bool {
+    let Some(CatalogObject::View(view)) = catalog.object(entry) else { return false };
+    view.relations.iter().any(|relation| {
+        let relation_entry = match catalog.view(relation.oid) {
+            Some(_) => CatalogEntry::View(relation.oid),
+            None => CatalogEntry::Table(relation.oid),
+        };
+        let is_used = |part: &Object| match part {
+            Object::Column(_, at) => relation.used.contains(&(*at as u32)),
+            _ => true,
+        };
+        let types = types_of(catalog, &relation_entry);
+        types.iter().any(|one| oids.contains(&one.type_oid) && is_used(&one.part))
+    })
+}
 
 /// The references that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,100 +187,44 @@ impl ReferenceScope {
 /// Adds the numbers of the objects that the texts of an entry may name.
 fn add_named(catalog: &Catalog, entry: &CatalogEntry, found: &mut BTreeSet<u32>) {
     let mut words = Words::default();
-    match entry {
-        CatalogEntry::Table(number) => {
-            if let Some(record) = catalog.record(*number) {
-                words.add_table(record);
-            }
-            let table = catalog.table(*number);
-            let attached = table.iter().flat_map(|table| &table.coprocessors.attached);
-            for (_, value) in attached.flat_map(|one| &one.arguments) {
-                words.add(value);
-                words.names_relations = true;
-            }
+    for one in texts_of(catalog, entry) {
+        words.add(one.text);
+        words.names_relations |= one.is_body();
+    }
+    if let Some(CatalogObject::Table(table, _)) = catalog.object(entry) {
+        for (_, value) in table.coprocessors.attached.iter().flat_map(|one| &one.arguments) {
+            words.add(value);
+            words.names_relations = true;
         }
-        CatalogEntry::View(number) => {
-            if let Some(view) = catalog.view(*number) {
-                words.add(&view.text);
-                view.columns.iter().filter_map(|one| one.default.as_ref()).for_each(|text| {
-                    words.add(text);
-                });
-            }
-        }
-        CatalogEntry::Type(number) => {
-            if let Some(UserType::Domain(domain)) = catalog.user_type(*number).map(AsRef::as_ref) {
-                let checks = domain.record.checks.iter().map(|check| &check.predicate);
-                checks.chain(&domain.record.default).for_each(|text| words.add(text));
-            }
-        }
-        CatalogEntry::Function(number) => {
-            if let Some(function) = catalog.function(*number) {
-                let parameters = function.record.parameters.iter();
-                parameters.filter_map(|one| one.default.as_ref()).for_each(|text| words.add(text));
-                // Other bodies are resolved at each call.
-                if function.search_path.is_some() {
-                    words.add(&function.record.body);
-                    words.names_relations = true;
-                }
-            }
-        }
-        _ => {}
     }
     words.find(catalog, found);
 }
 
 /// Returns the numbers that an entry itself refers to, without those in its texts.
 fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
-    let schema = |name: &str| catalog.schema(name).map(|schema| schema.oid);
-    let of_type = |oid: u32| catalog.type_of_oid(oid).map(|known| known.number());
     let mut found = Vec::new();
-    match entry {
-        CatalogEntry::Schema(_) | CatalogEntry::Quota(QuotaSubject::Role(_)) => {}
-        CatalogEntry::Table(number) => {
-            let Some(table) = catalog.table(*number) else { return found };
-            found.extend(schema(&table.schema));
+    if !matches!(entry, CatalogEntry::Schema(_)) {
+        let name = Object::whole(entry).and_then(|object| object.name(catalog));
+        found.extend(name.and_then(|name| catalog.schema(&name.schema)).map(|schema| schema.oid));
+    }
+    let types = types_of(catalog, entry).into_iter().filter(|one| !one.is_dropped);
+    found.extend(types.filter_map(|one| Some(catalog.type_of_oid(one.type_oid)?.number())));
+    match catalog.object(entry) {
+        Some(CatalogObject::Table(table, _)) => {
             found.extend(table.foreign_keys.iter().map(|key| key.table));
-            let columns = table.columns.iter().filter(|column| !column.dropped);
-            found.extend(columns.filter_map(|column| of_type(column.sql_type.oid())));
         }
-        CatalogEntry::View(number) => {
-            let Some(view) = catalog.view(*number) else { return found };
-            found.extend(schema(&view.schema));
+        Some(CatalogObject::View(view)) => {
             found.extend(view.relations.iter().map(|relation| relation.oid));
-            let columns = view.columns.iter();
-            found.extend(columns.filter_map(|column| of_type(column.sql_type.oid())));
         }
-        CatalogEntry::Sequence(number) => {
-            let Some(sequence) = catalog.sequence(*number) else { return found };
-            found.extend(schema(&sequence.schema));
+        Some(CatalogObject::Sequence(sequence)) => {
             found.extend(sequence.owned_by.map(|(table, _)| table));
         }
-        CatalogEntry::Type(number) => {
-            let Some(known) = catalog.user_type(*number) else { return found };
-            found.extend(schema(known.schema()));
-            match known.as_ref() {
-                UserType::Enum(_) => {}
-                UserType::Domain(domain) => found.extend(of_type(domain.record.type_oid)),
-                UserType::Composite(composite) => {
-                    let attributes = composite.record.iter().flat_map(|record| &record.attributes);
-                    let attributes = attributes.filter(|attribute| !attribute.dropped);
-                    found.extend(attributes.filter_map(|one| of_type(one.type_oid)));
-                }
-            }
-        }
-        CatalogEntry::Function(number) => {
-            let Some(function) = catalog.function(*number) else { return found };
-            found.extend(schema(&function.record.schema));
-            found.extend(function.type_oids().into_iter().filter_map(of_type));
-        }
-        CatalogEntry::Comment(subject) => {
-            if catalog.comment(subject).is_some() {
-                found.extend(subject_of(catalog, subject));
-            }
-        }
-        CatalogEntry::Quota(QuotaSubject::Table(table)) | CatalogEntry::Statistics(table) => {
-            found.extend(catalog.table_stored(*table).map(|table| table.oid));
-        }
+        Some(CatalogObject::Comment(subject, _)) => found.extend(subject_of(catalog, subject)),
+        _ => {}
+    }
+    if let CatalogEntry::Quota(QuotaSubject::Table(table)) | CatalogEntry::Statistics(table) = entry
+    {
+        found.extend(catalog.table_stored(*table).map(|table| table.oid));
     }
     found
 }
@@ -170,14 +259,6 @@ struct Words {
 }
 
 impl Words {
-    fn add_table(&mut self, record: &TableRecord) {
-        for column in &record.columns {
-            column.default.iter().chain(&column.generated).for_each(|text| self.add(text));
-        }
-        record.checks.iter().for_each(|check| self.add(&check.predicate));
-        record.indexes.iter().flat_map(|index| index.texts()).for_each(|text| self.add(text));
-    }
-
     fn add(&mut self, text: &str) {
         let is_part = |one: char| one.is_alphanumeric() || one == '_' || one == '$';
         let quoted = text.split(['"', '\'']);
