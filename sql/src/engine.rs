@@ -218,7 +218,7 @@ impl Engine {
             "version {} is published after {before}",
             catalog.version
         );
-        let since = commit.max(self.store.status().visible);
+        let since = commit.max(self.store.visible());
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
         self.new_relations.record((&self.catalog(), &catalog), since, oldest);
         if let Err(error) = self.quotas.apply(&self.store, &catalog) {
@@ -231,7 +231,7 @@ impl Engine {
     /// from before its commit is open. The caller has published its catalog.
     pub(crate) fn drop_when_unreferenced(&self, tables: Vec<TableId>, transaction: &Transaction) {
         if !tables.is_empty() {
-            let visible = self.store.status().visible;
+            let visible = self.store.visible();
             self.unseen.lock().push((visible, tables));
             self.has_unseen.store(true, Ordering::Release);
         }

@@ -45,7 +45,7 @@ impl Quotas {
             };
             live.insert(subject.clone(), quota);
         }
-        for table in catalog.tables() {
+        for table in catalog.tables_by_age() {
             let quota = live.get(&QuotaSubject::Table(table.id));
             let indexes = table.indexes.iter().map(|index| index.spec.store_table);
             for id in std::iter::once(table.id).chain(indexes) {

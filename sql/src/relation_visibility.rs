@@ -16,8 +16,8 @@ use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use store::{Sequence, TableId};
 
-use crate::catalog::Catalog;
 use crate::catalog::table::{Index, IndexState, Table};
+use crate::catalog::{Catalog, CatalogObject};
 
 /// First commit at which an index or a table is complete, by its store table.
 type FirstVisibleCommit = AHashMap<TableId, Sequence>;
@@ -48,11 +48,9 @@ impl RelationVisibility {
     ) {
         let is_active = |index: &Index| index.state == IndexState::Active;
         let mut new = Vec::new();
-        for table in catalog.tables() {
+        for entry in catalog.difference(before) {
+            let Some(CatalogObject::Table(table, _)) = catalog.object(&entry) else { continue };
             let old = before.table(table.oid);
-            if old.is_some_and(|old| Arc::ptr_eq(old, table)) {
-                continue;
-            }
             let had = |one: &Index| {
                 let mut indexes = old.iter().flat_map(|old| &old.indexes);
                 let is_it = |old: &Index| old.spec.store_table == one.spec.store_table;

@@ -425,7 +425,13 @@ impl Store {
         Ok(begins.max().unwrap_or(Timestamp(NO_BEGIN)))
     }
 
-    /// Returns the statistics of the store.
+    /// Returns the highest sequence visible to new snapshots: all commits up to it are durable
+    /// and applied.
+    pub fn visible(&self) -> Sequence {
+        self.engine.visible()
+    }
+
+    /// Returns the statistics of the store; takes time in proportion to the number of regions.
     pub fn status(&self) -> StoreStatus {
         let log = self.engine.wal.status();
         StoreStatus {

@@ -24,6 +24,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use imbl::ordmap::DiffItem;
+
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::FunctionRecord;
 use crate::catalog::object::references::ReferenceScope;
@@ -47,21 +49,13 @@ pub enum TakenName {
 impl Catalog {
     /// Returns the entries that differ from an earlier state; row types exist with their relations.
     pub fn difference(&self, before: &Catalog) -> BTreeSet<CatalogEntry> {
-        let mut found = BTreeSet::new();
-        if Arc::ptr_eq(&self.objects, &before.objects) {
-            return found;
-        }
-        let mut old = before.objects.iter().peekable();
-        for (entry, object) in self.objects.iter() {
-            while let Some((gone, _)) = old.next_if(|(key, _)| *key < entry) {
-                found.insert(gone.clone());
-            }
-            let before = old.next_if(|(key, _)| *key == entry);
-            if !before.is_some_and(|(_, before)| object.is_same(before)) {
-                found.insert(entry.clone());
-            }
-        }
-        found.extend(old.map(|(gone, _)| gone.clone()));
+        let differences = before.objects.diff(&self.objects);
+        let mut found: BTreeSet<CatalogEntry> = differences
+            .map(|difference| match difference {
+                DiffItem::Add(entry, _) | DiffItem::Remove(entry, _) => entry.clone(),
+                DiffItem::Update { new: (entry, _), .. } => entry.clone(),
+            })
+            .collect();
         let is_row_type = |catalog: &Catalog, number: u32| {
             catalog.user_type(number).is_some_and(|known| known.is_of_rows())
         };
@@ -235,7 +229,7 @@ impl Catalog {
                 return Err(format!("table {} shares its rows with another table", table.name));
             }
             for key in &table.foreign_keys {
-                if !self.referencing.get(&key.table).is_some_and(|by| by.contains(&table.oid)) {
+                if !self.referencing.contains(&(key.table, table.oid)) {
                     return Err(format!(
                         "foreign key {} is not registered in the referenced table",
                         key.name
@@ -261,9 +255,9 @@ impl Catalog {
     }
 }
 
-impl CatalogObject {
-    /// Returns whether two states share the object.
-    fn is_same(&self, other: &CatalogObject) -> bool {
+/// Objects are equal if two states share them.
+impl PartialEq for CatalogObject {
+    fn eq(&self, other: &CatalogObject) -> bool {
         match (self, other) {
             (CatalogObject::Schema(a), CatalogObject::Schema(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Table(a, of_a), CatalogObject::Table(b, of_b)) => {

@@ -3,7 +3,9 @@
 //!
 //! It is stored as rows of a system table of the same store, and read through an immutable
 //! snapshot ([`Catalog`]) that is replaced when a DDL transaction commits. So a look-up costs a
-//! pointer, and a prepared statement detects by [`Catalog::version`] that its plan is stale.
+//! pointer, and a prepared statement detects by [`Catalog::version`] that its plan is stale. The
+//! maps of a snapshot are persistent: successive snapshots share all nodes but those that differ,
+//! so a definition costs O(log n) of the number of objects.
 //!
 //! Each object has a number that never changes, unlike its name and the store table of its rows;
 //! all numbers and the ids of store tables come from one counter. Tables, indexes, views and
@@ -35,11 +37,10 @@ pub mod user_type;
 pub mod view;
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ahash::AHashMap;
+use imbl::{OrdMap, OrdSet};
 use store::TableId;
 use store::quota::QuotaLimits;
 use types::expr::Expr;
@@ -77,14 +78,14 @@ pub struct Catalog {
     /// Unique for each state, committed or of an open transaction, and higher than those of the
     /// states that it was derived from.
     pub version: u64,
-    /// All objects with their properties. States share the map until one of them changes.
-    objects: Arc<BTreeMap<CatalogEntry, CatalogObject>>,
+    /// All objects with their properties.
+    objects: OrdMap<CatalogEntry, CatalogObject>,
     /// The schemas by name, with the names in them.
-    schemas: BTreeMap<String, Arc<Schema>>,
+    schemas: OrdMap<String, Arc<Schema>>,
     /// Numbers of tables by their ids in the store.
-    stored: Arc<AHashMap<TableId, u32>>,
-    /// The tables with foreign keys to each table, by number.
-    referencing: Arc<BTreeMap<u32, BTreeSet<u32>>>,
+    stored: OrdMap<TableId, u32>,
+    /// Each table to which a foreign key refers, with the referencing table, by number.
+    referencing: OrdSet<(u32, u32)>,
     derived: DerivedCache,
 }
 
@@ -315,8 +316,8 @@ impl Catalog {
 
     /// Returns the foreign keys to a table, each with the referencing table, oldest table first.
     pub fn referencing(&self, table: u32) -> impl Iterator<Item = (&Arc<Table>, &ForeignKey)> {
-        let tables = self.referencing.get(&table).into_iter().flatten();
-        let tables = tables.filter_map(|referencing| self.table(*referencing));
+        let pairs = self.referencing.range((table, 0)..=(table, u32::MAX));
+        let tables = pairs.filter_map(|(_, referencing)| self.table(*referencing));
         tables.flat_map(move |referencing| {
             let keys = referencing.foreign_keys.iter();
             keys.filter(move |key| key.table == table).map(move |key| (referencing, key))
@@ -662,10 +663,9 @@ impl Catalog {
                 debug_assert_eq!(table.columns.len(), table.layout.columns.len(), "columns stored");
                 debug_assert!(record.as_ref().is_none_or(|record| record.oid == table.oid));
                 for key in &table.foreign_keys {
-                    let referencing = Arc::make_mut(&mut self.referencing);
-                    referencing.entry(key.table).or_default().insert(table.oid);
+                    self.referencing.insert((key.table, table.oid));
                 }
-                let other = Arc::make_mut(&mut self.stored).insert(table.id, table.oid);
+                let other = self.stored.insert(table.id, table.oid);
                 debug_assert!(other.is_none(), "{other:?} and {} have the same rows", table.oid);
                 self.put_row_type(Composite::of_table(table));
             }
@@ -674,6 +674,9 @@ impl Catalog {
                 self.put_row_type(Composite::of_view(view));
             }
             _ => {}
+        }
+        for (schema, name) in object.constraint_names() {
+            *self.names_in(schema).constraints.entry(name.into()).or_insert(0) += 1;
         }
         if !self.is_materialized(&object) {
             for (schema, name, relation) in object.names() {
@@ -687,7 +690,7 @@ impl Catalog {
                 }
             }
         }
-        Arc::make_mut(&mut self.objects).insert(object.entry(), object);
+        self.objects.insert(object.entry(), object);
     }
 
     fn put_row_type(&mut self, rows: Composite) {
@@ -696,27 +699,28 @@ impl Catalog {
 
     /// Removes an object with its names and, for a relation, its row type.
     fn take(&mut self, entry: &CatalogEntry) {
-        if !self.objects.contains_key(entry) {
-            return;
-        }
-        let Some(object) = Arc::make_mut(&mut self.objects).remove(entry) else { return };
+        let Some(object) = self.objects.remove(entry) else { return };
         if self.is_materialized(&object) {
             return;
         }
         match &object {
             CatalogObject::Schema(schema) => drop(self.schemas.remove(&schema.name)),
             CatalogObject::Table(table, _) => {
-                Arc::make_mut(&mut self.stored).remove(&table.id);
+                self.stored.remove(&table.id);
                 for key in &table.foreign_keys {
-                    let referencing = Arc::make_mut(&mut self.referencing);
-                    if let Some(tables) = referencing.get_mut(&key.table) {
-                        tables.remove(&table.oid);
-                    }
+                    self.referencing.remove(&(key.table, table.oid));
                 }
                 self.take(&CatalogEntry::Type(table.oid));
             }
             CatalogObject::View(view) => self.take(&CatalogEntry::Type(view.oid)),
             _ => {}
+        }
+        for (schema, name) in object.constraint_names() {
+            let Some(schema) = self.schemas.get_mut(schema).map(Arc::make_mut) else { continue };
+            match schema.constraints.get_mut(name) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(schema.constraints.remove(name)),
+            }
         }
         for (schema, name, relation) in object.names() {
             let Some(names) = self.schemas.get_mut(schema).map(Arc::make_mut) else { continue };
@@ -734,8 +738,8 @@ impl Catalog {
 
     fn names_in(&mut self, schema: &str) -> &mut Schema {
         // Only a catalog that is being built, or a damaged one, lacks the schema.
-        let schema = self.schemas.entry(schema.to_owned());
-        Arc::make_mut(schema.or_insert_with_key(|name| Arc::new(Schema::empty(0, name))))
+        let entry = self.schemas.entry(schema.to_owned());
+        Arc::make_mut(entry.or_insert_with(|| Arc::new(Schema::empty(0, schema))))
     }
 }
 
@@ -824,6 +828,28 @@ impl CatalogObject {
                 vec![(&one.schema, &one.name, Some(RelationId::Sequence(one.oid)))]
             }
             CatalogObject::Type(known) => vec![(known.schema(), known.name(), None)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the names of the constraints of a table or domain, with their schemas.
+    fn constraint_names(&self) -> Vec<(&str, &str)> {
+        match self {
+            CatalogObject::Table(_, Some(record)) => {
+                let key = (!record.primary_key_name.is_empty()).then_some(&record.primary_key_name);
+                let indexes = record.indexes.iter().filter(|index| index.constraint);
+                let names = record.checks.iter().map(|check| &check.name);
+                let names = names.chain(record.foreign_keys.iter().map(|key| &key.name));
+                let names = names.chain(indexes.map(|index| &index.name)).chain(key);
+                names.map(|name| (record.schema.as_str(), name.as_str())).collect()
+            }
+            CatalogObject::Type(known) => match &**known {
+                UserType::Domain(domain) => {
+                    let checks = domain.record.checks.iter();
+                    checks.map(|check| (known.schema(), check.name.as_str())).collect()
+                }
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         }
     }

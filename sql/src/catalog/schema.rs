@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ahash::AHashMap;
+use imbl::OrdMap;
 
 /// The prefix of the keys of schemas in the catalog table.
 pub const SCHEMAS_PREFIX: &[u8] = b"h";
@@ -30,9 +30,11 @@ pub struct Schema {
     /// Its name.
     pub name: String,
     /// The relations by name.
-    pub relations: AHashMap<Arc<str>, RelationId>,
+    pub relations: OrdMap<Arc<str>, RelationId>,
     /// The numbers of the types by name, row types included.
-    pub types: AHashMap<Arc<str>, u32>,
+    pub types: OrdMap<Arc<str>, u32>,
+    /// Number of constraints of its tables and domains with each name.
+    pub constraints: OrdMap<Arc<str>, u32>,
 }
 
 /// A relation in a schema.
@@ -61,7 +63,7 @@ impl Schema {
 
     /// Returns an empty schema.
     pub(super) fn empty(oid: u32, name: &str) -> Schema {
-        let (relations, types) = Default::default();
-        Schema { oid, name: name.to_owned(), relations, types }
+        let (relations, types, constraints) = Default::default();
+        Schema { oid, name: name.to_owned(), relations, types, constraints }
     }
 }

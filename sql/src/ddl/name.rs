@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::ast::TableConstraint;
 use crate::catalog::Catalog;
-use crate::catalog::record::TableRecord;
-use crate::catalog::user_type::UserType;
 use crate::error::{Error, Result};
 use crate::parser;
 
@@ -165,19 +163,7 @@ fn join(table: &str, columns: &[&str], label: &'static str) -> GeneratedName {
 
 /// Returns whether a constraint of a table or a domain of a schema has a name.
 pub fn is_constraint(catalog: &Catalog, schema: &str, name: &str) -> bool {
-    let of_table = |record: &TableRecord| {
-        record.checks.iter().any(|check| check.name == name)
-            || record.foreign_keys.iter().any(|key| key.name == name)
-            || record.indexes.iter().any(|index| index.constraint && index.name == name)
-            || (!record.primary_key_name.is_empty() && record.primary_key_name == name)
-    };
-    let of_type = |one: &UserType| match one {
-        UserType::Domain(domain) => domain.record.checks.iter().any(|check| check.name == name),
-        _ => false,
-    };
-    let tables = catalog.tables().into_iter().filter(|table| table.schema == schema);
-    tables.filter_map(|table| catalog.record(table.oid)).any(|record| of_table(record))
-        || catalog.types().filter(|one| one.schema() == schema).any(|one| of_type(one))
+    catalog.schema(schema).is_some_and(|schema| schema.constraints.contains_key(name))
 }
 
 #[cfg(test)]
