@@ -248,6 +248,17 @@ impl Catalog {
         }
         let views = self.views().map(|view| view.oid);
         let mut relations = self.tables_by_age().map(|table| table.oid).chain(views);
+        let mut constraints = BTreeMap::new();
+        for (schema, name) in self.objects.values().flat_map(CatalogObject::constraint_names) {
+            *constraints.entry((schema, name)).or_insert(0) += 1;
+        }
+        let registered = self.schemas().flat_map(|schema| {
+            let names = schema.constraints.iter();
+            names.map(|(name, count)| ((schema.name.as_str(), &**name), *count))
+        });
+        if !registered.eq(constraints) {
+            return Err("the names of constraints differ from those of the objects".to_owned());
+        }
         let without = relations.find(|number| {
             !self.user_type(*number).is_some_and(|rows| matches!(&**rows, UserType::Composite(_)))
         });
