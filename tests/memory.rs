@@ -148,7 +148,7 @@ fn joins_of_megabyte_values_stay_within_memory() {
 
 #[test]
 fn evicted_plans_of_idle_sessions_are_replanned() {
-    const SESSIONS: usize = 16;
+    const SESSIONS: usize = 10;
     run_on_server(async |process, client| {
         let list: Vec<String> = (0..500_000).map(|i| (3 * i).to_string()).collect();
         let text = format!(

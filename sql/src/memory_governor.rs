@@ -232,6 +232,9 @@ fn missing_bytes() -> usize {
 /// Drops cached plans of sessions until enough memory is free: idle sessions first, larger ones
 /// before smaller ones.
 pub(crate) fn forget_plans(engine: &Engine) {
+    if missing_bytes() == 0 {
+        return;
+    }
     let mut sessions = engine.sessions.all();
     sessions.sort_by_cached_key(|one| (one.is_active(), Reverse(one.account().byte_count())));
     for session in sessions {

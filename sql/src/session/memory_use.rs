@@ -28,7 +28,8 @@ impl Session {
     /// Fails if the memory limit is exceeded and this session is one of the largest: parsing and
     /// planning come before a statement can be cancelled.
     pub(super) fn check_memory(&self) -> Result<()> {
-        if memory::is_exceeded() {
+        // The governor does the same, but may be late on a busy machine.
+        if memory::is_near_limit() {
             memory_governor::forget_plans(&self.engine);
         }
         match memory::is_exceeded() {
