@@ -1,12 +1,14 @@
 //! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
 //! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]),
-//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]).
+//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]), system
+//! views ([`system_views`]).
 
 mod density;
 mod imports;
 mod options;
 mod prose;
 mod sqlstates;
+mod system_views;
 
 use std::collections::BTreeSet;
 use std::fs;

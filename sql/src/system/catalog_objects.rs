@@ -272,6 +272,7 @@ impl CatalogObjects {
         objects.comments.insert(public, Arc::from("standard public schema"));
         let language = (EXTENSION, extension_oid(&extension::PLPGSQL), 0);
         objects.comments.insert(language, Arc::from(extension::PLPGSQL.comment));
+        objects.describe_views();
         for (subject, text) in catalog.comments() {
             if let Some(address) = objects.address_of(catalog, subject) {
                 objects.comments.insert(address, Arc::clone(text));
@@ -279,6 +280,19 @@ impl CatalogObjects {
         }
         objects.comments.retain(|_, text| !text.is_empty());
         objects
+    }
+
+    /// Adds the descriptions of the views of schema `bennu` and of their columns.
+    fn describe_views(&mut self) {
+        let namespace = (NAMESPACE, relation_definitions::BENNU, 0);
+        self.comments.insert(namespace, Arc::from("system views of bennu"));
+        let shapes = SHAPES.iter().filter(|shape| shape.schema == relation_definitions::BENNU);
+        for (view, shape) in super::VIEWS.iter().zip(shapes) {
+            self.comments.insert((CLASS, shape.oid, 0), Arc::from(view.description));
+            for (number, column) in (1..).zip(view.columns) {
+                self.comments.insert((CLASS, shape.oid, number), Arc::from(column.description));
+            }
+        }
     }
 
     /// Returns the OID of the catalog, the OID of the object and the attribute number of the

@@ -1,17 +1,17 @@
 //! System catalogs, system views and table functions: rows that the server computes.
 //!
 //! The binder finds their columns through [`SystemNames`]; scans read their rows from a
-//! [`SystemContext`]. A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns and
-//! the function that computes its rows. Relations of `pg_catalog` and `information_schema` are
-//! defined in [`relation_definitions`]. Views have a query ([`view_query`]); other relations have a
-//! function. The rows of most depend on the catalog alone and are cached in its [`view_cache`].
+//! [`SystemContext`]. Views of schema `bennu` are declared in [`bennu_views`]. Relations of
+//! `pg_catalog` and `information_schema` are defined in [`relation_definitions`]: views have a
+//! query ([`view_query`]), other relations a function. The rows of most depend on the
+//! catalog alone and are cached in its [`view_cache`].
 
+mod bennu_views;
 mod coprocessors;
 mod definition;
 mod functions;
 mod history;
 mod locks;
-mod memory;
 mod reg_names;
 mod catalog_objects;
 mod pg_cast;
@@ -22,13 +22,11 @@ mod pg_proc;
 mod pg_type;
 mod privileges;
 mod pseudo_types;
-mod regions;
 mod session;
 mod view_query;
 mod relation_definitions;
 mod view_cache;
 mod constants;
-mod statistics;
 mod updatable;
 mod usage;
 mod user_functions;
@@ -40,8 +38,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use store::cell::CellType;
-use store::compaction::Reason;
-use store::store::EndpointCallStatus;
 use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datatype::RegKind;
 use types::datetime::UNIX_EPOCH_SECONDS;
@@ -53,8 +49,6 @@ use types::{Batch, DataType, Datum, SqlType};
 use crate::advisory::SessionLocks;
 use crate::ast::TableName;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
-use crate::catalog::name::ObjectName;
-use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::engine::Engine;
@@ -64,152 +58,16 @@ use crate::logical::{Origin, OutputColumn};
 use crate::plan::Plan;
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
-use crate::system::value::{bytes, int8, text};
+use crate::system::value::{bytes, text};
 use crate::system::view_cache::SystemViewCache;
 use crate::system::views::DefinitionContext;
 use crate::table_coprocessors::CoprocessorRegistry;
 
+pub use bennu_views::{SystemView, SystemViewColumn, VIEWS};
 pub use functions::{CatalogNames, ChangedSetting, ChangedSettings};
 pub(crate) use session::exported_named;
 
 type Row = Vec<Datum>;
-
-struct SystemView {
-    name: &'static str,
-    columns: &'static [(&'static str, DataType)],
-    rows: fn(&SystemContext) -> Result<Vec<Row>>,
-}
-
-const VIEWS: &[SystemView] = &[
-    SystemView {
-        name: "tables",
-        columns: &[
-            ("table_name", DataType::Text),
-            ("primary_key", DataType::Text),
-            ("salt_buckets", DataType::Int4),
-            ("regions", DataType::Int4),
-            ("region_replication", DataType::Int4),
-            ("versions", DataType::Int8),
-            ("ttl_seconds", DataType::Int8),
-            ("indexes", DataType::Int4),
-        ],
-        rows: tables,
-    },
-    SystemView {
-        name: "views",
-        columns: &[("view_name", DataType::Text), ("definition", DataType::Text)],
-        rows: |source| {
-            let views = source.catalog.views();
-            Ok(views
-                .map(|view| {
-                    let name = ObjectName::new(&view.schema, &view.name);
-                    vec![text(name.short()), text(&view.text)]
-                })
-                .collect())
-        },
-    },
-    SystemView {
-        name: "sequences",
-        columns: &[
-            ("sequence_name", DataType::Text),
-            ("data_type", DataType::Text),
-            ("start_value", DataType::Int8),
-            ("min_value", DataType::Int8),
-            ("max_value", DataType::Int8),
-            ("increment_by", DataType::Int8),
-            ("cycle", DataType::Bool),
-            ("cache_size", DataType::Int8),
-            ("last_value", DataType::Int8),
-            ("owned_by", DataType::Text),
-        ],
-        rows: sequences,
-    },
-    regions::VIEW,
-    statistics::VIEW,
-    SystemView {
-        name: "admission",
-        columns: &[
-            ("slots", DataType::Int8),
-            ("active", DataType::Int8),
-            ("queued", DataType::Int8),
-            ("admitted", DataType::Int8),
-            ("waits", DataType::Int8),
-            ("wait_seconds", DataType::Float8),
-        ],
-        rows: admission,
-    },
-    SystemView {
-        name: "quotas",
-        columns: &[
-            ("kind", DataType::Text),
-            ("name", DataType::Text),
-            ("quota", DataType::Text),
-            ("per_second", DataType::Int8),
-            ("available", DataType::Int8),
-            ("rejected", DataType::Int8),
-        ],
-        rows: quotas,
-    },
-    SystemView {
-        name: "compactions",
-        columns: &[
-            ("table_name", DataType::Text),
-            ("region", DataType::Int8),
-            ("family", DataType::Text),
-            ("reason", DataType::Text),
-            ("store_files", DataType::Int8),
-            ("started", DataType::Timestamptz),
-            ("cells_done", DataType::Int8),
-            ("cells_total", DataType::Int8),
-            ("bytes_done", DataType::Int8),
-            ("bytes_total", DataType::Int8),
-        ],
-        rows: compactions,
-    },
-    SystemView {
-        name: "endpoint_calls",
-        columns: &[
-            ("call", DataType::Int8),
-            ("table_name", DataType::Text),
-            ("endpoint", DataType::Text),
-            ("transaction", DataType::Int8),
-            ("started", DataType::Timestamptz),
-            ("rows_read", DataType::Int8),
-            ("pages", DataType::Int8),
-            ("regions_done", DataType::Int8),
-            ("regions", DataType::Int8),
-        ],
-        rows: endpoint_calls,
-    },
-    SystemView {
-        name: "storage",
-        columns: &[
-            ("table_name", DataType::Text),
-            ("store_files", DataType::Int8),
-            ("sorted_runs", DataType::Int8),
-            ("store_file_bytes", DataType::Int8),
-            ("flushed_bytes", DataType::Int8),
-            ("compacted_bytes", DataType::Int8),
-            ("compactions", DataType::Int8),
-            ("expired_files", DataType::Int8),
-            ("write_amplification", DataType::Float8),
-            ("space_amplification", DataType::Float8),
-        ],
-        rows: storage,
-    },
-    coprocessors::VIEW,
-    coprocessors::AVAILABLE,
-    SystemView {
-        name: "settings",
-        columns: &[
-            ("name", DataType::Text),
-            ("setting", DataType::Text),
-            ("description", DataType::Text),
-        ],
-        rows: settings,
-    },
-    memory::VIEW,
-];
 
 /// Parameters of `cells`.
 const CELL_PARAMETERS: &[(&str, DataType)] =
@@ -251,9 +109,6 @@ impl<'e> SystemNames<'e> {
 
 impl SystemCatalog for SystemNames<'_> {
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
-        if schema == Some("bennu") {
-            return VIEWS.iter().find(|view| view.name == name).map(|view| output(view.columns));
-        }
         let shape = relation_definitions::find(schema, name)?;
         let column = |(at, (name, sql_type)): (usize, &(&str, SqlType))| OutputColumn {
             name: (*name).to_owned(),
@@ -401,7 +256,8 @@ impl SystemSource for SystemContext {
             return sequence_row(self, arguments);
         }
         if let Some(name) = name.strip_prefix("bennu.") {
-            let view = VIEWS.iter().find(|view| view.name == name).ok_or_else(|| no_rows(name))?;
+            let mut views = VIEWS.iter();
+            let view = views.find(|view| view.name == name).ok_or_else(|| no_rows(name))?;
             return (view.rows)(self);
         }
         let shape = shape_named(name).ok_or_else(|| no_rows(name))?;
@@ -473,181 +329,6 @@ fn sequence_row(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>>
     };
     let (value, is_called) = source.engine.sequences.state_of(sequence)?;
     Ok(vec![vec![Datum::Int8(value), Datum::Int8(0), Datum::Bool(is_called)]])
-}
-
-fn sequences(source: &SystemContext) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for sequence in source.catalog.sequences() {
-        let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
-        let owner = sequence.owned_by.and_then(|(table, column)| {
-            let table = source.catalog.table(table)?;
-            let column = table.columns.get(column as usize)?;
-            Some(format!("{}.{}", table.full_name().short(), column.name))
-        });
-        rows.push(vec![
-            text(ObjectName::new(&sequence.schema, &sequence.name).short()),
-            text(data_type.sql_name()),
-            Datum::Int8(sequence.start),
-            Datum::Int8(sequence.min),
-            Datum::Int8(sequence.max),
-            Datum::Int8(sequence.increment),
-            Datum::Bool(sequence.cycle),
-            Datum::Int8(sequence.cache),
-            source.engine.sequences.last(sequence)?.map_or(Datum::Null, Datum::Int8),
-            owner.map_or(Datum::Null, text),
-        ]);
-    }
-    Ok(rows)
-}
-
-fn tables(source: &SystemContext) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for table in source.catalog.tables() {
-        let family = &table.descriptor.families[0];
-        let key: Vec<&str> = table
-            .primary_key()
-            .into_iter()
-            .map(|column| table.columns[column].name.as_str())
-            .collect();
-        rows.push(vec![
-            text(table.full_name().short()),
-            text(key.join(", ")),
-            Datum::Int4(i32::from(table.layout.salt_buckets)),
-            Datum::Int4(source.engine.store().regions(table.id)?.len() as i32),
-            Datum::Int4(i32::from(table.descriptor.region_replication)),
-            int8(family.versions),
-            family.ttl.map_or(Datum::Null, |ttl| int8(ttl.as_secs())),
-            Datum::Int4(table.indexes.len() as i32),
-        ]);
-    }
-    Ok(rows)
-}
-
-/// Returns the store tables of tables and indexes, with their names.
-fn store_tables(source: &SystemContext) -> Vec<(String, TableId)> {
-    let tables = source.catalog.tables().into_iter();
-    tables
-        .flat_map(|table| {
-            let indexes = table.indexes.iter().map(|index| (&index.name, index.spec.store_table));
-            let all = std::iter::once((&table.name, table.id)).chain(indexes);
-            all.map(|(name, id)| (ObjectName::new(&table.schema, name).short(), id))
-        })
-        .collect()
-}
-
-fn admission(source: &SystemContext) -> Result<Vec<Row>> {
-    let status = source.engine.store().admission();
-    Ok(vec![vec![
-        int8(status.handlers as u64),
-        int8(status.active as u64),
-        int8(status.queued as u64),
-        int8(status.admitted),
-        int8(status.waited),
-        Datum::Float8(status.waited_micros as f64 / 1e6),
-    ]])
-}
-
-fn quotas(source: &SystemContext) -> Result<Vec<Row>> {
-    let now = source.engine.store().now_micros();
-    let mut rows = Vec::new();
-    for (subject, quota) in source.engine.quotas.all().iter() {
-        let (kind, name) = match subject {
-            QuotaSubject::Role(name) => ("role", text(name)),
-            QuotaSubject::Table(id) => {
-                let table = source.catalog.table_stored(*id);
-                ("table", table.map_or(Datum::Null, |table| text(table.full_name().short())))
-            }
-        };
-        rows.extend(quota.status(now).iter().map(|status| {
-            vec![
-                text(kind),
-                name.clone(),
-                text(status.kind.name()),
-                int8(status.per_second),
-                int8(status.available),
-                int8(status.refused),
-            ]
-        }));
-    }
-    Ok(rows)
-}
-
-fn compactions(source: &SystemContext) -> Result<Vec<Row>> {
-    let tables = store_tables(source);
-    let descriptors = source.engine.store().tables();
-    let mut rows = Vec::new();
-    for running in source.engine.store().compactions() {
-        let name = tables.iter().find(|(_, id)| *id == running.table).map(|(name, _)| name);
-        let descriptor = descriptors.iter().find(|table| table.id == running.table);
-        let family = descriptor.and_then(|table| table.families.get(usize::from(running.family)));
-        let reason = match running.reason {
-            Reason::Expired => "expired",
-            Reason::Split => "split",
-            Reason::Major => "major",
-            Reason::Period => "period",
-            Reason::Policy => "policy",
-        };
-        let started = running.started_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000);
-        rows.push(vec![
-            // NULL for the tables of the catalog itself, which have no name there.
-            name.map_or(Datum::Null, text),
-            int8(running.region.0),
-            family.map_or(Datum::Null, |family| text(&family.name)),
-            text(reason),
-            int8(running.files),
-            Datum::Timestamptz(started),
-            int8(running.cells_done),
-            int8(running.cells_total),
-            int8(running.bytes_done),
-            int8(running.bytes_total),
-        ]);
-    }
-    Ok(rows)
-}
-
-fn endpoint_calls(source: &SystemContext) -> Result<Vec<Row>> {
-    let tables = store_tables(source);
-    let row = |call: EndpointCallStatus| {
-        let name = tables.iter().find(|(_, id)| *id == call.table).map(|(name, _)| name);
-        let started = call.started_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000);
-        vec![
-            int8(call.call),
-            name.map_or(Datum::Null, text),
-            text(&call.endpoint),
-            int8(call.transaction),
-            Datum::Timestamptz(started),
-            int8(call.rows),
-            int8(call.pages),
-            int8(call.regions_done),
-            int8(call.regions),
-        ]
-    };
-    Ok(source.engine.store().endpoint_calls().into_iter().map(row).collect())
-}
-
-fn storage(source: &SystemContext) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (name, id) in store_tables(source) {
-        let figures = source.engine.store().compaction_figures(Some(id))?;
-        rows.push(vec![
-            text(&name),
-            int8(figures.files),
-            int8(figures.runs),
-            int8(figures.file_bytes),
-            int8(figures.flushed_bytes),
-            int8(figures.compacted_out_bytes),
-            int8(figures.compactions),
-            int8(figures.expired_files),
-            Datum::Float8(figures.write_amplification()),
-            Datum::Float8(figures.space_amplification()),
-        ]);
-    }
-    Ok(rows)
-}
-
-fn settings(source: &SystemContext) -> Result<Vec<Row>> {
-    let all = source.settings.show_all();
-    Ok(all.map(|(name, value, about)| vec![text(name), text(value), text(about)]).collect())
 }
 
 /// Returns the cells of a table: `cells(table [, raw [, versions]])`.

@@ -28,7 +28,7 @@ use crate::system::catalog_objects::{
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
 use crate::system::pseudo_types;
-use crate::system::relation_definitions::{BENNU, PG_CATALOG, RelationDefinition};
+use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
     Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, usage, user_functions,
@@ -373,9 +373,7 @@ fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects) -> Vec<Row> 
             ("nspacl", if is_public { grants } else { Datum::Null }),
         ])
     };
-    // The views of schema `bennu` are not in `pg_class`: a dump would contain an empty schema.
-    let shown = objects.namespaces.iter().filter(|namespace| namespace.oid != BENNU);
-    shown.map(row).collect()
+    objects.namespaces.iter().map(row).collect()
 }
 
 fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects) -> Vec<Row> {

@@ -6,6 +6,7 @@
 //! GROUP BY relies on. pg_dump derives its order from these rows.
 
 use crate::catalog::Catalog;
+use crate::catalog::extension::PLPGSQL;
 use crate::catalog::object::Object;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::ddl::dependencies;
@@ -16,7 +17,7 @@ use crate::system::catalog_objects::{
 };
 use crate::system::definition;
 use crate::system::pg_catalog::{created_extensions, default_oid};
-use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
+use crate::system::relation_definitions::{BENNU, PG_CATALOG, RelationDefinition};
 use crate::system::value::{char, int4, oid};
 
 const CLASS: u32 = 1_259;
@@ -41,6 +42,7 @@ pub(super) fn rows(
     of_constraints(objects, &mut all);
     of_composites(catalog, &mut all);
     of_schemas(objects, catalog, &mut all);
+    of_bennu(objects, &mut all);
     for (dependent, on) in dependencies(catalog) {
         let addresses =
             (address_of(&dependent, objects, catalog), address_of(&on, objects, catalog));
@@ -137,6 +139,15 @@ fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress,
         let relation = (CLASS, composite_relation_oid(one.number()), 0);
         all.push((relation, (TYPE, one.oid(), 0), 'i'));
     }
+}
+
+/// Adds the membership of schema `bennu` and its views in the extension that is always present, so
+/// that pg_dump leaves them out.
+fn of_bennu(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
+    let views = objects.relations.iter().filter(|relation| relation.schema == BENNU);
+    let views = views.map(|relation| (CLASS, relation.oid, 0));
+    let extension = (EXTENSION, extension_oid(&PLPGSQL), 0);
+    all.extend(views.chain([(NAMESPACE, BENNU, 0)]).map(|member| (member, extension, 'e')));
 }
 
 /// Adds the dependencies of types, functions and extensions on their schemas.

@@ -17,7 +17,7 @@ use crate::system::catalog_objects::{CatalogObjects, SystemRelation};
 use crate::system::definition::{identifier, qualified};
 use crate::system::pg_proc::{self, NamedFunction};
 use crate::system::pseudo_types;
-use crate::system::relation_definitions::PG_CATALOG;
+use crate::system::relation_definitions::{BENNU, PG_CATALOG};
 use crate::system::views::{DefinitionContext, roles};
 use crate::system::{constants, user_functions};
 
@@ -25,7 +25,10 @@ use crate::system::{constants, user_functions};
 fn searched(viewer: &DefinitionContext<'_>, objects: &CatalogObjects) -> Vec<u32> {
     let path = viewer.search_path();
     let named = path.of_relations().filter_map(|name| objects.namespace_named(name));
-    let mut schemas: Vec<u32> = named.map(|namespace| namespace.oid).collect();
+    // Views of schema `bennu` need the schema: the default user has this name, and with it
+    // `"$user"` of the default search path.
+    let mut schemas: Vec<u32> =
+        named.map(|namespace| namespace.oid).filter(|oid| *oid != BENNU).collect();
     if !schemas.contains(&PG_CATALOG) {
         schemas.insert(0, PG_CATALOG);
     }

@@ -1,8 +1,9 @@
-//! Definitions of the relations of `pg_catalog` and `information_schema`: names, OIDs and columns.
+//! Definitions of the relations of `pg_catalog`, `information_schema` and `bennu`: names, OIDs and
+//! columns.
 //!
-//! They are read from `relations.txt`, which has PostgreSQL 15's. A type that bennu lacks is
-//! replaced by one with the same values: a domain of `information_schema` by its base type, an
-//! expression tree by SQL text.
+//! Those of the first two are read from `relations.txt`, which has PostgreSQL 15's. A type that
+//! bennu lacks is replaced by one with the same values: a domain of `information_schema` by its
+//! base type, an expression tree by SQL text. Those of `bennu` are made of its declarations.
 
 use std::sync::LazyLock;
 
@@ -44,6 +45,7 @@ pub(super) fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation
     let schema = match schema {
         None | Some("pg_catalog") => PG_CATALOG,
         Some("information_schema") => INFORMATION_SCHEMA,
+        Some("bennu") => BENNU,
         Some(_) => return None,
     };
     SHAPES.iter().find(|shape| shape.schema == schema && shape.name == name)
@@ -72,6 +74,17 @@ fn read() -> Vec<RelationDefinition> {
             columns: Vec::new(),
             is_table: (1..12_000).contains(&fixed),
             query: queries.remove(full),
+            positions: AHashMap::new(),
+        });
+    }
+    for view in super::VIEWS {
+        shapes.push(RelationDefinition {
+            oid: FIRST_FREE_OID + shapes.len() as u32,
+            schema: BENNU,
+            name: view.name,
+            columns: view.columns.iter().map(|one| (one.name, one.data_type.into())).collect(),
+            is_table: false,
+            query: None,
             positions: AHashMap::new(),
         });
     }

@@ -1,0 +1,93 @@
+//! Views `bennu.tables`, `bennu.views`, `bennu.sequences` and `bennu.settings`: objects of the
+//! catalog, and the session's settings.
+
+use std::sync::Arc;
+
+use types::DataType;
+
+use crate::catalog::name::ObjectName;
+use crate::catalog::sequence::Sequence;
+use crate::catalog::table::Table;
+use crate::catalog::view::View;
+use crate::error::Result;
+use crate::system::SystemContext;
+use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
+
+system_view! {
+    TABLES: "tables", "Tables and materialized views", tables => |(table, regions)| {
+        table_name Text = table.full_name().short(), "Name, with the schema unless that is public";
+        primary_key Text = primary_key(table), "Columns of the primary key";
+        salt_buckets Int4 = table.layout.salt_buckets, "Number of salt buckets; 0: not salted";
+        regions Int4 = regions, "Number of regions";
+        region_replication Int4 = table.descriptor.region_replication, "Number of copies of each region";
+        versions Int8 = table.descriptor.families[0].versions, "Number of versions retained of each row, in the first family";
+        ttl_seconds Int8 = table.descriptor.families[0].ttl.map(|ttl| ttl.as_secs()),
+            "Age at which rows expire, in the first family; NULL: never";
+        indexes Int4 = table.indexes.len(), "Number of indexes";
+    }
+}
+
+system_view! {
+    VIEWS: "views", "Views and their queries", views => |view| {
+        view_name Text = ObjectName::new(&view.schema, &view.name).short(), "Name, with the schema unless that is public";
+        definition Text = view.text.as_str(), "The query";
+    }
+}
+
+system_view! {
+    SEQUENCES: "sequences", "Sequences", sequences => |(sequence, last, owner)| {
+        sequence_name Text = ObjectName::new(&sequence.schema, &sequence.name).short(),
+            "Name, with the schema unless that is public";
+        data_type Text = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8).sql_name(), "Type of the values";
+        start_value Int8 = sequence.start, "First value";
+        min_value Int8 = sequence.min, "Smallest value";
+        max_value Int8 = sequence.max, "Largest value";
+        increment_by Int8 = sequence.increment, "Difference of successive values";
+        cycle Bool = sequence.cycle, "Whether the sequence starts again at its end";
+        cache_size Int8 = sequence.cache, "Number of values that a session reserves";
+        last_value Int8 = last, "Last value taken; NULL: none";
+        owned_by Text = owner, "Column that the sequence belongs to";
+    }
+}
+
+system_view! {
+    SETTINGS: "settings", "Settings of the session", settings => |(name, value, about)| {
+        name Text = name, "Name";
+        setting Text = value, "Value, as SHOW prints it";
+        description Text = about, "Description";
+    }
+}
+
+fn tables(source: &SystemContext) -> Result<Vec<(&Arc<Table>, usize)>> {
+    let store = source.engine.store();
+    let tables = source.catalog.tables().into_iter();
+    tables.map(|table| Ok((table, store.regions(table.id)?.len()))).collect()
+}
+
+fn primary_key(table: &Table) -> String {
+    let key = table.primary_key().into_iter();
+    key.map(|column| table.columns[column].name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn views(source: &SystemContext) -> Result<Vec<&Arc<View>>> {
+    Ok(source.catalog.views().collect())
+}
+
+/// Sequence with its last value and its owner.
+type SequenceStatus<'s> = (&'s Arc<Sequence>, Option<i64>, Option<String>);
+
+fn sequences(source: &SystemContext) -> Result<Vec<SequenceStatus<'_>>> {
+    let catalog = &source.catalog;
+    let owner = |sequence: &Sequence| {
+        let (table, column) = sequence.owned_by?;
+        let table = catalog.table(table)?;
+        let column = table.columns.get(column as usize)?;
+        Some(format!("{}.{}", table.full_name().short(), column.name))
+    };
+    let last = |sequence: &Sequence| source.engine.sequences.last(sequence);
+    catalog.sequences().map(|one| Ok((one, last(one)?, owner(one)))).collect()
+}
+
+fn settings(source: &SystemContext) -> Result<Vec<(&'static str, &str, &'static str)>> {
+    Ok(source.settings.show_all().collect())
+}

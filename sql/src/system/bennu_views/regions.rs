@@ -1,0 +1,144 @@
+//! View `bennu.regions`: boundaries, size and load counters of each region.
+//!
+//! Boundaries appear in two forms: as bytes, which are exact, and as SQL literals of the key
+//! columns that they begin with. The salt byte has its own column.
+
+use store::store::RegionStatus;
+use types::rowcode::RowLayout;
+use types::{DataType, keycode};
+
+use crate::catalog::name::ObjectName;
+use crate::error::Result;
+use crate::plan::literal;
+use crate::system::SystemContext;
+use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view, tuple};
+use crate::system::value::bytes;
+
+system_view! {
+    REGIONS: "regions", "Regions of tables and indexes", regions => |(table, layout, region)| {
+        table_name Text = table, "Table or index";
+        region Int8 = region.region.0, "Number of the region";
+        start_key Bytea = region.start.as_slice(), "First row";
+        end_key Bytea = region.stop.as_deref(), "Row after the last; NULL: the end of the table";
+        salt_bucket Int4 = (layout.salt_buckets > 0).then(|| region.start.first().copied().unwrap_or(0)), "Salt bucket";
+        start_values Text = key_values(layout, &region.start), "Key values of `start_key`; bytes that are not a value come last";
+        end_values Text = region.stop.as_deref().and_then(|stop| key_values(layout, stop)), "Key values of `end_key`";
+        memstore_bytes Int8 = region.memstore_bytes, "Bytes of the memstores";
+        store_files Int8 = region.file_count, "Number of store files";
+        store_file_bytes Int8 = region.file_bytes, "Bytes of the store files";
+        read_requests Int8 = region.load.read_requests, "Gets, and scans that entered the region, since the region was opened";
+        rows_read Int8 = region.load.rows_read, "Rows returned, since the region was opened";
+        cells_read Int8 = region.load.cells_read, "Cells returned, since the region was opened";
+        bytes_read Int8 = region.load.bytes_read, "Bytes returned, since the region was opened";
+        write_requests Int8 = region.load.write_requests, "Commits that wrote to the region, since the region was opened";
+        rows_written Int8 = region.load.rows_written, "Rows written, since the region was opened";
+        cells_written Int8 = region.load.cells_written, "Cells written, since the region was opened";
+        bytes_written Int8 = region.load.bytes_written, "Bytes written, since the region was opened";
+        lock_waits Int8 = region.load.lock_waits, "Waits for row locks, since the region was opened";
+        read_requests_per_second Float8 = region.rates.read_requests, "Decayed rate: gets, and scans that entered the region";
+        rows_read_per_second Float8 = region.rates.rows_read, "Decayed rate: rows returned";
+        cells_read_per_second Float8 = region.rates.cells_read, "Decayed rate: cells returned";
+        bytes_read_per_second Float8 = region.rates.bytes_read, "Decayed rate: bytes returned";
+        write_requests_per_second Float8 = region.rates.write_requests, "Decayed rate: commits that wrote to the region";
+        rows_written_per_second Float8 = region.rates.rows_written, "Decayed rate: rows written";
+        cells_written_per_second Float8 = region.rates.cells_written, "Decayed rate: cells written";
+        bytes_written_per_second Float8 = region.rates.bytes_written, "Decayed rate: bytes written";
+        lock_waits_per_second Float8 = region.rates.lock_waits, "Decayed rate: waits for row locks";
+        damage Text = region.damage.as_deref(), "Damage of files or of the log; NULL: none";
+    }
+}
+
+fn regions(source: &SystemContext) -> Result<Vec<(String, &RowLayout, RegionStatus)>> {
+    let mut rows = Vec::new();
+    for table in source.catalog.tables() {
+        let own = (&table.name, table.id, &table.layout);
+        let indexes = table.indexes.iter();
+        let indexes =
+            indexes.map(|index| (&index.name, index.spec.store_table, &index.spec.layout));
+        for (name, id, layout) in std::iter::once(own).chain(indexes) {
+            let name = ObjectName::new(&table.schema, name).short();
+            let regions = source.engine.store().regions(id)?.into_iter();
+            rows.extend(regions.map(|region| (name.clone(), &**layout, region)));
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the values of the key columns that a boundary begins with, such as `(42, 'abc')`. A
+/// rest that does not decode as a key column is shown as bytes. `None` if the boundary consists of
+/// a salt byte or is empty.
+fn key_values(layout: &RowLayout, boundary: &[u8]) -> Option<String> {
+    let mut rest = match layout.salt_buckets {
+        0 => boundary,
+        _ => boundary.get(1..).unwrap_or_default(),
+    };
+    if rest.is_empty() {
+        return None;
+    }
+    let mut values = Vec::new();
+    for key in &layout.key {
+        let data_type = layout.columns[key.column].data_type;
+        match keycode::decode(rest, data_type, key.descending, key.nulls_first) {
+            Ok((value, taken)) => {
+                values.push(literal(&value, data_type));
+                rest = rest.get(taken..).unwrap_or_default();
+            }
+            Err(_) => break,
+        }
+        if rest.is_empty() {
+            break;
+        }
+    }
+    if !rest.is_empty() {
+        values.push(literal(&bytes(rest), DataType::Bytea));
+    }
+    tuple(&values)
+}
+
+#[cfg(test)]
+mod tests {
+    use types::Datum;
+    use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn};
+
+    use super::*;
+
+    fn layout(salt_buckets: u8) -> RowLayout {
+        let types = [DataType::Int4, DataType::Text];
+        let column = |(position, data_type)| LayoutColumn {
+            data_type,
+            place: ColumnPlace::Key(position),
+            missing: Datum::Null,
+        };
+        let key = |column| KeyColumn { column, descending: column == 1, nulls_first: false };
+        RowLayout {
+            columns: types.into_iter().enumerate().map(column).collect(),
+            key: (0..2).map(key).collect(),
+            family_count: 1,
+            expiring: Vec::new(),
+            salt_buckets,
+            schema_version: 0,
+        }
+    }
+
+    #[test]
+    fn region_boundaries_decode_to_key_values() {
+        let plain = layout(0);
+        let key = plain.encode_key_values(&[Datum::Int4(42), Datum::text("it's")]).unwrap();
+        let shown = |layout: &RowLayout, bytes: &[u8]| {
+            key_values(layout, bytes).unwrap_or_else(|| "none".to_owned())
+        };
+        assert_eq!(shown(&plain, &key), "(42, 'it''s')");
+        let first = plain.encode_key_prefix(&[Datum::Int4(-1)]).unwrap();
+        assert_eq!(shown(&plain, &first), "(-1)");
+        assert_eq!(shown(&plain, &key[..7]), "(42, '\\x02b9'::bytea)".replace("b9", &hex(key[6])));
+        assert_eq!(shown(&plain, b"\x80"), "('\\x80'::bytea)");
+        assert_eq!(shown(&plain, b""), "none");
+        let salted = [&[3], key.as_slice()].concat();
+        assert_eq!(shown(&layout(4), &salted), "(42, 'it''s')");
+        assert_eq!(shown(&layout(4), &[3]), "none");
+    }
+
+    fn hex(byte: u8) -> String {
+        format!("{byte:02x}")
+    }
+}

@@ -1,0 +1,152 @@
+//! Views `bennu.admission`, `bennu.quotas`, `bennu.compactions`, `bennu.endpoint_calls` and
+//! `bennu.storage`: work and files of the store.
+
+use store::TableId;
+use store::admission::AdmissionStatus;
+use store::compaction::Reason;
+use store::quota::QuotaStatus;
+use store::store::{CompactionStatistics, CompactionStatus, EndpointCallStatus};
+use types::DataType;
+
+use crate::catalog::name::ObjectName;
+use crate::catalog::quota::QuotaSubject;
+use crate::error::Result;
+use crate::system::SystemContext;
+use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
+
+system_view! {
+    ADMISSION: "admission", "Admission control of long statements", admission => |status| {
+        slots Int8 = status.handlers, "Number of execution slots";
+        active Int8 = status.active, "Number of slots in use";
+        queued Int8 = status.queued, "Number of statements that wait for a slot";
+        admitted Int8 = status.admitted, "Number of slots granted since the start";
+        waits Int8 = status.waited, "Number of slots granted after a wait";
+        wait_seconds Float8 = status.waited_micros as f64 / 1e6, "Total time of these waits";
+    }
+}
+
+fn admission(source: &SystemContext) -> Result<Vec<AdmissionStatus>> {
+    Ok(vec![source.engine.store().admission()])
+}
+
+system_view! {
+    QUOTAS: "quotas", "Quotas of tables and roles", quotas => |(kind, name, status)| {
+        kind Text = kind, "`table` or `role`";
+        name Text = name, "Table or role";
+        quota Text = status.kind.name(), "Name of the quota";
+        per_second Int8 = status.per_second, "Limit per second, which is also the burst";
+        available Int8 = status.available, "Available requests or bytes; negative: debt";
+        rejected Int8 = status.refused, "Number of rejected requests since the quota was set or the server started";
+    }
+}
+
+fn quotas(source: &SystemContext) -> Result<Vec<(&'static str, Option<String>, QuotaStatus)>> {
+    let now = source.engine.store().now_micros();
+    let mut rows = Vec::new();
+    for (subject, quota) in source.engine.quotas.all().iter() {
+        let (kind, name) = match subject {
+            QuotaSubject::Role(name) => ("role", Some(name.clone())),
+            QuotaSubject::Table(id) => {
+                let table = source.catalog.table_stored(*id);
+                ("table", table.map(|table| table.full_name().short()))
+            }
+        };
+        rows.extend(quota.status(now).into_iter().map(|status| (kind, name.clone(), status)));
+    }
+    Ok(rows)
+}
+
+system_view! {
+    COMPACTIONS: "compactions", "Running compactions", compactions => |(table, family, running)| {
+        table_name Text = table, "Table or index; NULL: a system table";
+        region Int8 = running.region.0, "Region";
+        family Text = family, "Column family";
+        reason Text = reason(running.reason), "Reason: `expired`, `split`, `major`, `period` or `policy`";
+        store_files Int8 = running.files, "Number of files to read";
+        started Timestamptz = running.started_micros, "Start";
+        cells_done Int8 = running.cells_done, "Cells read";
+        cells_total Int8 = running.cells_total, "Cells to read";
+        bytes_done Int8 = running.bytes_done, "Uncompressed bytes of cells read";
+        bytes_total Int8 = running.bytes_total, "Bytes of the files to read";
+    }
+}
+
+type RunningCompaction = (Option<String>, Option<String>, CompactionStatus);
+
+fn compactions(source: &SystemContext) -> Result<Vec<RunningCompaction>> {
+    let (names, descriptors) = (store_tables(source), source.engine.store().tables());
+    let row = |running: CompactionStatus| {
+        let descriptor = descriptors.iter().find(|table| table.id == running.table);
+        let family = descriptor.and_then(|table| table.families.get(usize::from(running.family)));
+        (name_of(&names, running.table), family.map(|family| family.name.clone()), running)
+    };
+    Ok(source.engine.store().compactions().into_iter().map(row).collect())
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Expired => "expired",
+        Reason::Split => "split",
+        Reason::Major => "major",
+        Reason::Period => "period",
+        Reason::Policy => "policy",
+    }
+}
+
+system_view! {
+    ENDPOINT_CALLS: "endpoint_calls", "Running calls of endpoints in regions", endpoint_calls => |(table, call)| {
+        call Int8 = call.call, "Number of the call";
+        table_name Text = table, "Table or index";
+        endpoint Text = call.endpoint.as_str(), "Endpoint";
+        transaction Int8 = call.transaction, "Calling transaction";
+        started Timestamptz = call.started_micros, "Start";
+        rows_read Int8 = call.rows, "Rows read";
+        pages Int8 = call.pages, "Pages of results returned";
+        regions_done Int8 = call.regions_done, "Number of completed regions, as of the start of the call";
+        regions Int8 = call.regions, "Number of regions, as of the start of the call";
+    }
+}
+
+fn endpoint_calls(source: &SystemContext) -> Result<Vec<(Option<String>, EndpointCallStatus)>> {
+    let names = store_tables(source);
+    let calls = source.engine.store().endpoint_calls().into_iter();
+    Ok(calls.map(|call| (name_of(&names, call.table), call)).collect())
+}
+
+system_view! {
+    STORAGE: "storage", "Files and compactions of tables and indexes", storage => |(table, statistics)| {
+        table_name Text = table, "Table or index";
+        store_files Int8 = statistics.files, "Number of store files";
+        sorted_runs Int8 = statistics.runs, "Number of sorted runs";
+        store_file_bytes Int8 = statistics.file_bytes, "Bytes of the store files";
+        flushed_bytes Int8 = statistics.flushed_bytes, "Bytes written by flushes";
+        compacted_bytes Int8 = statistics.compacted_out_bytes, "Bytes written by compactions";
+        compactions Int8 = statistics.compactions, "Number of compactions";
+        expired_files Int8 = statistics.expired_files, "Number of files dropped because all their rows had expired";
+        write_amplification Float8 = statistics.write_amplification(), "Bytes written to files for each byte flushed";
+        space_amplification Float8 = statistics.space_amplification(), "Bytes of files for each byte that is alive";
+    }
+}
+
+fn storage(source: &SystemContext) -> Result<Vec<(String, CompactionStatistics)>> {
+    let tables = store_tables(source).into_iter();
+    let store = source.engine.store();
+    tables.map(|(name, id)| Ok((name, store.compaction_figures(Some(id))?))).collect()
+}
+
+/// Returns the store tables of tables and indexes, with their names.
+fn store_tables(source: &SystemContext) -> Vec<(String, TableId)> {
+    let tables = source.catalog.tables().into_iter();
+    tables
+        .flat_map(|table| {
+            let indexes = table.indexes.iter().map(|index| (&index.name, index.spec.store_table));
+            let all = std::iter::once((&table.name, table.id)).chain(indexes);
+            all.map(|(name, id)| (ObjectName::new(&table.schema, name).short(), id))
+        })
+        .collect()
+}
+
+/// Returns the name of a store table; `None` for tables of the catalog itself.
+fn name_of(names: &[(String, TableId)], table: TableId) -> Option<String> {
+    names.iter().find(|(_, id)| *id == table).map(|(name, _)| name.clone())
+}
