@@ -89,6 +89,7 @@ async fn scripts_over_simple_protocol() {
 
 /// Scripts whose statements PostgreSQL supports, except those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "object_names",
     "volatile_calls",
     "extensions",
     "plpgsql_transactions",

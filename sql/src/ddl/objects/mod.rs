@@ -126,7 +126,7 @@ impl Ddl<'_> {
     ) -> Result<Object> {
         let name = &reference.name;
         let (schema, written) = (schema_of(name), name_as_written(name));
-        let is_domain = reference.kind == ObjectKind::Domain && usage != NameUse::Comment;
+        let is_domain = reference.kind == ObjectKind::Domain;
         let found = catalog.find_type(schema, &name.name.value, &self.path);
         let built_in = built_in(schema, &name.name.value);
         let shown = match found {
@@ -135,7 +135,7 @@ impl Ddl<'_> {
         };
         match (found.map(AsRef::as_ref), shown) {
             (Some(UserType::Domain(domain)), _) => Ok(Object::Type(domain.record.number)),
-            (_, Some(_)) if is_domain && usage == NameUse::Drop => {
+            (_, Some(_)) if is_domain && usage != NameUse::Alter => {
                 bail!(WRONG_OBJECT_TYPE: "\"{written}\" is not a domain")
             }
             (_, Some(shown)) if is_domain => {
