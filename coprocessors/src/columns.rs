@@ -16,6 +16,9 @@
 //!    too.
 //! 2. Each schema has its own shapes. A shape's prefix (the header of the packed value) contains
 //!    the slot count, which identifies the values that were packed before a column was added.
+//!
+//! [`value_layout`] asserts in debug builds that the sections of its slots are those of the
+//! layout, and that no two shapes have the same prefix.
 
 use std::sync::Arc;
 
@@ -68,6 +71,18 @@ pub fn value_layout(
         shapes.extend(older.cloned());
         shapes.truncate(SHAPES_MAX);
     }
+    debug_assert!(
+        packed.widths.is_empty()
+            || usize::from(section_of(packed.widths.len() - 1)) + 1 == sections.len(),
+        "a section for each slot"
+    );
+    debug_assert!(
+        shapes
+            .iter()
+            .enumerate()
+            .all(|(at, shape)| { shapes[..at].iter().all(|other| other.prefix != shape.prefix) }),
+        "two shapes with the same prefix"
+    );
     Ok(ValueLayout { sections, shapes })
 }
 

@@ -16,6 +16,8 @@
 //!    the region begins, and its rows in row key order.
 //! 3. A region holds n rows, or [`PAGE_BYTES`] plus the rows that one batch adds; then the page
 //!    ends.
+//!
+//! `TopNCall::new` asserts 1 in debug builds.
 
 use std::sync::Arc;
 
@@ -187,6 +189,12 @@ struct TopNCall<'a> {
 
 impl<'a> TopNCall<'a> {
     fn new(request: &'a TopNRequest, parts: &'a ColumnSplit) -> types::Result<TopNCall<'a>> {
+        let keys = request.keys.iter().map(|key| &key.expression);
+        let mut referenced = keys.chain(&request.filter).flat_map(Expr::columns);
+        debug_assert!(
+            referenced.all(|column| column < request.columns.len()),
+            "an expression refers to a column that is not decoded"
+        );
         let orders = request.keys.iter().map(KeyOrder::from).collect();
         Ok(TopNCall {
             parts,
