@@ -49,7 +49,7 @@ impl LoggedStatements {
             | Statement::CreateIndex(_)
             | Statement::AlterTable(_)
             | Statement::AlterIndex(_)
-            | Statement::AlterQuota(_) => LoggedStatements::Ddl,
+            | Statement::AlterOptions(_) => LoggedStatements::Ddl,
             Statement::Insert(_)
             | Statement::Upsert(_)
             | Statement::Update(_)

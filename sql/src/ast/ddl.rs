@@ -706,27 +706,27 @@ pub struct AttachCoprocessor {
 
 /// `ALTER TABLE … SET | RESET (…)`, `ALTER ROLE … SET | RESET …`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AlterQuota {
+pub struct AlterOptions {
     /// The table, index or role.
-    pub of: QuotaOwner,
+    pub of: OptionsOwner,
     /// The change.
-    pub change: QuotaChange,
+    pub change: OptionsChange,
 }
 
-/// The table, index or role whose quota or parameters are changed.
+/// The object whose options are changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum QuotaOwner {
+pub enum OptionsOwner {
     /// A table.
     Table(TableName),
-    /// An index, for its storage parameters.
+    /// An index.
     Index(TableName),
     /// A role.
     Role(Ident),
 }
 
-/// The change of a quota; names not yet checked.
+/// The change of options; names not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum QuotaChange {
+pub enum OptionsChange {
     /// `SET (name = value, …)`, or of a role `SET name = value`
     Set(Vec<TableOption>),
     /// `RESET (name, …)`, or of a role `RESET name`

@@ -39,11 +39,11 @@ pub use constraint::{
     TableConstraint, UniqueKey,
 };
 pub use ddl::{
-    AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
+    AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
     CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateAsKind,
     CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
-    ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionValue, QuotaChange,
-    QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameTarget, Role,
+    ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionValue, OptionsChange,
+    OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameTarget, Role,
     StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
@@ -188,7 +188,7 @@ pub enum Statement {
     /// `ALTER INDEX`
     AlterIndex(Box<AlterIndex>),
     /// `ALTER TABLE … SET | RESET (…)`, `ALTER ROLE … SET | RESET …`
-    AlterQuota(Box<AlterQuota>),
+    AlterOptions(Box<AlterOptions>),
     /// `ALTER SESSION SET name = value`; the name in lower case.
     AlterSession {
         /// Name of the setting.
@@ -349,10 +349,10 @@ impl Statement {
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::AlterTable(alter) => alter.kind.descriptor().tags[0],
             Statement::AlterIndex(_) => "ALTER INDEX",
-            Statement::AlterQuota(alter) => match alter.of {
-                QuotaOwner::Table(_) => "ALTER TABLE",
-                QuotaOwner::Index(_) => "ALTER INDEX",
-                QuotaOwner::Role(_) => "ALTER ROLE",
+            Statement::AlterOptions(alter) => match alter.of {
+                OptionsOwner::Table(_) => "ALTER TABLE",
+                OptionsOwner::Index(_) => "ALTER INDEX",
+                OptionsOwner::Role(_) => "ALTER ROLE",
             },
             Statement::AlterSession { .. } => "ALTER SESSION",
             Statement::Flush(_) => "FLUSH",

@@ -18,8 +18,6 @@ pub struct KindDescriptor {
     pub name_space: NameSpace,
     /// The SQLSTATE if there is no object of a name.
     pub undefined: &'static str,
-    /// The OID of the system catalog that lists the objects.
-    pub class: u32,
 }
 
 /// Objects among which names are unique.
@@ -39,7 +37,7 @@ pub enum NameSpace {
 
 /// Declares the kinds of objects with their descriptors.
 macro_rules! object_kinds {
-    ($($kind:ident: $words:literal, $noun:literal, $space:ident, $undefined:ident, $class:literal;)*) => {
+    ($($kind:ident: $words:literal, $noun:literal, $space:ident, $undefined:ident;)*) => {
         /// The kind of object that a statement names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ObjectKind { $(
@@ -59,7 +57,6 @@ macro_rules! object_kinds {
                         tags: [concat!("ALTER ", $words), concat!("DROP ", $words)],
                         name_space: NameSpace::$space,
                         undefined: sqlstate::$undefined,
-                        class: $class,
                     },
                 )* }
             }
@@ -68,18 +65,18 @@ macro_rules! object_kinds {
 }
 
 object_kinds! {
-    Table: "TABLE", "table", Relation, UNDEFINED_TABLE, 1_259;
-    View: "VIEW", "view", Relation, UNDEFINED_TABLE, 1_259;
-    MaterializedView: "MATERIALIZED VIEW", "materialized view", Relation, UNDEFINED_TABLE, 1_259;
-    Sequence: "SEQUENCE", "sequence", Relation, UNDEFINED_TABLE, 1_259;
-    Index: "INDEX", "index", Relation, UNDEFINED_OBJECT, 1_259;
-    Type: "TYPE", "type", Type, UNDEFINED_OBJECT, 1_247;
-    Domain: "DOMAIN", "domain", Type, UNDEFINED_OBJECT, 1_247;
-    Function: "FUNCTION", "function", Routine, UNDEFINED_FUNCTION, 1_255;
-    Procedure: "PROCEDURE", "procedure", Routine, UNDEFINED_FUNCTION, 1_255;
-    Routine: "ROUTINE", "routine", Routine, UNDEFINED_FUNCTION, 1_255;
-    Schema: "SCHEMA", "schema", Schema, INVALID_SCHEMA_NAME, 2_615;
-    Extension: "EXTENSION", "extension", Extension, UNDEFINED_OBJECT, 3_079;
+    Table: "TABLE", "table", Relation, UNDEFINED_TABLE;
+    View: "VIEW", "view", Relation, UNDEFINED_TABLE;
+    MaterializedView: "MATERIALIZED VIEW", "materialized view", Relation, UNDEFINED_TABLE;
+    Sequence: "SEQUENCE", "sequence", Relation, UNDEFINED_TABLE;
+    Index: "INDEX", "index", Relation, UNDEFINED_OBJECT;
+    Type: "TYPE", "type", Type, UNDEFINED_OBJECT;
+    Domain: "DOMAIN", "domain", Type, UNDEFINED_OBJECT;
+    Function: "FUNCTION", "function", Routine, UNDEFINED_FUNCTION;
+    Procedure: "PROCEDURE", "procedure", Routine, UNDEFINED_FUNCTION;
+    Routine: "ROUTINE", "routine", Routine, UNDEFINED_FUNCTION;
+    Schema: "SCHEMA", "schema", Schema, INVALID_SCHEMA_NAME;
+    Extension: "EXTENSION", "extension", Extension, UNDEFINED_OBJECT;
 }
 
 impl ObjectKind {

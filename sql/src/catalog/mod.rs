@@ -5,7 +5,7 @@
 //! snapshot ([`Catalog`]) that is replaced when a DDL transaction commits. So a look-up costs a
 //! pointer, and a prepared statement detects by [`Catalog::version`] that its plan is stale. The
 //! maps of a snapshot are persistent: successive snapshots share all nodes but those that differ,
-//! so a definition costs O(log n) of the number of objects.
+//! so to add, replace or remove an object copies O(log n) nodes.
 //!
 //! Each object has a number that never changes, unlike its name and the store table of its rows;
 //! all numbers and the ids of store tables come from one counter. Tables, indexes, views and

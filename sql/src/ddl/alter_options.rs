@@ -8,7 +8,7 @@ use std::sync::Arc;
 use store::quota::QuotaLimits;
 use store::transaction::TableLockMode;
 
-use crate::ast::{AlterQuota, Ident, QuotaChange, QuotaOwner, TableName, TableOption};
+use crate::ast::{AlterOptions, Ident, OptionsChange, OptionsOwner, TableName, TableOption};
 use crate::catalog::ignored_attributes::set_parameter;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
@@ -26,14 +26,14 @@ type OptionUpdate<'a> = (&'a Ident, Option<&'a TableOption>);
 
 impl Ddl<'_> {
     /// Changes options of a table, an index or a role.
-    pub fn alter_options(&mut self, statement: &AlterQuota) -> Result<()> {
+    pub fn alter_options(&mut self, statement: &AlterOptions) -> Result<()> {
         let catalog = self.catalog();
         match &statement.of {
-            QuotaOwner::Role(name) => {
+            OptionsOwner::Role(name) => {
                 let subject = QuotaSubject::Role(name.value.clone());
                 let quota = catalog.quota(&subject).unwrap_or_default();
                 let mut settings = StorageSettings { quota, ..StorageSettings::default() };
-                if statement.change == QuotaChange::ResetAll {
+                if statement.change == OptionsChange::ResetAll {
                     settings.quota = QuotaLimits::default();
                 }
                 for update in updates(&statement.change) {
@@ -42,8 +42,8 @@ impl Ddl<'_> {
                 }
                 self.store_quota(subject, settings.quota)
             }
-            QuotaOwner::Index(name) => self.alter_index_options(name, &statement.change),
-            QuotaOwner::Table(name) => {
+            OptionsOwner::Index(name) => self.alter_index_options(name, &statement.change),
+            OptionsOwner::Table(name) => {
                 let table = self.table(&catalog, name)?;
                 // This mode does not block writers, but excludes a concurrent drop.
                 self.lock_table(table.id, TableLockMode::ShareUpdateExclusive)?;
@@ -53,7 +53,7 @@ impl Ddl<'_> {
     }
 
     /// Changes options of a table and of its indexes.
-    fn alter_table_options(&mut self, table: &Table, of: &QuotaChange) -> Result<()> {
+    fn alter_table_options(&mut self, table: &Table, of: &OptionsChange) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let subject = QuotaSubject::Table(table.id);
         let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
@@ -105,7 +105,7 @@ impl Ddl<'_> {
     }
 
     /// Changes storage parameters of an index.
-    fn alter_index_options(&mut self, name: &TableName, change: &QuotaChange) -> Result<()> {
+    fn alter_index_options(&mut self, name: &TableName, change: &OptionsChange) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let (table, index) = match self.find(&catalog, name) {
             None => return Err(undefined_table(name)),
@@ -146,13 +146,13 @@ impl Ddl<'_> {
     }
 }
 
-fn updates(change: &QuotaChange) -> Vec<OptionUpdate<'_>> {
+fn updates(change: &OptionsChange) -> Vec<OptionUpdate<'_>> {
     match change {
-        QuotaChange::Set(options) => {
+        OptionsChange::Set(options) => {
             options.iter().map(|option| (&option.name, Some(option))).collect()
         }
-        QuotaChange::Reset(names) => names.iter().map(|name| (name, None)).collect(),
-        QuotaChange::ResetAll => Vec::new(),
+        OptionsChange::Reset(names) => names.iter().map(|name| (name, None)).collect(),
+        OptionsChange::ResetAll => Vec::new(),
     }
 }
 

@@ -5,9 +5,9 @@ use sqlparser::tokenizer::Token;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    Ident, NameSpace, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement,
-    TableName, TableOption,
+    AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
+    Ident, NameSpace, ObjectKind, OptionValue, OptionsChange, OptionsOwner, RegionAction,
+    Statement, TableName, TableOption,
 };
 
 impl TokenCursor<'_> {
@@ -118,7 +118,7 @@ impl TokenCursor<'_> {
             "detach" if self.take_words(&["detach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Detach(self.name()?))
             }
-            "set" | "reset" => return self.alter_options(QuotaOwner::Table(name)),
+            "set" | "reset" => return self.alter_options(OptionsOwner::Table(name)),
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER TABLE … {}", word.to_uppercase());
@@ -130,14 +130,14 @@ impl TokenCursor<'_> {
     }
 
     /// Reads `SET (…)` and `RESET (…)`.
-    fn alter_options(&mut self, of: QuotaOwner) -> Result<Statement> {
+    fn alter_options(&mut self, of: OptionsOwner) -> Result<Statement> {
         let change = if self.take_word("set") {
-            QuotaChange::Set(self.parenthesized(Self::option)?)
+            OptionsChange::Set(self.parenthesized(Self::option)?)
         } else {
             self.expect_words(&["reset"])?;
-            QuotaChange::Reset(self.parenthesized(Self::quota_name)?)
+            OptionsChange::Reset(self.parenthesized(Self::option_name)?)
         };
-        Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
+        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, change })))
     }
 
     /// Reads the rest of ALTER VIEW and ALTER MATERIALIZED VIEW.
@@ -159,7 +159,7 @@ impl TokenCursor<'_> {
         }
         if kind == ObjectKind::MaterializedView {
             if self.nth_token_is_paren() {
-                return self.alter_options(QuotaOwner::Table(name));
+                return self.alter_options(OptionsOwner::Table(name));
             }
             if ["alter", "cluster", "set"].iter().any(|word| self.is_word(word)) {
                 let action = AlterTableAction::Changes(self.table_changes(&name)?);
@@ -200,7 +200,7 @@ impl TokenCursor<'_> {
     /// Reads the rest of ALTER INDEX.
     fn alter_index(&mut self, name: TableName, position: usize) -> Result<Statement> {
         if self.nth_token_is_paren() {
-            return self.alter_options(QuotaOwner::Index(name));
+            return self.alter_options(OptionsOwner::Index(name));
         }
         let action = match self.peek_word().as_str() {
             "split" => self.split_regions()?,
@@ -232,17 +232,17 @@ impl TokenCursor<'_> {
         }
         let name = self.name()?;
         let change = if self.take_word("set") {
-            let option = self.quota_name()?;
+            let option = self.option_name()?;
             let value = if self.take_word("to") || self.take(&Token::Eq) {
                 self.option_value()?
             } else {
                 return Err(self.unexpected());
             };
-            QuotaChange::Set(vec![TableOption { family: None, name: option, value }])
+            OptionsChange::Set(vec![TableOption { family: None, name: option, value }])
         } else if self.take_word("reset") {
             match self.take_word("all") {
-                true => QuotaChange::ResetAll,
-                false => QuotaChange::Reset(vec![self.quota_name()?]),
+                true => OptionsChange::ResetAll,
+                false => OptionsChange::Reset(vec![self.option_name()?]),
             }
         } else if self.at_end() {
             return Err(self.unexpected());
@@ -251,11 +251,11 @@ impl TokenCursor<'_> {
             return Err(ParseError::unsupported(construct, position)
                 .with_hint("Only quotas can be set for a role."));
         };
-        let of = QuotaOwner::Role(name);
-        Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
+        let of = OptionsOwner::Role(name);
+        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, change })))
     }
 
-    pub(super) fn quota_name(&mut self) -> Result<Ident> {
+    pub(super) fn option_name(&mut self) -> Result<Ident> {
         let mut name = self.label()?;
         name.value = name.value.to_ascii_lowercase();
         Ok(name)

@@ -205,7 +205,7 @@ impl TokenCursor<'_> {
             return Ok(Some(ColumnAttribute::Set(self.parenthesized(Self::option)?)));
         }
         if lists && self.take_word("reset") {
-            return Ok(Some(ColumnAttribute::Reset(self.parenthesized(Self::quota_name)?)));
+            return Ok(Some(ColumnAttribute::Reset(self.parenthesized(Self::option_name)?)));
         }
         Ok(None)
     }

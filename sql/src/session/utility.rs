@@ -775,7 +775,7 @@ fn define(
         Statement::CreateSequence(create) => ddl.create_sequence(create),
         Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
         Statement::CreateIndex(create) => ddl.create_index(create),
-        Statement::AlterQuota(alter) => ddl.alter_options(alter),
+        Statement::AlterOptions(alter) => ddl.alter_options(alter),
         _ => unreachable!("the caller passes DDL statements only"),
     }
 }
@@ -817,7 +817,7 @@ fn is_ddl(statement: &Statement) -> bool {
             | Statement::Type(_)
             | Statement::Function(_)
             | Statement::CreateIndex(_)
-            | Statement::AlterQuota(_)
+            | Statement::AlterOptions(_)
     )
 }
 

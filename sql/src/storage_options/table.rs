@@ -75,7 +75,7 @@ pub enum OptionChange {
 pub struct SettingField {
     /// Returns its value.
     pub get: fn(&StorageSettings) -> OptionDatum,
-    /// Sets its value; a value of another type is ignored.
+    /// Sets its value, which must be of the type that the domain of the option yields.
     pub set: fn(&mut StorageSettings, OptionDatum),
 }
 
@@ -85,8 +85,9 @@ macro_rules! field {
         Some(SettingField {
             get: |settings| settings.$($field).+.datum(),
             set: |settings, datum| {
-                if let Some(value) = OptionField::from_datum(datum) {
-                    settings.$($field).+ = value;
+                match OptionField::from_datum(datum) {
+                    Some(value) => settings.$($field).+ = value,
+                    None => debug_assert!(false, "the domain of an option is not of its field's type"),
                 }
             },
         })

@@ -1,0 +1,185 @@
+//! Tests of the manifest.
+
+use super::*;
+use crate::descriptor::{Durability, FamilyDescriptor, FileId, SplitOptions};
+use crate::env::fault::{FaultEnv, Unsynced};
+use crate::run::FileRecord;
+
+const DIRECTORY: &str = "/data";
+
+fn table(id: u32) -> ManifestEdit {
+    ManifestEdit::PutTable {
+        descriptor: TableDescriptor {
+            id: TableId(id),
+            name: format!("t{id}"),
+            families: vec![FamilyDescriptor::new("d")],
+            region_replication: 1,
+            durability: Durability::SyncWal,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+            split: SplitOptions::default(),
+        },
+        regions: vec![RegionRecord {
+            id: RegionId(u64::from(id) * 10),
+            start: Vec::new(),
+            stop: None,
+            flushed: 0,
+            files: vec![Vec::new()],
+            history: vec![NO_BEGIN],
+        }],
+    }
+}
+
+fn files(table: u32, added: &[u64], removed: &[u64], flushed: Option<u64>) -> ManifestEdit {
+    let added = added.iter().map(|&id| FileRecord::alone(FileId(id), 5)).collect();
+    let removed = removed.iter().copied().map(FileId).collect();
+    ManifestEdit::Region {
+        table: TableId(table),
+        region: RegionId(u64::from(table) * 10),
+        changes: vec![FamilyChange { family: 0, added, removed, history: None }],
+        flushed,
+    }
+}
+
+fn open(env: &FaultEnv) -> Result<Manifest> {
+    env.create_directory(Path::new(DIRECTORY)).unwrap();
+    Manifest::open(Arc::new(env.clone()), Path::new(DIRECTORY))
+}
+
+fn path() -> PathBuf {
+    Path::new(DIRECTORY).join("MANIFEST")
+}
+
+fn bytes_of(edits: &[ManifestEdit]) -> Vec<u8> {
+    let env = FaultEnv::new(1);
+    let mut manifest = open(&env).unwrap();
+    edits.iter().for_each(|edit| manifest.append(edit).unwrap());
+    env.bytes(&path()).unwrap()
+}
+
+#[test]
+fn manifest_edits_accumulate_and_survive_crash() {
+    let env = FaultEnv::new(1);
+    let mut manifest = open(&env).unwrap();
+    manifest.append(&table(1)).unwrap();
+    manifest.append(&table(2)).unwrap();
+    manifest.append(&files(1, &[1], &[], Some(7))).unwrap();
+    manifest.append(&files(1, &[2], &[], Some(9))).unwrap();
+    manifest.append(&files(1, &[3], &[1, 2], None)).unwrap();
+    manifest.append(&ManifestEdit::DropTable { table: TableId(2) }).unwrap();
+    let state = manifest.state().clone();
+    assert_eq!(state.next_region, 21);
+    let region = &state.tables[&TableId(1)].regions[0];
+    assert_eq!(
+        (region.flushed, region.files.clone()),
+        (9, vec![vec![FileRecord::alone(FileId(3), 5)]])
+    );
+    for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Holed] {
+        assert_eq!(*open(&env.after_crash(unsynced)).unwrap().state(), state);
+    }
+}
+
+#[test]
+fn invalid_edit_is_rejected_without_effect() {
+    let env = FaultEnv::new(1);
+    let mut manifest = open(&env).unwrap();
+    manifest.append(&table(1)).unwrap();
+    let state = manifest.state().clone();
+    for edit in [table(1), files(2, &[1], &[], None), files(1, &[], &[4], None)] {
+        assert!(matches!(manifest.append(&edit), Err(Error::InvalidRequest(_))), "{edit:?}");
+    }
+    assert_eq!(*manifest.state(), state);
+    manifest.append(&files(1, &[5], &[], None)).unwrap();
+    assert_ne!(*open(&env.after_crash(Unsynced::Lost)).unwrap().state(), state);
+}
+
+#[test]
+fn torn_tail_is_truncated_but_earlier_corruption_is_error() {
+    let whole = bytes_of(&[table(1), table(2)]);
+    let one = bytes_of(&[table(1)]);
+    for length in one.len() + 1..whole.len() {
+        let env = FaultEnv::new(1);
+        env.create_directory(Path::new(DIRECTORY)).unwrap();
+        env.place(&path(), whole[..length].to_vec());
+        assert_eq!(open(&env).unwrap().state().tables.len(), 1, "cut at {length}");
+    }
+    for flipped in 0..one.len() {
+        let env = FaultEnv::new(1);
+        env.create_directory(Path::new(DIRECTORY)).unwrap();
+        let mut bytes = whole.clone();
+        bytes[flipped] ^= 0x40;
+        env.place(&path(), bytes);
+        let opened = open(&env);
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "bit flipped in {flipped}");
+    }
+}
+
+#[test]
+fn manifest_is_rewritten_after_failed_write() {
+    for failing in 0..4 {
+        let env = FaultEnv::new(failing);
+        let mut manifest = open(&env).unwrap();
+        manifest.append(&table(1)).unwrap();
+        env.fail_after(failing);
+        let second = manifest.append(&table(2)).is_ok();
+        let after = open(&env.after_crash(Unsynced::Torn)).unwrap();
+        let count = after.state().tables.len();
+        assert!(count == 2 || !second && count == 1, "{count} after write {failing}");
+    }
+}
+
+/// A manifest of version 6, whose region records lack the histories.
+#[test]
+fn version_6_manifest_without_histories_is_readable() {
+    let file = FileRecord::alone(FileId(1), 5);
+    let ManifestEdit::PutTable { descriptor, regions } = table(1) else { unreachable!() };
+    let RegionRecord { id, start, stop, flushed, .. } = regions[0].clone();
+    let no_log = None::<(u32, u64)>;
+    let put = (no_log, 0_u32, descriptor, vec![(id, start, stop, flushed, vec![vec![file]])]);
+    let changes = vec![(0_u8, vec![FileId(1)], vec![FileRecord::alone(FileId(2), 6)])];
+    let change = (no_log, 3_u32, TableId(1), id, changes, Some(7_u64));
+    let mut bytes = empty_manifest();
+    bytes[8] = 6;
+    let checksum = crc32c::crc32c(&bytes[..48]);
+    bytes[48..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    codec::append_record(&put, &mut bytes);
+    codec::append_record(&change, &mut bytes);
+    let env = FaultEnv::new(1);
+    env.create_directory(Path::new(DIRECTORY)).unwrap();
+    env.place(&path(), bytes);
+    let mut manifest = Manifest::read(Arc::new(env.clone()), Path::new(DIRECTORY)).unwrap();
+    assert!(!manifest.knows_histories());
+    let region = |manifest: &Manifest| manifest.state().tables[&TableId(1)].regions[0].clone();
+    let read = region(&manifest);
+    assert_eq!(read.files, [vec![FileRecord::alone(FileId(2), 6)]]);
+    assert_eq!((read.flushed, read.history), (7, vec![NO_BEGIN]));
+    manifest.begin_histories(Timestamp(9));
+    manifest.begin(None).unwrap();
+    let again = open(&env).unwrap();
+    assert!(again.knows_histories());
+    assert_eq!(region(&again).history, [9]);
+}
+
+/// The example of `docs/formats/manifest.md`.
+#[test]
+fn documented_manifest_example_matches_writer() {
+    let state = ManifestState {
+        next_region: 3,
+        last_sequence: 300,
+        last_timestamp: 5,
+        released: 2,
+        log: Some(LogPosition { segment: 1, offset: 113 }),
+        ..ManifestState::default()
+    };
+    let header = Header { database: DatabaseId(1), generation: 2, base_bytes: 0, closed: false };
+    let hex: String = encode(header, &state).iter().map(|byte| format!("{byte:02x}")).collect();
+    let documented: String = include_str!("../../../docs/formats/manifest.md")
+        .lines()
+        .skip_while(|line| *line != "```hex")
+        .skip(1)
+        .take_while(|line| *line != "```")
+        .flat_map(|line| line.split('|').next().unwrap_or("").chars())
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    assert_eq!(hex, documented);
+}
