@@ -709,6 +709,8 @@ pub struct AttachCoprocessor {
 pub struct AlterOptions {
     /// The table, index or role.
     pub of: OptionsOwner,
+    /// True with IF EXISTS, for a table or an index.
+    pub if_exists: bool,
     /// The change.
     pub change: OptionsChange,
 }

@@ -42,13 +42,32 @@ impl Ddl<'_> {
                 }
                 self.store_quota(subject, settings.quota)
             }
-            OptionsOwner::Index(name) => self.alter_index_options(name, &statement.change),
+            OptionsOwner::Index(name) => {
+                let changed = self.alter_index_options(name, &statement.change);
+                self.if_relation_exists(changed, statement.if_exists)
+            }
             OptionsOwner::Table(name) => {
-                let table = self.table(&catalog, name)?;
+                let table = match self.table(&catalog, name) {
+                    Ok(table) => table,
+                    Err(error) => {
+                        return self.if_relation_exists(Err(error), statement.if_exists);
+                    }
+                };
                 // This mode does not block writers, but excludes a concurrent drop.
                 self.lock_table(table.id, TableLockMode::ShareUpdateExclusive)?;
                 self.alter_table_options(&table, &statement.change)
             }
+        }
+    }
+
+    /// Returns the result of a statement; with IF EXISTS, a relation that does not exist is a
+    /// notice.
+    fn if_relation_exists(&mut self, result: Result<()>, if_exists: bool) -> Result<()> {
+        match result {
+            Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE => {
+                self.missing_object(error, if_exists)
+            }
+            result => result,
         }
     }
 
@@ -64,6 +83,9 @@ impl Ddl<'_> {
         };
         let (mut has_quotas, mut has_others) = (false, false);
         for (name, written) in updates(of) {
+            if let Some(option) = written {
+                find(option, OptionScope::Table)?;
+            }
             let spec = find_changeable(name, OptionScope::Table)?;
             has_quotas |= spec.is_quota();
             has_others |= !spec.is_quota();

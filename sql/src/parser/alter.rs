@@ -51,8 +51,7 @@ impl TokenCursor<'_> {
                 self.alter_view((kind, name), if_exists, position)
             }
             ObjectKind::Sequence => self.alter_sequence(name, if_exists),
-            ObjectKind::Index if if_exists => Err(self.unexpected()),
-            ObjectKind::Index => self.alter_index(name, position),
+            ObjectKind::Index => self.alter_index(name, if_exists, position),
             ObjectKind::Type => self.alter_type(name),
             ObjectKind::Domain => self.alter_domain(name),
             ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
@@ -118,7 +117,7 @@ impl TokenCursor<'_> {
             "detach" if self.take_words(&["detach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Detach(self.name()?))
             }
-            "set" | "reset" => return self.alter_options(OptionsOwner::Table(name)),
+            "set" | "reset" => return self.alter_options(OptionsOwner::Table(name), if_exists),
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER TABLE … {}", word.to_uppercase());
@@ -130,14 +129,14 @@ impl TokenCursor<'_> {
     }
 
     /// Reads `SET (…)` and `RESET (…)`.
-    fn alter_options(&mut self, of: OptionsOwner) -> Result<Statement> {
+    fn alter_options(&mut self, of: OptionsOwner, if_exists: bool) -> Result<Statement> {
         let change = if self.take_word("set") {
             OptionsChange::Set(self.parenthesized(Self::option)?)
         } else {
             self.expect_words(&["reset"])?;
             OptionsChange::Reset(self.parenthesized(Self::option_name)?)
         };
-        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, change })))
+        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, if_exists, change })))
     }
 
     /// Reads the rest of ALTER VIEW and ALTER MATERIALIZED VIEW.
@@ -159,7 +158,7 @@ impl TokenCursor<'_> {
         }
         if kind == ObjectKind::MaterializedView {
             if self.nth_token_is_paren() {
-                return self.alter_options(OptionsOwner::Table(name));
+                return self.alter_options(OptionsOwner::Table(name), if_exists);
             }
             if ["alter", "cluster", "set"].iter().any(|word| self.is_word(word)) {
                 let action = AlterTableAction::Changes(self.table_changes(&name)?);
@@ -198,11 +197,17 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the rest of ALTER INDEX.
-    fn alter_index(&mut self, name: TableName, position: usize) -> Result<Statement> {
+    fn alter_index(
+        &mut self,
+        name: TableName,
+        if_exists: bool,
+        position: usize,
+    ) -> Result<Statement> {
         if self.nth_token_is_paren() {
-            return self.alter_options(OptionsOwner::Index(name));
+            return self.alter_options(OptionsOwner::Index(name), if_exists);
         }
         let action = match self.peek_word().as_str() {
+            _ if if_exists => return Err(self.unexpected()),
             "split" => self.split_regions()?,
             "merge" => self.merge_regions()?,
             "" => return Err(self.unexpected()),
@@ -252,7 +257,7 @@ impl TokenCursor<'_> {
                 .with_hint("Only quotas can be set for a role."));
         };
         let of = OptionsOwner::Role(name);
-        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, change })))
+        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, if_exists: false, change })))
     }
 
     pub(super) fn option_name(&mut self) -> Result<Ident> {
