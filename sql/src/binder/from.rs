@@ -10,7 +10,9 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, Ident, JoinQualifier, TableAlias, TableName, TableRef};
+use crate::ast::{
+    self, FunctionCall, FunctionName, Ident, JoinQualifier, TableAlias, TableName, TableRef,
+};
 use crate::binder::level::{Binder, Clause, ColumnVisibility, LateralBar};
 use crate::binder::operators::all_of;
 use crate::binder::query_limits;
@@ -284,8 +286,9 @@ impl Binder<'_> {
         };
         let (rows, mut scope) = system_rows(full, Vec::new(), columns, (alias, renamed))?;
         if let Some(oid) = self.system.table_oid(schema, &name.name.value) {
+            let xmin = self.system_row_version()?;
             for relation in &mut scope.relations {
-                relation.hidden.push(tableoid(oid));
+                relation.hidden.extend([tableoid(oid), xmin.clone()]);
                 relation.witness = relation.columns.first().map(|column| column.expr.clone());
             }
         }
@@ -294,6 +297,18 @@ impl Binder<'_> {
             scope.relations.iter_mut().for_each(|one| one.schema = Some(schema.to_owned()));
         }
         Ok((rows, scope))
+    }
+
+    /// Returns column `xmin` of system relations. Their rows are made for each statement: their
+    /// version is its transaction.
+    fn system_row_version(&mut self) -> Result<ScopeColumn> {
+        let name = Ident { value: "pg_current_xact_id".to_owned(), position: 1 };
+        let call = FunctionCall::plain(FunctionName { schema: None, name }, Vec::new());
+        let id = self.bind_call(&call)?;
+        let (operand, from, to) = (Box::new(id.expr), DataType::XID8, SqlType::from(DataType::XID));
+        let expr = Expr::Cast { operand, from, to, explicit: true };
+        let name = "xmin".to_owned();
+        Ok(ScopeColumn { name, sql_type: to, expr, origin: None, fields: None })
     }
 
     fn bind_as_of(&mut self, expr: &ast::Expr) -> Result<Expr> {

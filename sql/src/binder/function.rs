@@ -202,11 +202,8 @@ impl Binder<'_> {
         let name = call.name.name.value.as_str();
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
         let schema = schema.map(|name| self.search_path().schema(name).unwrap_or(name));
-        if schema == Some("pg_catalog") {
-            return Ok(Vec::new());
-        }
         if let (Some(schema), Some(named)) = (schema, &call.name.schema)
-            && schema != standard_function::SCHEMA
+            && !standard_function::SCHEMAS.contains(&schema)
             && self.catalog.schema(schema).is_none()
         {
             bail!(INVALID_SCHEMA_NAME: "schema \"{}\" does not exist", named.value; at call.name.position());

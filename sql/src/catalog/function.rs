@@ -11,6 +11,7 @@ use types::{DataType, SqlType};
 use crate::ast::{Language, Parallel, QueryExpr, Statement, Volatility};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
+use crate::catalog::record::FIRST_USER_TABLE;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::Result;
 use crate::parser;
@@ -233,6 +234,11 @@ impl FunctionRecord {
     /// Returns whether it is a procedure.
     pub fn is_procedure(&self) -> bool {
         self.kind == RoutineKind::Procedure
+    }
+
+    /// Returns whether it is one of [`standard_function`](super::standard_function).
+    pub fn is_standard(&self) -> bool {
+        self.number < FIRST_USER_TABLE
     }
 
     /// Returns its noun in messages.

@@ -228,7 +228,7 @@ impl Catalog {
     /// resolves it.
     pub fn display_name(&self, schema: &str, name: &str, path: &SearchPath) -> String {
         let known = path.of_relations().find(|one| self.relation(one, name).is_some());
-        match known.is_some_and(|known| known == schema) {
+        match known.map_or(schema == standard_function::SCHEMAS[1], |known| known == schema) {
             true => name.to_owned(),
             false => format!("{schema}.{name}"),
         }
@@ -540,7 +540,8 @@ impl Catalog {
         let schemas: Vec<&str> = match schema {
             Some(schema) => path.schema(schema).into_iter().collect(),
             None => {
-                path.schemas().iter().map(String::as_str).filter(|s| !is_temporary(s)).collect()
+                let listed = path.schemas().iter().map(String::as_str);
+                listed.filter(|s| !is_temporary(s)).chain([standard_function::SCHEMAS[1]]).collect()
             }
         };
         for schema in schemas {

@@ -22,7 +22,7 @@ use crate::catalog::function::{
 };
 use crate::catalog::object::references::texts_of;
 use crate::catalog::record::TableRecord;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, standard_function};
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
@@ -46,6 +46,16 @@ fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) 
     hints.parallel = attributes.parallel.unwrap_or(hints.parallel);
     hints.is_leakproof = attributes.leakproof.unwrap_or(hints.is_leakproof);
     Ok(())
+}
+
+/// Checks that a function is not one of the system.
+pub(super) fn check_changeable(record: &FunctionRecord) -> Result<()> {
+    match record.is_standard() {
+        true => {
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied: \"{}\" is a system function", record.name)
+        }
+        false => Ok(()),
+    }
 }
 
 impl Ddl<'_> {
@@ -314,6 +324,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         self.tell_column_types(&catalog, statement.function.types())?;
         let known = self.known_function(&catalog, &statement.function)?;
+        check_changeable(&known.record)?;
         let mut record = known.record.clone();
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record, &statement.attributes.settings)?;
@@ -330,6 +341,7 @@ impl Ddl<'_> {
     ) -> Result<Arc<Function>> {
         let schema = reference.name.schema.as_ref().map(|schema| schema.value.as_str());
         if let Some(schema) = schema
+            && !standard_function::SCHEMAS.contains(&schema)
             && catalog.schema(schema).is_none()
         {
             return Err(no_schema(schema));

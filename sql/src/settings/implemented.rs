@@ -190,6 +190,14 @@ pub(super) const OWN: &[SettingSpec] = &[
         true,
         "Shows whether the current user is a superuser.",
     ),
+    spec("lc_collate", "C.UTF-8", SettingKind::Fixed, false, "Shows the collation order locale."),
+    spec(
+        "lc_ctype",
+        "C.UTF-8",
+        SettingKind::Fixed,
+        false,
+        "Shows the character classification and case conversion locale.",
+    ),
     spec(
         "lc_monetary",
         "C",

@@ -184,6 +184,7 @@ fn call(
         }
         "pg_my_temp_schema" => Datum::Int8(0),
         "txid_current" | "txid_current_if_assigned" => int8(source.transaction.id()),
+        "age" => age(source, arguments[0].as_i64().unwrap_or_default()),
         "pg_current_xact_id" | "pg_current_xact_id_if_assigned" => {
             let number = source.transaction.id();
             Datum::Int8(FixedWidthKind::Xid8.of_unsigned(number))
@@ -198,6 +199,13 @@ fn call(
             return Err(Error::not_supported(format!("{function}()"), hint));
         }
     })
+}
+
+/// Returns the number of transactions since a transaction id of 32 bits. The numbers 0 to 2 are no
+/// transactions; they are infinitely old, as in PostgreSQL.
+fn age(source: &SystemContext, xid: i64) -> Datum {
+    let current = source.transaction.id() as u32;
+    Datum::Int4(if xid < 3 { i32::MAX } else { current.wrapping_sub(xid as u32) as i32 })
 }
 
 fn updatable(

@@ -385,7 +385,7 @@ impl Aggregate {
             | AggregateKind::VarPop
             | AggregateKind::VarSamp => match argument {
                 DataType::Float4 | DataType::Float8 => Box::new(FloatVariance::new(self.kind)),
-                _ => Box::new(NumericVariance::new(self.kind)),
+                _ => Box::new(NumericVariance::new(self.kind, &context.style.interrupt)),
             },
         }
     }

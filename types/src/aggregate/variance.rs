@@ -9,6 +9,7 @@ use super::sum::{expect_argument, overflow, partial_count, try_each_valid, unexp
 use super::{Accumulator, AggregateKind, PartialState};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
 use crate::vector::{Vector, VectorData};
@@ -140,12 +141,11 @@ struct ExactMoments {
 }
 
 impl ExactMoments {
-    fn add(&mut self, value: &Numeric) -> Result<()> {
+    fn add(&mut self, value: &Numeric, interrupt: &Interrupt) -> Result<()> {
         self.count += 1;
         self.sum = self.sum.checked_add(value)?;
-        self.sum_of_squares = self
-            .sum_of_squares
-            .checked_add(&value.checked_mul(value, &mut InterruptPacer::without_interrupt())?)?;
+        let square = value.checked_mul(value, &mut InterruptPacer::new(interrupt))?;
+        self.sum_of_squares = self.sum_of_squares.checked_add(&square)?;
         Ok(())
     }
 }
@@ -154,11 +154,12 @@ impl ExactMoments {
 pub(super) struct NumericVariance {
     kind: AggregateKind,
     groups: Vec<ExactMoments>,
+    interrupt: Interrupt,
 }
 
 impl NumericVariance {
-    pub(super) fn new(kind: AggregateKind) -> NumericVariance {
-        NumericVariance { kind, groups: Vec::new() }
+    pub(super) fn new(kind: AggregateKind, interrupt: &Interrupt) -> NumericVariance {
+        NumericVariance { kind, groups: Vec::new(), interrupt: interrupt.clone() }
     }
 }
 
@@ -169,19 +170,22 @@ impl Accumulator for NumericVariance {
 
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
         let argument = expect_argument(arguments);
-        let (validity, states) = (argument.validity.as_deref(), &mut self.groups);
+        let validity = argument.validity.as_deref();
+        let (states, interrupt) = (&mut self.groups, &self.interrupt);
         match &argument.data {
             VectorData::Int2(values) => try_each_valid(groups, values, validity, |group, value| {
-                states[group].add(&Numeric::from(i64::from(*value)))
+                states[group].add(&Numeric::from(i64::from(*value)), interrupt)
             }),
             VectorData::Int4(values) => try_each_valid(groups, values, validity, |group, value| {
-                states[group].add(&Numeric::from(i64::from(*value)))
+                states[group].add(&Numeric::from(i64::from(*value)), interrupt)
             }),
             VectorData::Int8(values) => try_each_valid(groups, values, validity, |group, value| {
-                states[group].add(&Numeric::from(*value))
+                states[group].add(&Numeric::from(*value), interrupt)
             }),
             VectorData::Numeric(values) => {
-                try_each_valid(groups, values, validity, |group, value| states[group].add(value))
+                try_each_valid(groups, values, validity, |group, value| {
+                    states[group].add(value, interrupt)
+                })
             }
             other => unexpected(other),
         }
@@ -210,7 +214,7 @@ impl Accumulator for NumericVariance {
         if divisor <= 0 {
             return Ok(Datum::Null);
         }
-        let pace = &mut InterruptPacer::without_interrupt();
+        let pace = &mut InterruptPacer::new(&self.interrupt);
         let scaled = sum_of_squares.checked_mul(&Numeric::from(*count), pace)?;
         let numerator = scaled.checked_sub(&sum.checked_mul(sum, pace)?)?;
         if numerator <= Numeric::from(0) {

@@ -503,7 +503,7 @@ impl DataType {
         match self {
             DataType::Array(element) => element.has_equality(),
             DataType::Composite(of) => of.fields().iter().all(|(_, field)| field.has_equality()),
-            DataType::Word(_) | DataType::AclItem => true,
+            DataType::Word(_) | DataType::AclItem | DataType::NodeTree => true,
             other => other.is_ordered(),
         }
     }

@@ -6,6 +6,7 @@
 use super::date_format::{DAYS, MONTHS, ROMAN};
 use super::date_template::{DateTemplateItem, TemplateField, check_standard, is_separator, read};
 use crate::error::{Error, Result};
+use crate::interruptible::InterruptPacer;
 
 /// The parsed fields; 0 if a field is absent, as in PostgreSQL.
 #[derive(Debug, Default)]
@@ -72,12 +73,17 @@ impl<'a> DateFieldReader<'a> {
     }
 
     /// Parses the fields of the template, or as many as the input has.
-    pub(super) fn run(mut self, template: &str) -> Result<ParsedFields> {
+    pub(super) fn run(
+        mut self,
+        template: &str,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<ParsedFields> {
         if self.standard {
-            check_standard(template)?;
+            check_standard(template, pace)?;
         }
-        let pieces = read(template);
+        let pieces = read(template, pace)?;
         for (index, piece) in pieces.iter().enumerate() {
+            pace.count_steps(1)?;
             if self.rest().is_empty() {
                 if self.standard {
                     return Err(unlike("input string is too short for datetime format".to_owned()));

@@ -16,13 +16,13 @@ use crate::error::Result;
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
-    row("to_char", &[Timestamp, Text], Text, |a, _| {
-        Ok(format(timestamp(&a[0]), text(&a[1]), None))
+    row("to_char", &[Timestamp, Text], Text, |a, context| {
+        format(timestamp(&a[0]), text(&a[1]), None, context)
     })
     .stable(),
     row("to_char", &[Timestamptz, Text], Text, to_char_zoned).stable(),
-    row("to_char", &[Interval, Text], Text, |a, _| {
-        interval_format::format(interval(&a[0]), text(&a[1]))
+    row("to_char", &[Interval, Text], Text, |a, context| {
+        interval_format::format(interval(&a[0]), text(&a[1]), context)
     })
     .stable(),
 ];
@@ -62,7 +62,7 @@ fn to_char_zoned(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         offset_seconds: context.style.time_zone.offset_at(at),
         abbreviation: context.style.time_zone.abbreviation_at(at),
     });
-    Ok(format(local, text(&arguments[1]), zone))
+    format(local, text(&arguments[1]), zone, context)
 }
 
 /// The fields of a timestamp for templates.
@@ -73,16 +73,19 @@ struct FormatInput {
     zone: Option<Zone>,
 }
 
-fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
+fn format(local: i64, template: &str, zone: Option<Zone>, context: &EvalContext) -> Result<Datum> {
     if !datetime::is_finite_timestamp(local) || template.is_empty() {
-        return Datum::Null;
+        return Ok(Datum::Null);
     }
     let civil = datetime::civil_from_timestamp(local);
     let days = datetime::timestamp_to_date(local);
     let day_of_year = days - datetime::days_from_civil(civil.year, 1, 1) + 1;
     let moment = FormatInput { civil, days, day_of_year, zone };
-    let mut out = String::with_capacity(template.len() * 2);
-    for piece in &*read(template) {
+    let pace = &mut context.pace();
+    let pieces = read(template, pace)?;
+    let mut out: String = pace.buffer(template.len() * 2)?;
+    for piece in &*pieces {
+        pace.step(&mut out, 1)?;
         match piece {
             DateTemplateItem::Field(field) => {
                 let start = out.len();
@@ -94,7 +97,7 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
             | DateTemplateItem::Literal(c) => out.push(*c),
         }
     }
-    text_datum(out)
+    Ok(text_datum(out))
 }
 
 /// Writes the ordinal suffix `TH` of a field that begins at `start`.

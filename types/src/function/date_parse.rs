@@ -13,6 +13,7 @@ use crate::datatype::SqlType;
 use crate::datetime::{self, CivilTime, MICROS_PER_SECOND, TimeZone};
 use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result};
+use crate::interruptible::InterruptPacer;
 use crate::modifier;
 
 /// The function table of this family.
@@ -34,9 +35,10 @@ struct ParsedTime {
     fraction_digits: i32,
 }
 
-fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn to_date(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let input = text(&arguments[0]);
-    let moment = moment(input, text(&arguments[1]), DateFieldReader::new)?;
+    let pace = &mut context.pace();
+    let moment = moment(input, text(&arguments[1]), pace, DateFieldReader::new)?;
     let days = days(&moment);
     if !(datetime::DATE_MIN..=datetime::DATE_MAX).contains(&days) {
         bail!(DATETIME_FIELD_OVERFLOW: "date out of range: \"{input}\"");
@@ -46,7 +48,8 @@ fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// `to_timestamp(text, text)`
 pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let moment = moment(text(&arguments[0]), text(&arguments[1]), DateFieldReader::new)?;
+    let pace = &mut context.pace();
+    let moment = moment(text(&arguments[0]), text(&arguments[1]), pace, DateFieldReader::new)?;
     let local = local(&moment)?;
     let zone = moment.offset.map(TimeZone::fixed);
     let zone = zone.as_ref().unwrap_or(&context.style.time_zone);
@@ -75,10 +78,14 @@ fn rounded(value: Datum, data_type: DataType, moment: &ParsedTime) -> Result<Dat
 /// and its offset in seconds east.
 ///
 /// Source: PostgreSQL's `parse_datetime`.
-pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
-    let moment = moment(input, template, DateFieldReader::for_json_template)?;
+pub(super) fn standard(
+    input: &str,
+    template: &str,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<(Datum, i32)> {
+    let moment = moment(input, template, pace, DateFieldReader::for_json_template)?;
     let invalid = |message: &str| err!(INVALID_DATETIME_FORMAT: message);
-    let FieldKinds { date, time, zone } = named(template);
+    let FieldKinds { date, time, zone } = named(template, pace)?;
     let offset = |of: &str| {
         let missing = format!("missing time zone in input string for type {of}");
         moment.offset.ok_or_else(|| invalid(&missing))
@@ -115,9 +122,10 @@ fn days(moment: &ParsedTime) -> i32 {
 fn moment<'a>(
     input: &'a str,
     template: &str,
+    pace: &mut InterruptPacer<'_>,
     reader: fn(&'a str) -> DateFieldReader<'a>,
 ) -> Result<ParsedTime> {
-    let parts = reader(input).run(template)?;
+    let parts = reader(input).run(template, pace)?;
     let time = time(&parts, input)?;
     let (year, month, day) = date(&parts, input)?;
     let offset = offset(&parts, input)?;

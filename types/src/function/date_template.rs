@@ -5,12 +5,12 @@
 //! ordinal suffix; with `TM` names are English, too, but not padded; `SP` is ignored.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::rc::Rc;
 
 use super::number_template::quoted;
 use super::recent_cache::{LONGEST_TEMPLATE, RecentCache};
 use crate::error::{Error, Result};
+use crate::interruptible::InterruptPacer;
 
 /// An item of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,24 +95,29 @@ const KEYWORDS: &[&str] = &[
 const NAMES: &[&str] = &["MONTH", "MON", "DAY", "DY"];
 
 /// Parses a template, or returns it from the cache.
-pub(super) fn read(template: &str) -> Rc<[DateTemplateItem]> {
+pub(super) fn read(
+    template: &str,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Rc<[DateTemplateItem]>> {
     thread_local! {
         static READ: RefCell<RecentCache<(), Rc<[DateTemplateItem]>>> = const { RefCell::new(RecentCache::new()) };
     }
     match template.len() <= LONGEST_TEMPLATE {
         true => READ.with_borrow_mut(|read| {
-            let Ok(pieces) =
-                read.get(template, (), |template| Ok::<_, Infallible>(parse(template)));
-            Rc::clone(pieces)
+            read.get(template, (), |template| {
+                parse(template, &mut InterruptPacer::without_interrupt())
+            })
+            .cloned()
         }),
-        false => parse(template),
+        false => parse(template, pace),
     }
 }
 
-fn parse(template: &str) -> Rc<[DateTemplateItem]> {
-    let mut pieces = Vec::with_capacity(template.len());
+fn parse(template: &str, pace: &mut InterruptPacer<'_>) -> Result<Rc<[DateTemplateItem]>> {
+    let mut pieces = pace.list(template.len())?;
     let mut rest = template;
     while !rest.is_empty() {
+        pace.count_steps(KEYWORDS.len())?;
         let unpadded = rest.starts_with("FM") || rest.starts_with("fm");
         let translated = rest.starts_with("TM") || rest.starts_with("tm");
         if unpadded || translated {
@@ -137,8 +142,9 @@ fn parse(template: &str) -> Rc<[DateTemplateItem]> {
                 ordinal,
             }));
         } else if first == '"' {
-            rest =
-                quoted(&rest[1..], |character| pieces.push(DateTemplateItem::Literal(character)));
+            rest = quoted(&rest[1..], pace, |character| {
+                pieces.push(DateTemplateItem::Literal(character));
+            })?;
         } else {
             let escaped = rest.starts_with("\\\"");
             let character = if escaped { '"' } else { first };
@@ -151,7 +157,7 @@ fn parse(template: &str) -> Rc<[DateTemplateItem]> {
             rest = &rest[usize::from(escaped) + character.len_utf8()..];
         }
     }
-    pieces.into()
+    Ok(pieces.into())
 }
 
 /// The kinds of fields in a template.
@@ -163,9 +169,10 @@ pub(super) struct FieldKinds {
 }
 
 /// Returns the kinds of fields in a template.
-pub(super) fn named(template: &str) -> FieldKinds {
+pub(super) fn named(template: &str, pace: &mut InterruptPacer<'_>) -> Result<FieldKinds> {
     let mut named = FieldKinds::default();
-    for piece in read(template).iter() {
+    for piece in read(template, pace)?.iter() {
+        pace.count_steps(1)?;
         let DateTemplateItem::Field(field) = piece else { continue };
         match field.keyword {
             "FX" => {}
@@ -175,13 +182,14 @@ pub(super) fn named(template: &str) -> FieldKinds {
             _ => named.date = true,
         }
     }
-    named
+    Ok(named)
 }
 
 /// Checks that a template has only keywords, separators of SQL/JSON, and text in double quotes.
-pub(super) fn check_standard(template: &str) -> Result<()> {
+pub(super) fn check_standard(template: &str, pace: &mut InterruptPacer<'_>) -> Result<()> {
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
+        pace.count_steps(KEYWORDS.len())?;
         if ["FM", "fm", "TM", "tm"].iter().any(|prefix| rest.starts_with(prefix)) {
             rest = &rest[2..];
         } else if let Some((keyword, _)) = keyword(rest) {
@@ -190,7 +198,7 @@ pub(super) fn check_standard(template: &str) -> Result<()> {
                 rest = &rest[2..];
             }
         } else if first == '"' {
-            rest = quoted(&rest[1..], |_| {});
+            rest = quoted(&rest[1..], pace, |_| {})?;
         } else if "-./,':; ".contains(first) {
             rest = &rest[1..];
         } else {

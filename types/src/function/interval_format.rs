@@ -5,17 +5,21 @@
 use super::argument::text_datum;
 use super::date_format::{ROMAN, era, is_fraction, pad_right, push, write_ordinal};
 use super::date_template::{DateTemplateItem, Spelling, TemplateField, read};
+use crate::context::EvalContext;
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 
 /// Formats an interval; NULL for an empty template.
-pub(super) fn format(interval: Interval, template: &str) -> Result<Datum> {
+pub(super) fn format(interval: Interval, template: &str, context: &EvalContext) -> Result<Datum> {
     if template.is_empty() {
         return Ok(Datum::Null);
     }
-    let mut out = String::with_capacity(template.len() * 2);
-    for piece in &*read(template) {
+    let pace = &mut context.pace();
+    let pieces = read(template, pace)?;
+    let mut out: String = pace.buffer(template.len() * 2)?;
+    for piece in &*pieces {
+        pace.step(&mut out, 1)?;
         match piece {
             DateTemplateItem::Field(field) => {
                 let start = out.len();

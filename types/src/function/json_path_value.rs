@@ -12,6 +12,7 @@ use crate::datatype::DataType;
 use crate::datetime::TimeZone;
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
+use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
 
@@ -262,14 +263,18 @@ fn not_recognized(what: &str, string: &str) -> Error {
 /// # Errors
 ///
 /// 22031 if the value is not a string or not a datetime.
-pub(super) fn moment<'a>(value: &Value<'_>, template: Option<&str>) -> Result<Value<'a>> {
+pub(super) fn moment<'a>(
+    value: &Value<'_>,
+    template: Option<&str>,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Value<'a>> {
     let Some(string) = value.string() else {
         bail!(INVALID_ARGUMENT_FOR_SQL_JSON_DATETIME_FUNCTION:
             "jsonpath item method .datetime() can only be applied to a \
             string");
     };
     match template {
-        Some(template) => by_template(string, template),
+        Some(template) => by_template(string, template, pace),
         None => iso(string).ok_or_else(|| {
             not_recognized("datetime", string)
                 .with_hint("Use a datetime template argument to specify the input data format.")
@@ -278,8 +283,12 @@ pub(super) fn moment<'a>(value: &Value<'_>, template: Option<&str>) -> Result<Va
 }
 
 /// Parses a string by a template, whose fields determine the type.
-fn by_template<'a>(string: &str, template: &str) -> Result<Value<'a>> {
-    let (datum, offset) = standard(string, template)?;
+fn by_template<'a>(
+    string: &str,
+    template: &str,
+    pace: &mut InterruptPacer<'_>,
+) -> Result<Value<'a>> {
+    let (datum, offset) = standard(string, template, pace)?;
     Ok(Value::Moment { datum, offset })
 }
 

@@ -123,8 +123,9 @@ fn parse(template: &str, pace: &mut InterruptPacer<'_>) -> Result<Rc<Template>> 
             rest = &rest[keyword.len()..];
             pieces.push(layout.take(keyword, upper)?);
         } else if first == '"' {
-            rest =
-                quoted(&rest[1..], |character| pieces.push(NumberTemplateItem::Literal(character)));
+            rest = quoted(&rest[1..], pace, |character| {
+                pieces.push(NumberTemplateItem::Literal(character));
+            })?;
         } else if rest.starts_with("\\\"") {
             pieces.push(NumberTemplateItem::Literal('"'));
             rest = &rest[2..];
@@ -148,9 +149,14 @@ fn keyword(rest: &str) -> Option<(&'static str, bool)> {
 }
 
 /// Passes the characters up to the closing quote to `take`; returns the text after it.
-pub(super) fn quoted(template: &str, mut take: impl FnMut(char)) -> &str {
+pub(super) fn quoted<'a>(
+    template: &'a str,
+    pace: &mut InterruptPacer<'_>,
+    mut take: impl FnMut(char),
+) -> Result<&'a str> {
     let mut characters = template.chars();
     while let Some(character) = characters.next() {
+        pace.count_steps(1)?;
         match character {
             '"' => break,
             '\\' => match characters.next() {
@@ -160,7 +166,7 @@ pub(super) fn quoted(template: &str, mut take: impl FnMut(char)) -> &str {
             other => take(other),
         }
     }
-    characters.as_str()
+    Ok(characters.as_str())
 }
 
 fn wrong(message: &str) -> Error {

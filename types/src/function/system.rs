@@ -201,6 +201,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     ask!("row_security_active", &[Text], Bool),
     ask!("txid_current", &[], Int8),
     ask!("txid_current_if_assigned", &[], Int8),
+    ask!("age", &[DataType::XID], Int4),
     ask!("pg_current_xact_id", &[], DataType::XID8),
     ask!("pg_current_xact_id_if_assigned", &[], DataType::XID8),
     ask!("inet_client_addr", &[], Text),

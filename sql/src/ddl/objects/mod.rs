@@ -9,6 +9,7 @@ use crate::catalog::object::Object;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogRelation};
+use crate::ddl::function::check_changeable;
 use crate::ddl::{Ddl, name_as_written, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -41,9 +42,19 @@ impl Ddl<'_> {
         let found = match descriptor.name_space {
             NameSpace::Relation => self.named_relation(catalog, reference, usage),
             NameSpace::Type => self.named_type(catalog, reference, usage),
-            NameSpace::Routine => self
-                .known_function(catalog, reference)
-                .map(|function| Object::Function(function.record.number)),
+            NameSpace::Routine => match self.known_function(catalog, reference) {
+                Ok(known) if known.record.is_standard() && usage == NameUse::Drop => {
+                    let function = Object::Function(known.record.number);
+                    return Err(required_by_system(&function.describe(catalog, &self.path)));
+                }
+                Ok(known) => {
+                    if usage == NameUse::Alter {
+                        check_changeable(&known.record)?;
+                    }
+                    Ok(Object::Function(known.record.number))
+                }
+                Err(error) => Err(error),
+            },
             NameSpace::Schema if usage == NameUse::Drop && SYSTEM_SCHEMAS.contains(&&**name) => {
                 return Err(required_by_system(&format!("schema {name}")));
             }
@@ -85,7 +96,14 @@ impl Ddl<'_> {
             && let Some(schema) = &name.schema
             && catalog.schema(&schema.value).is_none()
         {
-            return Err(no_schema(&schema.value));
+            return Err(match self.system.view(Some(&schema.value), written) {
+                Some(_) => required_by_system(&format!(
+                    "{} {}",
+                    kind.noun(),
+                    catalog.display_name(&schema.value, written, &self.path)
+                )),
+                None => no_schema(&schema.value),
+            });
         }
         let of_table = |relation: &CatalogRelation<'_>| match (table, relation) {
             (Some(owner), CatalogRelation::Index(table, _)) => {

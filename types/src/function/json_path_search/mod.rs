@@ -20,6 +20,7 @@ use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::numeric::Numeric;
+use crate::sqlstate;
 use crate::text;
 
 /// Outcome of a search.
@@ -64,9 +65,12 @@ fn structure(code: &'static str, message: impl Into<String>) -> Error {
 }
 
 impl<'a> Executor<'a> {
-    /// Raises an error, or returns it as a status.
+    /// Raises an error, or returns it as a status. Cancellation and lack of memory are raised
+    /// even if errors are suppressed.
     fn fail(&self, error: Error) -> Result<Status> {
-        if self.throws { Err(error) } else { Ok(Status::Error) }
+        let ends_statement =
+            [sqlstate::QUERY_CANCELED, sqlstate::OUT_OF_MEMORY].contains(&error.sqlstate);
+        if self.throws || ends_statement { Err(error) } else { Ok(Status::Error) }
     }
 
     /// Raises a structural error, which lax mode suppresses.
@@ -245,7 +249,7 @@ impl<'a> Executor<'a> {
                 }
                 Err(error) => self.fail(error),
             },
-            Kind::Datetime(template) => match moment(value, template.as_deref()) {
+            Kind::Datetime(template) => match moment(value, template.as_deref(), &mut self.pace) {
                 Ok(moment) => self.next(item, &moment, found),
                 Err(error) => self.fail(error),
             },
