@@ -22,6 +22,7 @@ use crate::ast::{Collation, Deferral};
 use crate::binder;
 use crate::binder::NameContext;
 use crate::binder::TableClause;
+use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, display_name};
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, CoprocessorRecords, IndexKeyRecord, IndexRecord, KeyRecord,
@@ -142,6 +143,7 @@ pub fn table_of(
         without_triggers: record.without_triggers,
         coprocessors,
         descriptor: Arc::new(record.descriptor.clone()),
+        row_type: DerivedCache::default(),
     })
 }
 

@@ -60,3 +60,37 @@ fn user_defined_types_survive_restart() {
     run(&again, "ALTER TABLE t ADD y int DEFAULT 7; INSERT INTO t VALUES (2, 'z')");
     assert_eq!(run(&again, "SELECT * FROM t ORDER BY id"), ["1|x|7", "2|z|7"]);
 }
+
+#[test]
+fn alter_table_leaves_independent_tables_and_row_types_alone() {
+    let engine = open(&FaultEnv::new(3));
+    for number in 0..8 {
+        run(
+            &engine,
+            &format!("CREATE TABLE t{number} (id serial PRIMARY KEY, c text DEFAULT 'x'::varchar)"),
+        );
+    }
+    run(
+        &engine,
+        "CREATE VIEW v AS SELECT CAST(NULL AS t0) AS r; CREATE VIEW w AS SELECT * FROM v;
+         CREATE FUNCTION f(one t0) RETURNS int LANGUAGE sql AS 'SELECT one.id'",
+    );
+    let before = engine.catalog();
+    run(
+        &engine,
+        "ALTER TABLE t1 ADD d int; ALTER TABLE t1 RENAME TO t; ALTER TABLE t DROP c; DROP TABLE t2;
+         ALTER TABLE t0 ADD d int",
+    );
+    let after = engine.catalog();
+    let changed: Vec<&str> = (before.tables_by_age())
+        .filter(|one| !after.table(one.oid).is_some_and(|after| Arc::ptr_eq(one, after)))
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(changed, ["t0", "t1", "t2"]);
+    let made = after.tables_by_age().filter(|one| one.row_type.is_made());
+    assert_eq!(made.map(|one| one.name.as_str()).collect::<Vec<_>>(), ["t0"]);
+    assert_eq!(run(&engine, "SELECT f(ROW(7, 'a', 8)), pg_typeof(r) FROM w"), ["7|t0"]);
+    assert_eq!(run(&engine, "SELECT count(*) FROM pg_type WHERE typname ~ '^t[0-9]*$'"), ["7"]);
+    let used = after.possible_type_users(before.tables_by_age().next().unwrap().oid);
+    assert_eq!(used.len(), 3, "{used:?}");
+}

@@ -1,34 +1,38 @@
-//! A value derived from a catalog on first use, and cached as long as the snapshot.
+//! A value derived from a catalog or from an object of it on first use, and cached as long as that
+//! snapshot.
 
-use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-/// A lazily computed value of the caller's type. A clone is empty, because it belongs to a catalog
-/// that is about to change.
-#[derive(Default)]
-pub(super) struct DerivedCache(OnceLock<Arc<dyn Any + Send + Sync>>);
+/// A lazily computed value. A clone is empty, because it belongs to a copy that is about to change.
+pub struct DerivedCache<T>(OnceLock<T>);
 
-impl DerivedCache {
+impl<T> DerivedCache<T> {
     /// Returns the value; the first call computes it.
-    ///
-    /// # Panics
-    ///
-    /// If two callers request different types.
-    pub(super) fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let value = Arc::clone(self.0.get_or_init(|| Arc::new(make())));
-        value.downcast().expect("a catalog has one derived value")
+    pub(super) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(make)
+    }
+
+    /// Returns whether the value was computed.
+    pub fn is_made(&self) -> bool {
+        self.0.get().is_some()
     }
 }
 
-impl Clone for DerivedCache {
-    fn clone(&self) -> DerivedCache {
+impl<T> Default for DerivedCache<T> {
+    fn default() -> DerivedCache<T> {
+        DerivedCache(OnceLock::new())
+    }
+}
+
+impl<T> Clone for DerivedCache<T> {
+    fn clone(&self) -> DerivedCache<T> {
         DerivedCache::default()
     }
 }
 
-impl fmt::Debug for DerivedCache {
+impl<T> fmt::Debug for DerivedCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.get().is_some() { "made" } else { "not made" })
+        f.write_str(if self.is_made() { "made" } else { "not made" })
     }
 }

@@ -30,7 +30,6 @@ use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::FunctionRecord;
 use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::schema::RelationId;
-use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 
 /// A name that only one object can have.
@@ -47,25 +46,14 @@ pub enum TakenName {
 }
 
 impl Catalog {
-    /// Returns the entries that differ from an earlier state; row types exist with their relations.
+    /// Returns the entries that differ from an earlier state.
     pub fn difference(&self, before: &Catalog) -> BTreeSet<CatalogEntry> {
         let differences = before.objects.diff(&self.objects);
-        let mut found: BTreeSet<CatalogEntry> = differences
-            .map(|difference| match difference {
-                DiffItem::Add(entry, _) | DiffItem::Remove(entry, _) => entry.clone(),
-                DiffItem::Update { new: (entry, _), .. } => entry.clone(),
-            })
-            .collect();
-        let is_row_type = |catalog: &Catalog, number: u32| {
-            catalog.user_type(number).is_some_and(|known| known.is_of_rows())
-        };
-        found.retain(|entry| match entry {
-            CatalogEntry::Type(number) => {
-                !is_row_type(self, *number) && !is_row_type(before, *number)
-            }
-            _ => true,
+        let entries = differences.map(|difference| match difference {
+            DiffItem::Add(entry, _) | DiffItem::Remove(entry, _) => entry.clone(),
+            DiffItem::Update { new: (entry, _), .. } => entry.clone(),
         });
-        found
+        entries.collect()
     }
 
     /// Returns a conflict between the changes of two sides: an entry that both have changed, a
@@ -190,11 +178,11 @@ impl Catalog {
         }
         self.check_relations()?;
         for known in self.types() {
-            let others = self
-                .types()
-                .filter(|one| one.name() == known.name() && one.schema() == known.schema());
-            if others.count() > 1 {
-                return Err(format!("two types {}.{}", known.schema(), known.name()));
+            let (name, schema) = (known.name(), self.schema(known.schema()));
+            let found = schema.and_then(|schema| schema.types.get(name));
+            let of_relation = schema.and_then(|schema| schema.relations.get(name)?.with_row_type());
+            if found != Some(&known.number()) || of_relation.is_some() {
+                return Err(format!("two types {}.{name}", known.schema()));
             }
         }
         let mut entries = self
@@ -228,14 +216,6 @@ impl Catalog {
             if self.stored.get(&table.id) != Some(&table.oid) {
                 return Err(format!("table {} shares its rows with another table", table.name));
             }
-            for key in &table.foreign_keys {
-                if !self.referencing.contains(&(key.table, table.oid)) {
-                    return Err(format!(
-                        "foreign key {} is not registered in the referenced table",
-                        key.name
-                    ));
-                }
-            }
         }
         if self.stored.len() != self.tables_by_age().count() {
             return Err("rows of a table that does not exist".to_owned());
@@ -246,8 +226,6 @@ impl Catalog {
         for one in self.sequences() {
             stands_for(&one.schema, &one.name, RelationId::Sequence(one.oid))?;
         }
-        let views = self.views().map(|view| view.oid);
-        let mut relations = self.tables_by_age().map(|table| table.oid).chain(views);
         let mut constraints = BTreeMap::new();
         for (schema, name) in self.objects.values().flat_map(CatalogObject::constraint_names) {
             *constraints.entry((schema, name)).or_insert(0) += 1;
@@ -259,10 +237,15 @@ impl Catalog {
         if !registered.eq(constraints) {
             return Err("the names of constraints differ from those of the objects".to_owned());
         }
-        let without = relations.find(|number| {
-            !self.user_type(*number).is_some_and(|rows| matches!(&**rows, UserType::Composite(_)))
-        });
-        without.map_or(Ok(()), |number| Err(format!("relation {number} has no row type")))
+        let of_entry = |entry: &CatalogEntry| {
+            let keys = self.reference_keys(entry).into_iter();
+            keys.map(|key| (key, entry.clone())).collect::<Vec<_>>()
+        };
+        let references: BTreeSet<_> = self.objects.keys().flat_map(of_entry).collect();
+        match self.referrers.iter().eq(&references) {
+            true => Ok(()),
+            false => Err("the index of references differs from those of the objects".to_owned()),
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 pub mod collation;
 pub mod comment;
 pub mod composite;
-mod derived_cache;
+pub mod derived_cache;
 pub mod difference;
 pub mod domain;
 pub mod enumeration;
@@ -37,6 +37,7 @@ pub mod user_type;
 pub mod view;
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -84,9 +85,20 @@ pub struct Catalog {
     schemas: OrdMap<String, Arc<Schema>>,
     /// Numbers of tables by their ids in the store.
     stored: OrdMap<TableId, u32>,
-    /// Each table to which a foreign key refers, with the referencing table, by number.
-    referencing: OrdSet<(u32, u32)>,
-    derived: DerivedCache,
+    /// The references of all objects, each with the object that has it.
+    referrers: OrdSet<(ReferenceKey, CatalogEntry)>,
+    derived: DerivedCache<Arc<dyn Any + Send + Sync>>,
+}
+
+/// A reference in the definition of an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum ReferenceKey {
+    /// A table or view by its number: that of a foreign key, a query, or an owned sequence.
+    Relation(u32),
+    /// A user-defined type by its OID, or by that of its array type.
+    Type(u32),
+    /// A type by its name in a SQL text, in any schema.
+    TypeName(Arc<str>),
 }
 
 /// The key of an object or property of the catalog, which never changes.
@@ -100,7 +112,7 @@ pub enum CatalogEntry {
     View(u32),
     /// A sequence, by its number.
     Sequence(u32),
-    /// A user-defined type, or the row type of a relation, by its number.
+    /// A user-defined type, by its number.
     Type(u32),
     /// A function, by its number.
     Function(u32),
@@ -123,7 +135,7 @@ pub enum CatalogObject {
     View(Arc<View>),
     /// A sequence.
     Sequence(Arc<Sequence>),
-    /// A user-defined type, or the row type of a relation.
+    /// A user-defined type.
     Type(Arc<UserType>),
     /// A function.
     Function(Arc<Function>),
@@ -154,7 +166,8 @@ impl Catalog {
     /// Returns a value that the caller derives from the catalog: the first call computes it, and
     /// it is cached as long as this snapshot. All callers must request the same type.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
-        self.derived.get_or_make(|| make(self))
+        let value = Arc::clone(self.derived.get_or_make(|| Arc::new(make(self))));
+        value.downcast().expect("a catalog has one derived value")
     }
 
     // ---- look-up ----
@@ -316,8 +329,10 @@ impl Catalog {
 
     /// Returns the foreign keys to a table, each with the referencing table, oldest table first.
     pub fn referencing(&self, table: u32) -> impl Iterator<Item = (&Arc<Table>, &ForeignKey)> {
-        let pairs = self.referencing.range((table, 0)..=(table, u32::MAX));
-        let tables = pairs.filter_map(|(_, referencing)| self.table(*referencing));
+        let tables = self.referrers(table).filter_map(|entry| match entry {
+            CatalogEntry::Table(referencing) => self.table(*referencing),
+            _ => None,
+        });
         tables.flat_map(move |referencing| {
             let keys = referencing.foreign_keys.iter();
             keys.filter(move |key| key.table == table).map(move |key| (referencing, key))
@@ -373,14 +388,38 @@ impl Catalog {
         }
     }
 
-    /// Returns the row type of a table or view.
-    pub fn row_type(&self, relation: u32) -> Option<SqlType> {
-        self.user_type(relation).map(|one| one.sql_type())
+    /// Returns a user-defined type or the row type of a table or view, by its number.
+    pub fn user_type(&self, number: u32) -> Option<&Arc<UserType>> {
+        self.created_type(number).or_else(|| self.row_type_of(number))
     }
 
-    /// Returns the user-defined type of a name in a schema.
+    /// Returns the row type of a table or view, which is made at its first use.
+    fn row_type_of(&self, relation: u32) -> Option<&Arc<UserType>> {
+        let of_view = || self.view(relation).map(|view| view.row_type());
+        self.table(relation).map(|table| table.row_type()).or_else(of_view)
+    }
+
+    /// Returns all user-defined types and row types, oldest first.
+    pub fn types_and_row_types(&self) -> Vec<&Arc<UserType>> {
+        let views = self.views().map(|view| view.oid);
+        let relations: BTreeSet<u32> =
+            self.tables_by_age().map(|one| one.oid).chain(views).collect();
+        let rows = relations.into_iter().filter_map(|number| self.row_type_of(number));
+        let mut types: Vec<_> = self.types().chain(rows).collect();
+        types.sort_by_key(|one| one.number());
+        types
+    }
+
+    /// Returns the type of the rows of a table or view, or a composite type, by its number.
+    pub fn row_type(&self, number: u32) -> Option<SqlType> {
+        self.user_type(number).map(|one| one.sql_type())
+    }
+
+    /// Returns the user-defined type or row type of a name in a schema.
     pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
-        self.user_type(*self.schemas.get(schema)?.types.get(name)?)
+        let schema = self.schemas.get(schema)?;
+        let of_relation = || schema.relations.get(name)?.with_row_type();
+        self.user_type(schema.types.get(name).copied().or_else(of_relation)?)
     }
 
     /// Returns the user-defined type of a name in a statement; if unqualified, the first one on
@@ -656,29 +695,22 @@ impl Catalog {
         Catalog { version, derived: DerivedCache::default(), ..self }
     }
 
-    /// Adds an object with its names and, for a relation, its row type.
+    /// Adds an object with its names and references.
     fn put(&mut self, object: CatalogObject) {
         match &object {
             CatalogObject::Schema(schema) => self.names_in(&schema.name).oid = schema.oid,
             CatalogObject::Table(table, record) => {
                 debug_assert_eq!(table.columns.len(), table.layout.columns.len(), "columns stored");
                 debug_assert!(record.as_ref().is_none_or(|record| record.oid == table.oid));
-                for key in &table.foreign_keys {
-                    self.referencing.insert((key.table, table.oid));
-                }
                 let other = self.stored.insert(table.id, table.oid);
                 debug_assert!(other.is_none(), "{other:?} and {} have the same rows", table.oid);
-                self.put_row_type(Composite::of_table(table));
-            }
-            // A materialized view has the name and the row type of its table.
-            CatalogObject::View(view) if self.table(view.oid).is_none() => {
-                self.put_row_type(Composite::of_view(view));
             }
             _ => {}
         }
         for (schema, name) in object.constraint_names() {
             *self.names_in(schema).constraints.entry(name.into()).or_insert(0) += 1;
         }
+        // A materialized view has the name of its table.
         if !self.is_materialized(&object) {
             for (schema, name, relation) in object.names() {
                 let names = self.names_in(schema);
@@ -691,29 +723,25 @@ impl Catalog {
                 }
             }
         }
-        self.objects.insert(object.entry(), object);
+        let entry = object.entry();
+        self.objects.insert(entry.clone(), object);
+        for key in self.reference_keys(&entry) {
+            self.referrers.insert((key, entry.clone()));
+        }
     }
 
-    fn put_row_type(&mut self, rows: Composite) {
-        self.put(CatalogObject::Type(Arc::new(UserType::Composite(rows))));
-    }
-
-    /// Removes an object with its names and, for a relation, its row type.
+    /// Removes an object with its names and references.
     fn take(&mut self, entry: &CatalogEntry) {
+        for key in self.reference_keys(entry) {
+            self.referrers.remove(&(key, entry.clone()));
+        }
         let Some(object) = self.objects.remove(entry) else { return };
         if self.is_materialized(&object) {
             return;
         }
         match &object {
             CatalogObject::Schema(schema) => drop(self.schemas.remove(&schema.name)),
-            CatalogObject::Table(table, _) => {
-                self.stored.remove(&table.id);
-                for key in &table.foreign_keys {
-                    self.referencing.remove(&(key.table, table.oid));
-                }
-                self.take(&CatalogEntry::Type(table.oid));
-            }
-            CatalogObject::View(view) => self.take(&CatalogEntry::Type(view.oid)),
+            CatalogObject::Table(table, _) => drop(self.stored.remove(&table.id)),
             _ => {}
         }
         for (schema, name) in object.constraint_names() {
@@ -770,7 +798,7 @@ macro_rules! object_look_ups {
 object_look_ups! {
     View: View, view, views, "view";
     Sequence: Sequence, sequence, sequences, "sequence";
-    Type: UserType, user_type, types, "user-defined type or row type";
+    Type: UserType, created_type, types, "type of CREATE TYPE or CREATE DOMAIN";
     Function: Function, function, functions, "user-defined function";
 }
 

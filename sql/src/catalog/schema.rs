@@ -31,7 +31,7 @@ pub struct Schema {
     pub name: String,
     /// The relations by name.
     pub relations: OrdMap<Arc<str>, RelationId>,
-    /// The numbers of the types by name, row types included.
+    /// The numbers of the user-defined types by name; row types have the names of their relations.
     pub types: OrdMap<Arc<str>, u32>,
     /// Number of constraints of its tables and domains with each name.
     pub constraints: OrdMap<Arc<str>, u32>,
@@ -50,6 +50,16 @@ pub enum RelationId {
     View(u32),
     /// A sequence, by its number.
     Sequence(u32),
+}
+
+impl RelationId {
+    /// Returns the number of a relation that has a row type.
+    pub(super) fn with_row_type(self) -> Option<u32> {
+        match self {
+            RelationId::Table(number) | RelationId::View(number) => Some(number),
+            _ => None,
+        }
+    }
 }
 
 impl Schema {

@@ -15,11 +15,14 @@ use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
 use crate::ast::{Collation, Deferral, ObjectKind};
+use crate::catalog::composite::Composite;
+use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::TableKind;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
+use crate::catalog::user_type::UserType;
 
 /// The name of the hidden column that is the key of a table without a primary key. No identifier is
 /// empty, so no statement can name the column.
@@ -63,6 +66,8 @@ pub struct Table {
     pub coprocessors: Arc<CoprocessorRecords>,
     /// Its description in the store: families, TTL, versions.
     pub descriptor: Arc<TableDescriptor>,
+    /// The cache of [`Table::row_type`].
+    pub row_type: DerivedCache<Arc<UserType>>,
 }
 
 /// Identity within a catalog snapshot; a statement uses only one snapshot.
@@ -171,6 +176,11 @@ impl Column {
 }
 
 impl Table {
+    /// Returns its row type, which is made at its first use.
+    pub fn row_type(&self) -> &Arc<UserType> {
+        self.row_type.get_or_make(|| Arc::new(UserType::Composite(Composite::of_table(self))))
+    }
+
     /// Returns whether it is a materialized view.
     pub fn is_materialized(&self) -> bool {
         matches!(self.kind, TableKind::Materialized { .. })

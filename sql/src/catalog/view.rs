@@ -11,8 +11,11 @@ use types::SqlType;
 
 use crate::ast::{CheckOption, QueryExpr};
 use crate::catalog::Catalog;
+use crate::catalog::composite::Composite;
+use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
+use crate::catalog::user_type::UserType;
 use crate::error::{Error, Result};
 use crate::parser;
 
@@ -38,6 +41,8 @@ pub struct View {
     pub search_path: SearchPath,
     /// `WITH CHECK OPTION`
     pub check_option: Option<CheckOption>,
+    /// The cache of [`View::row_type`].
+    pub row_type: DerivedCache<Arc<UserType>>,
 }
 
 /// A column of a view.
@@ -68,8 +73,25 @@ impl View {
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
         let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
         let search_path = SearchPath::of(search_path);
-        let check_option = record.check_option;
-        Ok(View { oid, schema, name, columns, query, text, relations, search_path, check_option })
+        let (check_option, row_type) = (record.check_option, DerivedCache::default());
+        Ok(View {
+            oid,
+            schema,
+            name,
+            columns,
+            query,
+            text,
+            relations,
+            search_path,
+            check_option,
+            row_type,
+        })
+    }
+
+    /// Returns its row type, which is made at its first use. A materialized view has that of its
+    /// table.
+    pub fn row_type(&self) -> &Arc<UserType> {
+        self.row_type.get_or_make(|| Arc::new(UserType::Composite(Composite::of_view(self))))
     }
 
     /// Returns the query.
@@ -102,10 +124,5 @@ impl View {
             search_path: self.search_path.schemas().to_vec(),
             check_option: self.check_option,
         }
-    }
-
-    /// Returns whether its query references a table or view.
-    pub fn reads(&self, oid: u32) -> bool {
-        self.relations.iter().any(|relation| relation.oid == oid)
     }
 }

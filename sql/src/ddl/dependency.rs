@@ -6,6 +6,7 @@
 //! searching the definitions of objects.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ahash::AHashSet;
@@ -174,12 +175,11 @@ impl DependencyContext<'_> {
     /// is grouped.
     fn determined(&self, table: u32, found: &mut Vec<(Object, bool)>) {
         let is_determined = |view: &Arc<View>| {
-            view.reads(table)
-                && view.text.to_ascii_lowercase().contains("group")
+            view.text.to_ascii_lowercase().contains("group")
                 && binder::dependencies_of_view(view, self.catalog, self.system)
                     .is_ok_and(|uses| uses.determining.contains(&table))
         };
-        views(self.catalog, is_determined, found);
+        views(self.catalog, table, is_determined, found);
         self.bodies(|body| body.determining.contains(&table), found);
     }
 }
@@ -224,13 +224,11 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     // Calls of functions are found in the texts.
     let world =
         DependencyContext { catalog, system: &binder::EmptySystemCatalog, bodies: OnceCell::new() };
-    for known in catalog.types() {
-        let is_used = [known.oid(), known.array_oid()].iter().any(|oid| used.contains(oid));
-        if is_used || !known.is_of_rows() {
-            let mut dependents = Vec::new();
-            users_of_type(catalog, known.number(), &mut dependents);
-            add(Object::Type(known.number()), dependents);
-        }
+    let used = used.into_iter().filter_map(|oid| catalog.type_of_oid(oid));
+    for number in catalog.types().chain(used).map(|known| known.number()).collect::<BTreeSet<_>>() {
+        let mut dependents = Vec::new();
+        users_of_type(catalog, number, &mut dependents);
+        add(Object::Type(number), dependents);
     }
     for function in catalog.functions() {
         let mut dependents = Vec::new();
@@ -260,14 +258,14 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
         Object::Function(number) => users_of_function(world, *number, &mut found),
         Object::Table(table) => {
             found.push((Object::Type(*table), true));
-            views(catalog, |view| view.reads(*table), &mut found);
+            views(catalog, *table, |_| true, &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
             foreign_keys(catalog, *table, |_| true, &mut found);
         }
         Object::View(oid) => {
             found.push((Object::Type(*oid), true));
-            views(catalog, |view| view.reads(*oid), &mut found);
+            views(catalog, *oid, |_| true, &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
         Object::Column(table, column) => users_of_column(world, (*table, *column), &mut found),
@@ -329,7 +327,7 @@ fn users_of_column(
     let reads = |relations: &[ViewRelation]| {
         relations.iter().any(|one| one.oid == table && one.used.contains(&used))
     };
-    views(catalog, |view| reads(&view.relations), found);
+    views(catalog, table, |view| reads(&view.relations), found);
     world.bodies(|body| reads(&body.relations), found);
     sequences_of(catalog, table, Some(used), found);
     foreign_keys(catalog, table, |key| key.referenced.contains(&used), found);
@@ -357,8 +355,18 @@ fn foreign_keys(
     );
 }
 
-fn views(catalog: &Catalog, reads: impl Fn(&Arc<View>) -> bool, found: &mut Vec<(Object, bool)>) {
-    let views = catalog.views().filter(|view| reads(view));
+/// Finds the views that read a relation and satisfy a condition.
+fn views(
+    catalog: &Catalog,
+    relation: u32,
+    is_dependent: impl Fn(&Arc<View>) -> bool,
+    found: &mut Vec<(Object, bool)>,
+) {
+    let views = catalog.referrers(relation).filter_map(|entry| match entry {
+        CatalogEntry::View(view) => catalog.view(*view),
+        _ => None,
+    });
+    let views = views.filter(|view| is_dependent(view));
     found.extend(views.map(|view| match catalog.table(view.oid) {
         Some(table) => (Object::Table(table.oid), false),
         None => (Object::View(view.oid), false),
@@ -375,7 +383,7 @@ pub(super) fn content_of_schema(catalog: &Catalog, number: u32) -> Vec<Object> {
         let found = catalog.relation(name, relation).map(Object::of);
         found.filter(|object| !matches!(object, Object::Index(..)))
     }));
-    let types = catalog.types().filter(|one| one.schema() == name && !one.is_of_rows());
+    let types = catalog.types().filter(|one| one.schema() == name);
     found.extend(types.map(|one| Object::Type(one.number())));
     let functions = catalog.functions().filter(|one| one.record.schema == name);
     found.extend(functions.map(|one| Object::Function(one.record.number)));
@@ -421,7 +429,7 @@ fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
 fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(Object, bool)>) {
     let Some(used) = catalog.user_type(number) else { return };
     let qualified = SearchPath::default();
-    for entry in catalog.entries() {
+    for entry in &catalog.possible_type_users(number) {
         let types = types_of(catalog, entry);
         let mut parts: Vec<Object> = Vec::new();
         for oid in [used.array_oid(), used.oid()] {
@@ -432,7 +440,7 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(Object, bool)>
         let texts = texts_of(catalog, entry);
         let is_named = |one: &&TextReference<'_>| {
             let path = one.path.unwrap_or(&qualified);
-            !one.is_body() && text_uses(catalog, path, one.text, number)
+            !one.is_body() && text_uses(catalog, path, one.text, |one| one.number() == number)
         };
         // Expressions over a column of the type are dropped with the column.
         let reads_column = |part: &Object| {
@@ -472,10 +480,11 @@ fn sequences_of(
     column: Option<u32>,
     found: &mut Vec<(Object, bool)>,
 ) {
-    for sequence in catalog.sequences() {
-        let owner = sequence.owned_by.filter(|(owner, _)| *owner == table);
+    for entry in catalog.referrers(table) {
+        let CatalogEntry::Sequence(number) = entry else { continue };
+        let owner = catalog.sequence(*number).and_then(|sequence| sequence.owned_by);
         if owner.is_some_and(|(_, owner)| column.is_none_or(|column| column == owner)) {
-            found.push((Object::Sequence(sequence.oid), true));
+            found.push((Object::Sequence(*number), true));
         }
     }
 }

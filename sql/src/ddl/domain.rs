@@ -285,9 +285,8 @@ impl Ddl<'_> {
 
 /// Rejects references to newer types, because domains are read from the catalog oldest first.
 fn check_age(catalog: &Catalog, number: u32, text: &str) -> Result<()> {
-    let path = SearchPath::default();
-    let mut younger = catalog.types().filter(|one| one.number() >= number);
-    match younger.any(|one| text_uses(catalog, &path, text, one.number())) {
+    let is_younger = |one: &UserType| one.number() >= number;
+    match text_uses(catalog, &SearchPath::default(), text, is_younger) {
         false => Ok(()),
         true => {
             let hint = "Drop the domain and create it again.";

@@ -11,6 +11,7 @@ use types::expr::Expr;
 
 use crate::ast;
 use crate::binder::ViewDefinition;
+use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::TableKind;
 use crate::catalog::record::{IndexRecord, TableRecord};
@@ -53,6 +54,7 @@ impl Ddl<'_> {
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
             check_option: None,
+            row_type: DerivedCache::default(),
         })?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.table(created.oid).cloned())

@@ -4,6 +4,7 @@
 //! of tables with the schema ([`stored_text`]), views as written, with a search path of their own.
 //! So texts are changed when a type is renamed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use store::transaction::TableLockMode;
@@ -100,6 +101,9 @@ impl Ddl<'_> {
 
     /// Updates the dependents of a relation's row type after a change of the relation.
     pub(super) fn follow_rows(&mut self, before: &Catalog, relation: u32) -> Result<()> {
+        if before.possible_type_users(relation).is_empty() {
+            return Ok(());
+        }
         let catalog = self.changes.catalog(self.engine);
         let rows = |catalog: &Catalog| match catalog.user_type(relation).map(AsRef::as_ref) {
             Some(UserType::Composite(composite)) => Some(composite.definition().clone()),
@@ -164,11 +168,16 @@ impl Ddl<'_> {
                 UserType::Enum(_) => {}
             }
         }
-        for function in before.functions() {
-            let entry = CatalogEntry::Function(function.record.number);
-            if !numbers.iter().any(|number| uses_type(before, &entry, *number)) {
-                continue;
-            }
+        let mut users = BTreeSet::new();
+        for &number in &numbers {
+            let possible = before.possible_type_users(number).into_iter();
+            users.extend(possible.filter(|entry| uses_type(before, entry, number)));
+        }
+        let functions = users.iter().filter_map(|entry| match entry {
+            CatalogEntry::Function(number) => before.function(*number),
+            _ => None,
+        });
+        for function in functions {
             let mut record = function.record.clone();
             change_defaults(&mut record, change)?;
             let catalog = self.changes.catalog(self.engine);
@@ -176,18 +185,19 @@ impl Ddl<'_> {
                 record, &catalog,
             )?)))?;
         }
-        for table in before.tables() {
-            let entry = CatalogEntry::Table(table.oid);
-            let uses = numbers.iter().any(|number| uses_type(before, &entry, *number));
-            if uses && !numbers.contains(&table.oid) {
-                self.put_table_together(table.oid, change)?;
+        for entry in &users {
+            match entry {
+                CatalogEntry::Table(table) if !numbers.contains(table) => {
+                    self.put_table_together(*table, change)?;
+                }
+                _ => {}
             }
         }
-        let uses = |view: &View| {
-            let entry = CatalogEntry::View(view.oid);
-            numbers.iter().any(|number| uses_type(before, &entry, *number))
-        };
-        for view in before.views().filter(|view| uses(view)) {
+        let views = users.iter().filter_map(|entry| match entry {
+            CatalogEntry::View(number) => before.view(*number),
+            _ => None,
+        });
+        for view in views {
             let meaning = |catalog: &Catalog, text: &str| {
                 view_meaning(view, &parser::parse_query(text)?, catalog, self.system.as_ref())
             };
@@ -217,42 +227,57 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
             }
             UserType::Enum(_) => false,
         };
-        let users = catalog.types().filter(|known| uses(known)).map(|known| known.number());
-        let users: Vec<u32> = users.filter(|user| !found.contains(user)).collect();
-        found.extend(users);
+        let users = catalog.possible_type_users(used).into_iter();
+        let types = users.filter_map(|entry| catalog.user_type(entry.number()?));
+        let numbers = types.filter(|known| uses(known)).map(|known| known.number());
+        let numbers: Vec<u32> = numbers.filter(|number| !found.contains(number)).collect();
+        found.extend(numbers);
     }
     found.remove(0);
     found.sort_unstable();
+    // A materialized view is a table and a view of the same number.
+    found.dedup();
     found
 }
 
-/// Returns the catalog with a changed type, also in the columns of tables. Bound expressions of
-/// tables are not rebuilt.
+/// Returns the catalog with a changed type, also in the types and columns of tables that use it.
+/// Bound expressions of tables are not rebuilt.
 pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<Catalog> {
+    let mut numbers = vec![changed.number()];
+    numbers.extend(types_of_type(catalog, changed.number()));
     let mut next = catalog.with(CatalogObject::of_type(changed));
-    for known in catalog.types() {
-        let UserType::Domain(domain) = known.as_ref() else { continue };
-        let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
-        let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
-        let domain = Domain { base_type: over, sql_type, ..domain.as_ref().clone() };
-        next = next.with(CatalogObject::of_type(UserType::Domain(domain.with_array().into())));
-    }
-    for table in catalog.tables() {
-        let Some(record) = catalog.record(table.oid) else { continue };
-        let mut table = table.as_ref().clone();
-        for (column, record) in table.columns.iter_mut().zip(&record.columns) {
-            column.sql_type = next.column_type(record)?;
-        }
-        next = next.with(CatalogObject::Table(Arc::new(table), Some(Arc::clone(record))));
-    }
-    for known in catalog.types() {
-        let UserType::Composite(Composite { record: Some(record), .. }) = known.as_ref() else {
-            continue;
+    for number in &numbers[1..] {
+        let changed = match catalog.created_type(*number).map(AsRef::as_ref) {
+            Some(UserType::Domain(domain)) => {
+                let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
+                let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
+                let domain = Domain { base_type: over, sql_type, ..domain.as_ref().clone() };
+                UserType::Domain(domain.with_array().into())
+            }
+            Some(UserType::Composite(Composite { record: Some(record), .. })) => {
+                UserType::Composite(Composite::of_record(record.clone(), &next)?)
+            }
+            _ => {
+                next = with_column_types(next, &CatalogEntry::Table(*number))?;
+                continue;
+            }
         };
-        let composite = Composite::of_record(record.clone(), &next)?;
-        next = next.with(CatalogObject::of_type(UserType::Composite(composite)));
+        next = next.with(CatalogObject::of_type(changed));
     }
-    Ok(next)
+    let users = numbers.into_iter().flat_map(|number| catalog.possible_type_users(number));
+    users.collect::<BTreeSet<_>>().iter().try_fold(next, with_column_types)
+}
+
+/// Returns the catalog with the types of a table's columns resolved again.
+fn with_column_types(catalog: Catalog, entry: &CatalogEntry) -> Result<Catalog> {
+    let Some(CatalogObject::Table(table, Some(record))) = catalog.object(entry) else {
+        return Ok(catalog);
+    };
+    let mut table = table.as_ref().clone();
+    for (column, record) in table.columns.iter_mut().zip(&record.columns) {
+        column.sql_type = catalog.column_type(record)?;
+    }
+    Ok(catalog.with(CatalogObject::Table(Arc::new(table), Some(Arc::clone(record)))))
 }
 
 /// Returns an expression for storage: names of user-defined types and functions are qualified, so
@@ -386,7 +411,8 @@ fn uses_type(catalog: &Catalog, entry: &CatalogEntry, number: u32) -> bool {
     types_of(catalog, entry).iter().any(|one| oids.contains(&one.type_oid))
         || reads_type(catalog, entry, oids)
         || texts_of(catalog, entry).iter().any(|one| {
-            !one.is_body() && text_uses(catalog, one.path.unwrap_or(&path), one.text, number)
+            let is_it = |one: &UserType| one.number() == number;
+            !one.is_body() && text_uses(catalog, one.path.unwrap_or(&path), one.text, is_it)
         })
 }
 
@@ -408,11 +434,17 @@ fn meaning_of(
     Ok(format!("{bound:?}"))
 }
 
-/// Returns whether a text references a type. `path` is the search path of its unqualified names.
-pub(super) fn text_uses(catalog: &Catalog, path: &SearchPath, text: &str, number: u32) -> bool {
+/// Returns whether a text references a type for which `is_used` holds. `path` is the search path of
+/// its unqualified names.
+pub(super) fn text_uses(
+    catalog: &Catalog,
+    path: &SearchPath,
+    text: &str,
+    is_used: impl Fn(&UserType) -> bool,
+) -> bool {
     let references = parser::type_references(text).unwrap_or_default();
     references.into_iter().any(|one| {
         let found = catalog.find_type(one.schema.as_deref(), &one.name, path);
-        found.is_some_and(|found| found.number() == number)
+        found.is_some_and(|found| is_used(found))
     })
 }

@@ -8,6 +8,7 @@ use types::{DataType, SqlType};
 use crate::ast;
 use crate::ast::TableChange;
 use crate::binder::{NameContext, ViewDefinition, check_writable};
+use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
 use crate::catalog::view::{View, ViewColumn};
@@ -58,6 +59,7 @@ impl Ddl<'_> {
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
             check_option: statement.check_option,
+            row_type: DerivedCache::default(),
         };
         if view.check_option.is_some() {
             check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;

@@ -381,8 +381,9 @@ fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects
     let namespace = |schema: &str| {
         objects.namespace_named(schema).map_or(PUBLIC_OID, |namespace| namespace.oid)
     };
-    let own = catalog.types().filter(|one| !matches!(one.as_ref(), UserType::Domain(_)));
-    let of_users = own.flat_map(|one| {
+    let mut own = catalog.types_and_row_types();
+    own.retain(|one| !matches!(one.as_ref(), UserType::Domain(_)));
+    let of_users = own.into_iter().flat_map(|one| {
         let namespace = namespace(one.schema());
         let types = [Some(one.sql_type()), one.array()].into_iter().flatten();
         types.filter_map(move |of| Some((one, pg_type::of(of.base)?, namespace)))

@@ -134,8 +134,7 @@ fn of_constraints(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, Object
 
 /// Adds the dependency of the `pg_class` row of each composite type on the type.
 fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
-    let composites = catalog.types().filter(|one| !one.is_of_rows());
-    for one in composites.filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
+    for one in catalog.types().filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
         let relation = (CLASS, composite_relation_oid(one.number()), 0);
         all.push((relation, (TYPE, one.oid(), 0), 'i'));
     }
@@ -156,8 +155,7 @@ fn of_schemas(
     catalog: &Catalog,
     all: &mut Vec<(ObjectAddress, ObjectAddress, char)>,
 ) {
-    let types = catalog.types().filter(|one| !one.is_of_rows());
-    let types = types.map(|one| ((TYPE, one.oid(), 0), one.schema()));
+    let types = catalog.types().map(|one| ((TYPE, one.oid(), 0), one.schema()));
     let functions = catalog.functions();
     let functions = functions.map(|one| ((PROC, one.oid(), 0), one.record.schema.as_str()));
     for (itself, schema) in types.chain(functions) {

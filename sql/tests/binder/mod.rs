@@ -171,6 +171,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         indexes: Vec::new(),
         coprocessors: Arc::default(),
         descriptor: Arc::new(descriptor),
+        row_type: Default::default(),
     }
 }
 

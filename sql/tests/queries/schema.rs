@@ -100,6 +100,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         indexes: Vec::new(),
         coprocessors: Arc::default(),
         descriptor: Arc::new(descriptor),
+        row_type: Default::default(),
     }
 }
 

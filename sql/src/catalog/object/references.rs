@@ -13,13 +13,14 @@ use std::collections::BTreeSet;
 use ahash::AHashSet;
 
 use crate::catalog::comment::CommentSubjectKey;
-use crate::catalog::composite::Composite;
+use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::user_type::UserType;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ReferenceKey};
+use crate::parser;
 
 /// The type of a column, attribute or parameter, or the base type of a domain.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl TextReference<'_> {
     }
 }
 
-/// Returns the types of an object and of its parts, without those of row types.
+/// Returns the types of an object and of its parts.
 pub fn types_of(catalog: &Catalog, entry: &CatalogEntry) -> Vec<TypeReference> {
     let mut found = Vec::new();
     let mut add = |part: Object, type_oid: u32, is_dropped: bool| {
@@ -133,6 +134,69 @@ pub fn texts_of<'c>(catalog: &'c Catalog, entry: &CatalogEntry) -> Vec<TextRefer
         _ => {}
     }
     found
+}
+
+impl Catalog {
+    /// Returns the references of an entry that the catalog indexes.
+    pub(in crate::catalog) fn reference_keys(
+        &self,
+        entry: &CatalogEntry,
+    ) -> BTreeSet<ReferenceKey> {
+        let types = types_of(self, entry).into_iter().filter(|one| one.type_oid >= OID_OFFSET);
+        let mut keys: BTreeSet<_> = types.map(|one| ReferenceKey::Type(one.type_oid)).collect();
+        for text in texts_of(self, entry).iter().filter(|one| !one.is_body()) {
+            let names = parser::type_references(text.text).unwrap_or_default().into_iter();
+            keys.extend(names.map(|one| ReferenceKey::TypeName(one.name.into())));
+        }
+        let relations: Vec<u32> = match self.object(entry) {
+            Some(CatalogObject::Table(table, _)) => {
+                table.foreign_keys.iter().map(|key| key.table).collect()
+            }
+            Some(CatalogObject::View(view)) => view.relations.iter().map(|one| one.oid).collect(),
+            Some(CatalogObject::Sequence(one)) => one.owned_by.iter().map(|of| of.0).collect(),
+            _ => Vec::new(),
+        };
+        keys.extend(relations.into_iter().map(ReferenceKey::Relation));
+        keys
+    }
+
+    fn with_reference(&self, key: ReferenceKey) -> impl Iterator<Item = &CatalogEntry> {
+        let first = (key.clone(), CatalogEntry::Schema(0));
+        let pairs = self.referrers.range(first..).take_while(move |(other, _)| *other == key);
+        pairs.map(|(_, entry)| entry)
+    }
+
+    /// Returns the views that read a table or view, the tables with foreign keys to it and the
+    /// sequences that it owns, by kind and age.
+    pub fn referrers(&self, relation: u32) -> impl Iterator<Item = &CatalogEntry> {
+        self.with_reference(ReferenceKey::Relation(relation))
+    }
+
+    /// Returns the entries that may use a type, by kind and age: those with its OID, those with a
+    /// text that contains its name, and the views that read one of these.
+    pub fn possible_type_users(&self, number: u32) -> BTreeSet<CatalogEntry> {
+        let oid = number + OID_OFFSET;
+        // A row type is not made only to find that nothing uses it.
+        let of_view = || Some(([oid, oid | ROW_ARRAY], self.view(number)?.name.as_str()));
+        let used = match (self.created_type(number), self.table(number)) {
+            (Some(known), _) => Some(([oid, known.array_oid()], known.name())),
+            (None, Some(table)) => Some(([oid, oid | ROW_ARRAY], table.name.as_str())),
+            (None, None) => of_view(),
+        };
+        let Some((oids, name)) = used else { return BTreeSet::new() };
+        let oids = oids.into_iter().map(ReferenceKey::Type);
+        let keys = oids.chain([ReferenceKey::TypeName(name.into())]);
+        let mut found: BTreeSet<_> =
+            keys.flat_map(|key| self.with_reference(key)).cloned().collect();
+        let relations = found.iter().filter_map(|entry| match entry {
+            CatalogEntry::Table(number) | CatalogEntry::View(number) => Some(*number),
+            _ => None,
+        });
+        let readers: Vec<_> =
+            relations.flat_map(|number| self.referrers(number)).cloned().collect();
+        found.extend(readers.into_iter().filter(|entry| matches!(entry, CatalogEntry::View(_))));
+        found
+    }
 }
 
 /// Returns the object of a view, which is a table if the view is materialized.
@@ -278,11 +342,20 @@ impl Words {
         let is_named = |name: &str| self.words.contains(name);
         let functions = catalog.functions().filter(|one| is_named(&one.record.name));
         found.extend(functions.map(|one| one.record.number));
-        let types = catalog.types().filter(|one| self.names_relations || !one.is_of_rows());
         // An array type has the name of its element type with a leading underscore.
-        let types =
-            types.filter(|one| is_named(one.name()) || is_named(&format!("_{}", one.name())));
+        let types = catalog
+            .types()
+            .filter(|one| is_named(one.name()) || is_named(&format!("_{}", one.name())));
         found.extend(types.map(|one| one.number()));
+        if self.names_relations {
+            let arrays = self.words.iter().filter_map(|word| word.strip_prefix('_'));
+            let names: AHashSet<&str> =
+                self.words.iter().map(String::as_str).chain(arrays).collect();
+            let relations = catalog.schemas().flat_map(|schema| {
+                names.iter().filter_map(|name| schema.relations.get(*name)?.with_row_type())
+            });
+            found.extend(relations);
+        }
         let sequences = catalog.sequences().filter(|one| is_named(&one.name));
         found.extend(sequences.map(|one| one.oid));
     }
