@@ -569,8 +569,8 @@ fn remove_orphan_states(
         kept.extend(id.try_into().map(u32::from_be_bytes));
         Ok(())
     })?;
-    let known = |id: &u32| catalog.sequences().any(|sequence| sequence.id == *id);
-    kept.iter().filter(|id| !known(id)).try_for_each(|id| sequences.forget(*id))
+    let known: AHashSet<u32> = catalog.sequences().map(|sequence| sequence.id).collect();
+    kept.iter().filter(|id| !known.contains(id)).try_for_each(|id| sequences.forget(*id))
 }
 
 /// Removes store tables and row-id counters that no catalog entry names, which an interrupted DDL
@@ -586,12 +586,13 @@ fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Re
             row_ids.remove(table)?;
         }
     }
+    let tables = catalog.tables_by_age().flat_map(|table| {
+        let indexes = table.indexes.iter().map(|index| index.spec.store_table);
+        indexes.chain([table.id])
+    });
+    let known: AHashSet<TableId> = tables.collect();
     for descriptor in store.tables() {
-        let known = catalog.tables().iter().any(|table| {
-            table.id == descriptor.id
-                || table.indexes.iter().any(|index| index.spec.store_table == descriptor.id)
-        });
-        if !known && descriptor.id.0 >= FIRST_USER_TABLE {
+        if !known.contains(&descriptor.id) && descriptor.id.0 >= FIRST_USER_TABLE {
             tracing::info!(table = %descriptor.name, "removing a table of an unfinished statement");
             store.drop_table(descriptor.id)?;
         }
