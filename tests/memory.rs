@@ -171,6 +171,43 @@ fn evicted_plans_of_idle_sessions_are_replanned() {
 }
 
 #[test]
+fn plans_of_functions_are_bounded() {
+    /// A 16th of the memory, the largest plan, and what else a session holds.
+    const HELD_BYTES: i64 = (16 + 4 + 4) << 20;
+    run_on_server(async |process, client| {
+        let list: Vec<String> = (0..20_000).map(|i| (3 * i).to_string()).collect();
+        let view = format!(
+            "CREATE VIEW v AS SELECT i FROM generate_series(1, 90) i WHERE i IN ({})",
+            list.join(", ")
+        );
+        run(client, &view).await.unwrap();
+        let caller = connect(process.address()).await;
+        for at in 0..30 {
+            for (language, body) in [
+                ("sql", format!("SELECT count(*) + {at} FROM v")),
+                ("plpgsql", format!("BEGIN RETURN (SELECT count(*) + {at} FROM v); END")),
+            ] {
+                let function = format!("{language}_{at}");
+                let text = format!(
+                    "CREATE FUNCTION {function}() RETURNS bigint LANGUAGE {language} AS '{body}'"
+                );
+                run(client, &text).await.unwrap();
+            }
+        }
+        for language in ["sql", "plpgsql", "sql"] {
+            for at in 0..30 {
+                let called = format!("SELECT {language}_{at}()");
+                let count = caller.query_one(&called, &[]).await.unwrap().get::<_, i64>(0);
+                assert_eq!(count, 30 + at);
+            }
+            let held = "SELECT bytes FROM bennu.memory WHERE session = pg_backend_pid()";
+            let held = caller.query_one(held, &[]).await.unwrap().get::<_, i64>(0);
+            assert!(held < HELD_BYTES, "the session holds {} MiB", held >> 20);
+        }
+    });
+}
+
+#[test]
 fn failed_allocation_ends_only_statement() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);

@@ -5,8 +5,8 @@
 //! `pg_cancel_backend`, `pg_terminate_backend` and the memory governor read the registry.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use store::memory::{Account, AccountId};
@@ -31,14 +31,13 @@ pub struct SessionActivity {
     /// Memory account that the session's allocations are charged to.
     account: Account,
     now: Mutex<ActivityState>,
-    /// Statements whose plans the session caches.
-    plans: Mutex<Vec<Weak<dyn CachedPlan>>>,
+    plans: Arc<dyn SessionPlans>,
 }
 
-/// A prepared statement whose cached plan can be dropped and rebuilt at the next execution.
-pub trait CachedPlan: Send + Sync {
-    /// Drops the cached plan.
-    fn forget_plan(&self);
+/// Cached plans of a session, which can be dropped and are rebuilt at their next use.
+pub trait SessionPlans: Send + Sync {
+    /// Drops the plans, except those that are being executed.
+    fn drop_plans(&self);
 }
 
 /// Present state of a session, and its current or last statement.
@@ -60,7 +59,7 @@ impl SessionRegistry {
         &self,
         (session, user): (i32, &str),
         settings: &Settings,
-        stop: &Arc<StopFlag>,
+        (stop, plans): (&Arc<StopFlag>, Arc<dyn SessionPlans>),
         at: i64,
     ) -> Arc<SessionActivity> {
         let now =
@@ -72,7 +71,7 @@ impl SessionRegistry {
             stop: Arc::clone(stop),
             account: Account::open(),
             now: Mutex::new(now),
-            plans: Mutex::default(),
+            plans,
         });
         let other = self.0.lock().insert(session, Arc::clone(&activity));
         debug_assert!(other.is_none(), "two sessions have the number {session}");
@@ -131,24 +130,11 @@ impl SessionActivity {
         }
     }
 
-    /// Registers a statement whose plan the session caches.
-    pub(crate) fn register_plan(&self, plan: Weak<dyn CachedPlan>) {
-        let mut plans = self.plans.lock();
-        if plans.len() == plans.capacity() {
-            plans.retain(|plan| plan.strong_count() > 0);
-        }
-        plans.push(plan);
-    }
-
-    /// Drops the cached plans of the session, except that of the running statement.
+    /// Drops the cached plans of the session, except those that are being executed.
     pub(crate) fn drop_plans(&self) {
-        let plans = self.plans.lock();
-        if plans.is_empty() {
-            return;
-        }
         // The freed memory is credited to the session's account.
         let _entered = self.account().enter();
-        plans.iter().filter_map(Weak::upgrade).for_each(|plan| plan.forget_plan());
+        self.plans.drop_plans();
     }
 
     /// Returns the session's memory account.

@@ -10,8 +10,7 @@
 //! Before a statement is cancelled, the store reclaims memory
 //! ([`Store::relieve_memory`](store::Store::release_memory)), from [`RELIEF_PART`] below the
 //! limit on. The store may use it again when a quarter of the limit is free. Sessions also drop
-//! the cached plans of their prepared statements, idle sessions first; the plans are rebuilt at
-//! the next execution.
+//! their cached plans, idle sessions first; the plans are rebuilt at the next execution.
 //!
 //! The resident size of the process may exceed the allocated bytes. The governor, which is awake
 //! from three quarters of the limit on, checks it as well.

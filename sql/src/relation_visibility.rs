@@ -80,6 +80,11 @@ impl RelationVisibility {
 }
 
 impl InvisibleRelations {
+    /// Returns the snapshot that does not see them.
+    pub(crate) fn snapshot(&self) -> Sequence {
+        self.snapshot
+    }
+
     fn has(&self, index: &Index) -> bool {
         self.is_newer(index.spec.store_table)
     }

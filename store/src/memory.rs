@@ -74,6 +74,7 @@ thread_local! {
     static LOCAL: Local =
         const { Local {
             pending: Cell::new(0),
+            settled: Cell::new(0),
             account: Cell::new(0),
             freed: Cell::new(0),
             is_settling: Cell::new(false),
@@ -83,6 +84,8 @@ thread_local! {
 /// A thread's local count, and its account.
 struct Local {
     pending: Cell<isize>,
+    /// Sum of the counts that were added to accounts.
+    settled: Cell<isize>,
     account: Cell<u32>,
     /// Bytes freed since [`give_back`] last called the allocator.
     freed: Cell<usize>,
@@ -234,6 +237,7 @@ fn count(change: isize) {
 fn settle(local: &Local) {
     local.is_settling.set(true);
     let change = local.pending.replace(0);
+    local.settled.set(local.settled.get().wrapping_add(change));
     let account = local.account.get();
     ACCOUNTS[account as usize].fetch_add(change, Relaxed);
     let total = TOTAL.fetch_add(change, Relaxed) + change;
@@ -308,6 +312,15 @@ pub fn is_near_limit() -> bool {
 /// Returns whether the total exceeds the limit.
 pub fn is_exceeded() -> bool {
     TOTAL.load(Relaxed) > LIMIT.load(Relaxed)
+}
+
+/// Runs a closure; returns its result and the bytes that this thread has allocated in it, less
+/// those that it has freed: the size of the result, if the closure changes nothing else.
+pub fn measure<T>(run: impl FnOnce() -> T) -> (T, isize) {
+    let count = || LOCAL.with(|local| local.settled.get().wrapping_add(local.pending.get()));
+    let before = count();
+    let result = run();
+    (result, count().wrapping_sub(before))
 }
 
 /// Has the allocator return memory that this thread has freed to the system, if that is much:

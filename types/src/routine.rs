@@ -7,7 +7,7 @@ use crate::datatype::DataType;
 use crate::datum::Fields;
 
 /// A user-defined function in a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Routine {
     /// Its OID in the catalog.
     pub number: u32,

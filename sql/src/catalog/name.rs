@@ -61,7 +61,7 @@ impl fmt::Display for ObjectName {
 
 /// The schemas that are searched for unqualified names, in order. Some of them may not exist.
 /// System objects come before all of them unless the path contains `pg_catalog`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SearchPath {
     schemas: Vec<String>,
     /// The schema of the session's temporary objects.

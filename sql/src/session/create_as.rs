@@ -21,7 +21,7 @@ use crate::logical::OutputColumn;
 use crate::plan::profile::ExecutionProfile;
 use crate::rows::Completion;
 use crate::session::prepared::{PlannedQuery, PlannedStatement, PlanningContext};
-use crate::session::{CachedStatementPlan, Execution, Session};
+use crate::session::{Execution, Session, StatementPlan};
 
 /// Rows of a query, batch by batch.
 enum CreateAsRows {
@@ -41,7 +41,7 @@ impl CreateAsRows {
 
 /// Planned query of a new table.
 pub(super) struct CreateAsQuery<'a> {
-    pub(super) planned: &'a CachedStatementPlan,
+    pub(super) planned: &'a StatementPlan,
     pub(super) columns: &'a [OutputColumn],
     pub(super) values: Vec<Datum>,
 }
@@ -125,14 +125,14 @@ impl Session {
     pub(super) fn planned_and_locked<T>(
         &mut self,
         plan: impl Fn(&PlanningContext<'_>) -> Result<T>,
-        planned: impl Fn(&T) -> &CachedStatementPlan,
+        planned: impl Fn(&T) -> &StatementPlan,
     ) -> Result<T> {
         loop {
             let made = self.with_planning(&plan)?;
             self.begin_statement();
             self.lock_to_read(planned(&made))?;
             self.wait_for_publication();
-            if self.catalog().version == planned(&made).catalog_version {
+            if self.catalog().version == planned(&made).validity.catalog_version {
                 return Ok(made);
             }
         }
@@ -152,7 +152,7 @@ impl Session {
     pub(super) fn fill(
         &mut self,
         table: &Arc<Table>,
-        planned: &CachedStatementPlan,
+        planned: &StatementPlan,
         mut parameters: Vec<Datum>,
         profile: Option<&Arc<ExecutionProfile>>,
     ) -> Result<(u64, u64)> {

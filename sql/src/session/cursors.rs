@@ -21,7 +21,7 @@ use crate::logical::{CurrentRow, CursorTable, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan};
 use crate::session::portals::{Portals, forward};
-use crate::session::prepared::{CachedStatementPlan, PlannedStatement};
+use crate::session::prepared::{PlannedStatement, StatementPlan};
 use crate::session::scroll::ScrollBuffer;
 use crate::session::{Execution, Session};
 use crate::session_objects::{CursorRow, SessionObjects};
@@ -250,7 +250,7 @@ impl Session {
     /// 34000 if there is no such cursor, 24000 if it is not on a row of the table.
     pub(super) fn bind_current_row(
         &self,
-        planned: &CachedStatementPlan,
+        planned: &StatementPlan,
         parameters: &mut [Datum],
     ) -> Result<()> {
         match &planned.current_row {

@@ -195,7 +195,7 @@ impl Session {
     /// spilled bytes.
     fn run_for_count(
         &mut self,
-        planned: &super::CachedStatementPlan,
+        planned: &super::StatementPlan,
         parameters: Vec<Datum>,
         tag: &str,
         profile: &Arc<ExecutionProfile>,

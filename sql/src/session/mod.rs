@@ -38,8 +38,8 @@ mod utility;
 mod statement_executor;
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Weak};
 
 use ahash::{AHashMap, AHashSet};
 use store::Sequence;
@@ -51,7 +51,6 @@ use types::system::CatalogHandle;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum, SqlType};
 
-use crate::activity::CachedPlan;
 use crate::advisory::{AdvisoryLevel, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::batch_buffer::BatchBuffer;
@@ -64,10 +63,8 @@ use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan, with_cancel_reason};
 use crate::session::cursors::{Cursors, OpenCursors};
-use crate::session::plan_cache::PlanCache;
-use crate::session::prepared::{
-    BoundParameters, CachedStatementPlan, PlanningContext, PreparedKind,
-};
+use crate::session::plan_cache::{CachedPlan, PlanCache, PlanCacheKey};
+use crate::session::prepared::{BoundParameters, CachedStatement, PreparedKind, StatementPlan};
 use crate::session::routine_calls::CallStack;
 use crate::session::sequences::SessionSequences;
 use crate::session::statement_executor::{SessionEnvironment, SnapshotPolicy, StatementExecutor};
@@ -170,7 +167,6 @@ pub struct Session {
     cursors: Cursors,
     /// Parameters of the running utility statement.
     bound: BoundParameters,
-    plans: PlanCache,
     /// True if the next statement's clock was started when it was parsed.
     is_timed: bool,
     /// Values of reported settings that were sent to the client.
@@ -211,7 +207,9 @@ impl Session {
         let search_path = Arc::clone(&settings.parsed().search_path);
         let stop = Arc::default();
         let who = (process_id, options.user.as_str());
-        let activity = engine.sessions.begin(who, &settings, &stop, store.now_micros());
+        let plan_cache = Arc::<PlanCache>::default();
+        let flags = (&stop, Arc::<PlanCache>::clone(&plan_cache) as _);
+        let activity = engine.sessions.begin(who, &settings, flags, store.now_micros());
         let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
         let around = SessionEnvironment {
             engine: Arc::clone(engine),
@@ -230,7 +228,7 @@ impl Session {
             notices: Arc::default(),
             notice_sink: None,
             open_cursors: OpenCursors::default(),
-            bodies: Arc::default(),
+            plan_cache,
         };
         let open = Arc::clone(&around.open_cursors);
         let cursors = Cursors::of(Arc::clone(&around.objects), open);
@@ -248,7 +246,6 @@ impl Session {
             empty_statements: AHashSet::new(),
             cursors,
             bound: BoundParameters::default(),
-            plans: PlanCache::new(),
             is_timed: false,
             reported: Vec::new(),
             ticket: None,
@@ -266,27 +263,17 @@ impl Session {
     /// Returns the cached statement of a text, if its plan is still valid.
     pub fn cached(&mut self, text: &str) -> Option<Arc<PreparedStatement>> {
         self.follow_search_path();
-        let prepared = self.plans.get(text)?;
-        let is_current = match &prepared.kind {
-            PreparedKind::Planned(slot) => slot.plan().is_some_and(|planned| {
-                let holds = |planning: &PlanningContext<'_>| Ok(planned.is_current(planning));
-                self.with_planning(holds).unwrap_or(false)
-            }),
-            PreparedKind::Utility(_) => false,
-        };
-        if !is_current {
-            self.plans.remove(text);
-        }
-        is_current.then_some(prepared)
+        let key = PlanCacheKey::of_message(text, self.constants.search_path())?;
+        let statement = self.plan_cache.find::<CachedStatement>(&key)?;
+        let is_current = self.with_planning(|planning| Ok(statement.is_current(&planning.state)));
+        is_current.ok()?.then(|| Arc::new(PreparedStatement::of(statement)))
     }
 
-    /// Adds the plan of a statement text to the plan cache.
-    pub fn cache_plan(&mut self, text: &str, prepared: &Arc<PreparedStatement>) {
-        if matches!(prepared.kind, PreparedKind::Planned(_)) {
-            let kept: Weak<dyn CachedPlan> = Arc::downgrade(prepared) as _;
-            if self.plans.add(text, prepared) {
-                self.activity.register_plan(kept);
-            }
+    /// Adds the plan of a message to the plan cache, if its text came before.
+    pub fn cache_plan(&self, text: &str, prepared: &PreparedStatement) {
+        let key = PlanCacheKey::of_message(text, self.constants.search_path());
+        if let (Some(key), PreparedKind::Planned(statement)) = (key, &prepared.kind) {
+            self.plan_cache.add_repeated(key, statement);
         }
     }
 
@@ -326,7 +313,10 @@ impl Session {
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         match &prepared.kind {
-            PreparedKind::Planned(_) => self.run_planned(prepared, parameters),
+            PreparedKind::Planned(statement) => {
+                prepared.runs.add();
+                self.run_planned(statement, parameters)
+            }
             PreparedKind::Utility(parsed) => {
                 let types = prepared.parameter_types.iter().copied().map(Some).collect();
                 self.bound = BoundParameters { types, values: parameters };
@@ -528,7 +518,9 @@ impl Session {
     /// Returns whether `log_statement` applies to a prepared statement.
     pub fn is_prepared_logged(&self, prepared: &PreparedStatement) -> bool {
         match &prepared.kind {
-            PreparedKind::Planned(slot) => slot.least_logged <= self.settings.logged_statements(),
+            PreparedKind::Planned(statement) => {
+                statement.least_logged <= self.settings.logged_statements()
+            }
             PreparedKind::Utility(parsed) => self.is_logged(&parsed.statement),
         }
     }
@@ -629,8 +621,9 @@ impl Session {
             runs: prepared.runs.clone(),
         };
         self.objects.add_statement(name, shown);
-        let kept: Weak<dyn CachedPlan> = Arc::downgrade(&prepared) as _;
-        self.activity.register_plan(kept);
+        if let PreparedKind::Planned(statement) = &prepared.kind {
+            self.plan_cache.add(statement.key(self.constants.search_path()), statement);
+        }
         self.statements.insert(name.to_owned(), prepared);
         Ok(())
     }
@@ -684,60 +677,47 @@ impl Session {
         }
     }
 
-    /// Returns the statement's plan, even if it is stale; a new one if it was dropped.
-    fn plan_of(&self, prepared: &PreparedStatement) -> Result<Arc<CachedStatementPlan>> {
-        let PreparedKind::Planned(slot) = &prepared.kind else {
-            bail!(INTERNAL_ERROR: "the statement has no plan");
-        };
-        match slot.plan() {
-            Some(planned) => Ok(planned),
-            None => self.with_planning(|planning| prepared.planned(slot, planning)),
-        }
-    }
-
     /// Raises the error of a constant expression that failed at planning, with the parameter
     /// values.
     fn check_constants(&self, prepared: &PreparedStatement, values: &[Datum]) -> Result<()> {
-        match &prepared.kind {
-            PreparedKind::Planned(_) => self.plan_of(prepared)?.constants.check(values),
-            PreparedKind::Utility(_) => Ok(()),
-        }
+        let PreparedKind::Planned(statement) = &prepared.kind else { return Ok(()) };
+        let planned = match statement.plan() {
+            Some(planned) => planned,
+            None => self.with_planning(|planning| statement.planned(planning))?,
+        };
+        planned.constants.check(values)
     }
 
     fn run_planned(
         &mut self,
-        prepared: &PreparedStatement,
+        statement: &Arc<CachedStatement>,
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
-        prepared.runs.add();
-        let PreparedKind::Planned(slot) = &prepared.kind else {
-            unreachable!("the caller matched the kind")
-        };
-        let planned = self.with_planning(|planning| prepared.planned(slot, planning))?;
-        if parameters.len() != prepared.parameter_types.len() {
+        let planned = self.with_planning(|planning| statement.planned(planning))?;
+        if parameters.len() != statement.parameter_types.len() {
             bail!(PROTOCOL_VIOLATION: "bind message supplies {} parameters, but prepared statement requires {}",
-                parameters.len(), prepared.parameter_types.len());
+                parameters.len(), statement.parameter_types.len());
         }
         // Those with parameters were checked when the parameters were bound.
         planned.constants.check_fixed()?;
         parameters.resize(planned.parameter_count, Datum::Null);
-        if slot.is_call {
-            return self.run_call(prepared, planned, parameters);
+        if statement.is_call {
+            return self.run_call(statement, planned, parameters);
         }
         match planned.writes.is_empty() {
-            true => self.run_query(prepared, planned, parameters),
-            false => self.run_change(prepared, planned, parameters, slot.tag),
+            true => self.run_query(statement, planned, parameters),
+            false => self.run_change(statement, planned, parameters),
         }
     }
 
     fn run_query(
         &mut self,
-        prepared: &PreparedStatement,
-        mut planned: Arc<CachedStatementPlan>,
+        statement: &Arc<CachedStatement>,
+        mut planned: Arc<StatementPlan>,
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.begin_request();
-        self.lock_for_query(prepared, &mut planned, &mut parameters)?;
+        self.lock_for_query(statement, &mut planned, &mut parameters)?;
         self.check_permitted(&planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
         let mut context = self.context(open, parameters);
@@ -762,24 +742,23 @@ impl Session {
     /// the locks were held.
     fn lock_for_query(
         &mut self,
-        prepared: &PreparedStatement,
-        planned: &mut Arc<CachedStatementPlan>,
+        statement: &Arc<CachedStatement>,
+        planned: &mut Arc<StatementPlan>,
         parameters: &mut Vec<Datum>,
     ) -> Result<()> {
         loop {
             self.lock_tables_of(planned)?;
-            let PreparedKind::Planned(slot) = &prepared.kind else { return Ok(()) };
             if !self.is_stale(planned) {
                 return Ok(());
             }
-            *planned = self.with_planning(|planning| prepared.planned(slot, planning))?;
+            *planned = self.with_planning(|planning| statement.planned(planning))?;
             parameters.resize(planned.parameter_count, Datum::Null);
             self.see_as_planned();
         }
     }
 
     /// Locks the tables that a query reads or whose rows it locks.
-    fn lock_tables_of(&mut self, planned: &CachedStatementPlan) -> Result<()> {
+    fn lock_tables_of(&mut self, planned: &StatementPlan) -> Result<()> {
         if self.lock_for_row_locks(planned)? {
             self.wait_for_publication();
         }
@@ -789,24 +768,24 @@ impl Session {
     /// Executes CALL to completion.
     fn run_call(
         &mut self,
-        prepared: &PreparedStatement,
-        planned: Arc<CachedStatementPlan>,
+        statement: &Arc<CachedStatement>,
+        planned: Arc<StatementPlan>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         let mut batches = BatchBuffer::default();
         if let Some(rows) = self.call_in_session(&planned, parameters.clone())? {
-            let columns = prepared.columns.iter().flat_map(|columns| columns.iter());
+            let columns = statement.columns.iter().flat_map(|columns| columns.iter());
             let types: Vec<DataType> = columns.map(|column| column.sql_type.base).collect();
             batches.push_small(Batch::from_rows(&types, &rows));
         } else {
-            let Execution::Rows(mut rows) = self.run_query(prepared, planned, parameters)? else {
+            let Execution::Rows(mut rows) = self.run_query(statement, planned, parameters)? else {
                 bail!(INTERNAL_ERROR: "CALL has no rows");
             };
             while let Some(batch) = rows.next_batch(usize::MAX)? {
                 batches.push(batch, &self.buffer_limit())?;
             }
         }
-        match &prepared.columns {
+        match &statement.columns {
             None => Ok(Execution::Done(Completion::new("CALL"))),
             Some(columns) => {
                 let (columns, stop) = (Arc::clone(columns), Arc::clone(&self.stop));
@@ -818,11 +797,11 @@ impl Session {
 
     fn run_change(
         &mut self,
-        prepared: &PreparedStatement,
-        mut planned: Arc<CachedStatementPlan>,
+        statement: &Arc<CachedStatement>,
+        mut planned: Arc<StatementPlan>,
         mut parameters: Vec<Datum>,
-        tag: &str,
     ) -> Result<Execution> {
+        let tag = statement.tag;
         self.begin_request();
         self.check_permitted(&planned, tag)?;
         let open = self.open.as_ref().expect("a statement was begun");
@@ -832,7 +811,9 @@ impl Session {
         }
         self.lock_to_read(&planned)?;
         // A transaction that this one waited for may have changed a table: replan.
-        while let Some(again) = self.planned_again(prepared, &planned)? {
+        self.wait_for_publication();
+        while self.is_stale(&planned) {
+            let again = self.with_planning(|planning| statement.planned(planning))?;
             parameters.resize(again.parameter_count, Datum::Null);
             self.see_as_planned();
             self.check_permitted(&again, tag)?;
@@ -840,6 +821,7 @@ impl Session {
                 self.lock_for_write(*table)?;
             }
             self.lock_to_read(&again)?;
+            self.wait_for_publication();
             planned = again;
         }
         self.bind_current_row(&planned, &mut parameters)?;
@@ -872,28 +854,8 @@ impl Session {
     }
 
     /// Returns whether the catalog has changed since a plan was made.
-    fn is_stale(&self, planned: &CachedStatementPlan) -> bool {
-        self.catalog().version != planned.catalog_version
-    }
-
-    /// Returns a new plan if the catalog has changed since a plan was made. The target table is
-    /// locked.
-    fn planned_again(
-        &self,
-        prepared: &PreparedStatement,
-        old: &CachedStatementPlan,
-    ) -> Result<Option<Arc<CachedStatementPlan>>> {
-        let PreparedKind::Planned(slot) = &prepared.kind else { return Ok(None) };
-        // A previous holder of the table's lock publishes its catalog after releasing it.
-        if self.engine.publishing.is_locked() {
-            drop(self.engine.publishing.lock());
-        }
-        self.with_planning(|planning| {
-            if planning.catalog.version == old.catalog_version {
-                return Ok(None);
-            }
-            prepared.planned(slot, planning).map(Some)
-        })
+    fn is_stale(&self, planned: &StatementPlan) -> bool {
+        self.catalog().version != planned.validity.catalog_version
     }
 
     fn commit(&mut self) -> Result<Option<DurableTicket>> {
@@ -959,12 +921,69 @@ mod tests {
     use super::*;
     use crate::EngineOptions;
 
-    #[test]
-    fn commit_timeout_reports_statement_timeout() {
+    fn open_session() -> (tempfile::TempDir, Arc<Engine>, Session) {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), Options::default()).unwrap();
         let engine = Engine::open(store, EngineOptions::default()).unwrap();
-        let mut session = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
+        let session = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
+        (directory, engine, session)
+    }
+
+    /// Executes a statement; returns the number of rows.
+    fn run(session: &mut Session, text: &str) -> usize {
+        let prepared = session.prepare(&parse(text).unwrap()[0], &[]).unwrap();
+        let mut count = 0;
+        if let Execution::Rows(mut rows) = session.execute(&prepared, Vec::new()).unwrap() {
+            while let Some(batch) = rows.next_batch(usize::MAX).unwrap() {
+                count += batch.row_count;
+            }
+        }
+        session.end_implicit().unwrap();
+        count
+    }
+
+    #[test]
+    fn eviction_bounds_plans_of_functions_and_referential_checks() {
+        const BYTES_MAX: usize = 32 << 10;
+        let (_directory, _engine, mut session) = open_session();
+        let cache = Arc::new(PlanCache::new(BYTES_MAX));
+        Arc::make_mut(&mut session.worker.environment).plan_cache = Arc::clone(&cache);
+        let numbers = 0..40;
+        for at in numbers.clone() {
+            for text in [
+                format!("CREATE TABLE p{at} (a int PRIMARY KEY)"),
+                format!("CREATE TABLE c{at} (a int REFERENCES p{at} ON DELETE CASCADE)"),
+                format!("INSERT INTO p{at} VALUES (1), (2)"),
+                format!("INSERT INTO c{at} VALUES (1), (2)"),
+                format!(
+                    "CREATE FUNCTION s{at}() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM c{at}'"
+                ),
+                format!(
+                    "CREATE FUNCTION b{at}() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN s{at}(); END'"
+                ),
+            ] {
+                run(&mut session, &text);
+            }
+        }
+        for (left, kind) in [(1, "s"), (0, "b")] {
+            run(&mut session, "DISCARD PLANS");
+            for at in numbers.clone() {
+                run(&mut session, &format!("DELETE FROM p{at} WHERE a > {left}"));
+                assert!(cache.byte_count() <= BYTES_MAX, "plans of DELETE {at}");
+            }
+            let deletes = cache.byte_count();
+            for at in numbers.clone() {
+                let count = run(&mut session, &format!("SELECT 1 WHERE {kind}{at}() = {left}"));
+                assert_eq!(count, 1);
+                assert!(cache.byte_count() <= BYTES_MAX, "plans of function {kind}{at}");
+            }
+            assert!(deletes > BYTES_MAX / 2 && cache.byte_count() > BYTES_MAX / 2);
+        }
+    }
+
+    #[test]
+    fn commit_timeout_reports_statement_timeout() {
+        let (_directory, engine, mut session) = open_session();
         for text in ["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)"] {
             assert!(session.end_implicit().unwrap().is_none());
             let prepared = session.prepare(&parse(text).unwrap()[0], &[]).unwrap();

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::logical::ParameterTypes;
 use crate::parser::ParsedStatement;
 use crate::rows::with_cancel_reason;
-use crate::session::prepared::{self, PlanSlot, PlannedStatement, PreparedKind, PreparedStatement};
+use crate::session::plan_cache::PlanCacheKey;
+use crate::session::prepared::{self, CachedStatement, PreparedKind, PreparedStatement};
 use crate::session::{ParsedRequest, Session, parse};
 use crate::session_objects::ExecutionCounter;
 
@@ -75,18 +76,22 @@ impl Session {
         self.follow_search_path();
         let parsed = Arc::clone(&parsed.statement);
         if prepared::is_planned(statement) {
-            let planned = self.with_planning(|planning| planning.plan(statement, types))?;
-            let PlannedStatement { planned, parameter_types, columns, .. } = planned;
-            // A procedure without OUT parameters returns no rows.
-            let is_call = matches!(statement, Statement::Call(_));
-            let columns = columns.filter(|columns| !is_call || !columns.is_empty());
-            return Ok(Arc::new(PreparedStatement {
-                parameter_types,
-                columns,
-                text: parsed.text.clone(),
-                kind: PreparedKind::Planned(PlanSlot::of(planned, parsed)),
-                runs: ExecutionCounter::default(),
-            }));
+            let statement = self.with_planning(|planning| {
+                let given: Option<Vec<SqlType>> = types.iter().copied().collect();
+                let (text, path) = (parsed.text.as_str(), planning.state.search_path);
+                let known = given.and_then(|types| {
+                    planning.plans.find(&PlanCacheKey::of_statement(text, &types, path))
+                });
+                // Errors of a statement have positions in its script.
+                let known = known.filter(|known: &Arc<CachedStatement>| {
+                    known.text.offset() == parsed.text.offset() && known.planned(planning).is_ok()
+                });
+                match known {
+                    Some(known) => Ok(known),
+                    None => CachedStatement::new(planning, &parsed, types).map(Arc::new),
+                }
+            })?;
+            return Ok(Arc::new(PreparedStatement::of(statement)));
         }
         let columns = match statement {
             Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),

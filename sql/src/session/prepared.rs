@@ -1,22 +1,21 @@
 //! Prepared statements: parsed and bound once, replanned when the catalog or a table's size has
 //! changed.
 //!
-//! [`PlanningContext`] binds and plans a statement; [`PreparedStatement`] has the parameter types
-//! and result columns that the client knows, and a slot for the current plan
-//! ([`CachedStatementPlan`]). Executions check [`CachedStatementPlan::is_current`] and replan if
-//! necessary; the memory governor may drop plans and parse trees, which are then rebuilt from the
-//! text.
+//! [`PlanningContext`] binds and plans a statement; [`CachedStatement`] has the parameter types
+//! and result columns that the client knows, and the current plan ([`StatementPlan`]). Statements
+//! of the same text and types share it. Executions check that the plan is valid and replan if
+//! necessary; the plan cache may evict it. The text is then parsed again.
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 use arc_swap::ArcSwapOption;
-use store::{LockName, TableId};
+use store::{LockName, TableId, memory};
 use types::expr::Routine;
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
-use crate::activity::CachedPlan;
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
 use crate::binder::{
@@ -33,8 +32,11 @@ use crate::logical::{BoundPlan, CurrentRow, CursorTable, Merge, OutputColumn, Pa
 use crate::parser::{self, ParsedStatement, StatementText};
 use crate::plan::{Estimates, Plan};
 use crate::planner;
-use crate::planner::statistics::{RecordingStatistics, Statistics, TableSizes};
+use crate::planner::statistics::{RecordingStatistics, TableSizes};
 use crate::relation_visibility::InvisibleRelations;
+use crate::session::plan_cache::{
+    CachedPlan, PlanCache, PlanCacheKey, PlanUsage, PlanValidity, PlanningState,
+};
 use crate::session_objects::ExecutionCounter;
 use crate::statement_log::LoggedStatements;
 use crate::system::SystemNames;
@@ -53,16 +55,22 @@ pub struct PreparedStatement {
 /// Executable form of a statement.
 pub(crate) enum PreparedKind {
     /// Statement with a plan.
-    Planned(PlanSlot),
+    Planned(Arc<CachedStatement>),
     /// Utility statement, which is executed from its parse tree.
     Utility(Arc<ParsedStatement>),
 }
 
-/// Plan and parse tree of a statement. Both may be dropped when memory is short, and are then
-/// rebuilt from the text at the next execution.
-pub(crate) struct PlanSlot {
-    plan: ArcSwapOption<CachedStatementPlan>,
-    tree: ArcSwapOption<ParsedStatement>,
+/// A statement text with its plan, which may be evicted and is then rebuilt from the text at the
+/// next execution.
+pub(crate) struct CachedStatement {
+    /// Text; that of PREPARE or COPY for its statement.
+    pub text: StatementText,
+    /// Parameter types, `$1` first.
+    pub parameter_types: ParameterTypes,
+    /// Result columns that the client knows.
+    pub columns: Option<Arc<[OutputColumn]>>,
+    plan: ArcSwapOption<StatementPlan>,
+    usage: PlanUsage,
     /// Command tag of the statement.
     pub tag: &'static str,
     /// True for CALL.
@@ -71,51 +79,10 @@ pub(crate) struct PlanSlot {
     pub least_logged: LoggedStatements,
 }
 
-impl PlanSlot {
-    /// Returns the slot of a planned statement.
-    pub(crate) fn of(planned: CachedStatementPlan, parsed: Arc<ParsedStatement>) -> PlanSlot {
-        PlanSlot {
-            plan: ArcSwapOption::from_pointee(planned),
-            tag: parsed.statement.tag(),
-            is_call: matches!(parsed.statement, Statement::Call(_)),
-            least_logged: LoggedStatements::least_for(&parsed.statement),
-            tree: ArcSwapOption::from(Some(parsed)),
-        }
-    }
-
-    /// Returns the plan, if it was not dropped.
-    pub(crate) fn plan(&self) -> Option<Arc<CachedStatementPlan>> {
-        self.plan.load_full()
-    }
-
-    /// Returns the parse tree; parses the text again if it was dropped.
-    fn tree(&self, text: &StatementText) -> Result<Arc<ParsedStatement>> {
-        if let Some(tree) = self.tree.load_full() {
-            return Ok(tree);
-        }
-        let mut statements = parser::parse_statements(&text.input)?.into_iter();
-        let mut found = statements
-            .find(|one| one.text == *text)
-            .ok_or_else(|| err!(INTERNAL_ERROR: "a text has lost its statement"))?;
-        if let Statement::Prepare(prepare) = found.statement {
-            found.statement = prepare.statement;
-        }
-        let tree = Arc::new(found);
-        self.tree.store(Some(Arc::clone(&tree)));
-        Ok(tree)
-    }
-}
-
-/// A plan and the state that it depends on.
-pub(crate) struct CachedStatementPlan {
-    /// Catalog version: [`Catalog::version`].
-    pub catalog_version: u64,
-    /// Search path of its names.
-    pub search_path: Arc<SearchPath>,
-    /// True if the plan avoids indexes that are newer than the snapshot.
-    is_of_old_snapshot: bool,
-    /// Table sizes at planning.
-    pub sizes: TableSizes,
+/// Plan of a statement.
+pub(crate) struct StatementPlan {
+    /// State that it depends on.
+    pub validity: PlanValidity,
     /// The plan.
     pub plan: Arc<Plan>,
     /// Result columns, if it returns rows: of the types that the client knows, as they are
@@ -143,7 +110,7 @@ pub(crate) struct CachedStatementPlan {
 /// A plan with the statement's parameter types and result columns.
 pub(crate) struct PlannedStatement {
     /// The plan.
-    pub planned: CachedStatementPlan,
+    pub planned: StatementPlan,
     /// Parameter types, `$1` first.
     pub parameter_types: ParameterTypes,
     /// Result columns, if it returns rows.
@@ -183,10 +150,12 @@ pub(crate) struct PlanningContext<'a> {
     pub system: SystemNames<'a>,
     /// Values of session functions.
     pub constants: &'a binder::SessionConstants,
-    /// Table statistics.
-    pub statistics: &'a dyn Statistics,
+    /// Present state of what plans depend on.
+    pub state: PlanningState<'a>,
     /// Indexes and tables that the transaction's snapshot may not see.
     pub newer: Option<InvisibleRelations>,
+    /// Plans of the session.
+    pub plans: &'a PlanCache,
 }
 
 impl PlanningContext<'_> {
@@ -197,7 +166,12 @@ impl PlanningContext<'_> {
         types: &[Option<SqlType>],
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
-        self.plan_bound(bound)
+        let mut planned = self.plan_bound(bound)?;
+        // A procedure without OUT parameters returns no rows.
+        if matches!(statement, Statement::Call(_)) {
+            planned.columns = planned.columns.filter(|columns| !columns.is_empty());
+        }
+        Ok(planned)
     }
 
     /// Binds and plans the query of a cursor in a procedural body.
@@ -214,7 +188,7 @@ impl PlanningContext<'_> {
     /// Plans a bound statement.
     pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
         self.hide_newer(&mut bound)?;
-        let statistics = RecordingStatistics::new(self.statistics);
+        let statistics = RecordingStatistics::new(self.state.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
         Ok(self.planned(bound, plan, statistics.into_sizes()))
     }
@@ -245,7 +219,7 @@ impl PlanningContext<'_> {
     ) -> Result<(PlannedStatement, Estimates)> {
         let mut bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         self.hide_newer(&mut bound)?;
-        let statistics = RecordingStatistics::new(self.statistics);
+        let statistics = RecordingStatistics::new(self.state.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
         Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
     }
@@ -265,7 +239,7 @@ impl PlanningContext<'_> {
     }
 
     /// Plans the query of a materialized view.
-    pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<CachedStatementPlan> {
+    pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<StatementPlan> {
         let bound = binder::bind_materialized(view, self.catalog, &self.system, self.constants)?;
         Ok(self.plan_bound(bound)?.planned)
     }
@@ -289,11 +263,8 @@ impl PlanningContext<'_> {
 
     fn planned(&self, bound: BoundStatement, plan: Plan, sizes: TableSizes) -> PlannedStatement {
         let columns: Option<Arc<[OutputColumn]>> = bound.bound.columns().map(Arc::from);
-        let planned = CachedStatementPlan {
-            catalog_version: self.catalog.version,
-            search_path: Arc::clone(self.constants.search_path()),
-            is_of_old_snapshot: self.newer.is_some(),
-            sizes,
+        let planned = StatementPlan {
+            validity: PlanValidity::new(&self.state, sizes),
             plan: Arc::new(plan),
             columns: columns.clone(),
             parameter_count: bound.parameter_count,
@@ -312,7 +283,7 @@ impl PlanningContext<'_> {
     }
 }
 
-impl CachedStatementPlan {
+impl StatementPlan {
     /// Returns the locks of the tables that it reads without writing or row locks.
     fn to_lock(&self, reads: &[TableId]) -> Vec<LockName> {
         let is_locked = |table: &TableId| {
@@ -332,90 +303,89 @@ impl CachedStatementPlan {
         bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "materialized view \"{name}\" has not been populated";
             hint "Use the REFRESH MATERIALIZED VIEW command.")
     }
-
-    /// Returns whether the plan is still valid.
-    pub(crate) fn is_current(&self, planning: &PlanningContext<'_>) -> bool {
-        let path = planning.constants.search_path();
-        self.catalog_version == planning.catalog.version
-            && self.is_of_old_snapshot == planning.newer.is_some()
-            && (Arc::ptr_eq(&self.search_path, path) || self.search_path == *path)
-            && self.sizes.are_similar(planning.statistics)
-    }
 }
 
-impl CachedPlan for PreparedStatement {
+impl CachedPlan for CachedStatement {
+    fn usage(&self) -> &PlanUsage {
+        &self.usage
+    }
+
+    fn is_current(&self, now: &PlanningState<'_>) -> bool {
+        self.plan.load().as_ref().is_some_and(|plan| plan.validity.is_current(now))
+    }
+
     fn forget_plan(&self) {
-        if let PreparedKind::Planned(slot) = &self.kind {
-            slot.plan.store(None);
-            slot.tree.store(None);
-        }
+        self.plan.store(None);
     }
 }
 
-impl PreparedStatement {
-    /// Returns the text of the statement.
-    pub fn text(&self) -> &str {
-        self.text.as_str()
+impl CachedStatement {
+    /// Plans a statement.
+    pub(crate) fn new(
+        planning: &PlanningContext<'_>,
+        parsed: &ParsedStatement,
+        types: &[Option<SqlType>],
+    ) -> Result<CachedStatement> {
+        let (planned, bytes) = memory::measure(|| planning.plan(&parsed.statement, types));
+        let PlannedStatement { planned, parameter_types, columns, .. } = planned?;
+        let bytes = AtomicIsize::new(bytes + parsed.text.as_str().len().cast_signed());
+        Ok(CachedStatement {
+            text: parsed.text.clone(),
+            parameter_types,
+            columns,
+            plan: ArcSwapOption::from_pointee(planned),
+            usage: PlanUsage { bytes, ..PlanUsage::default() },
+            tag: parsed.statement.tag(),
+            is_call: matches!(parsed.statement, Statement::Call(_)),
+            least_logged: LoggedStatements::least_for(&parsed.statement),
+        })
     }
 
-    /// Returns the parse tree.
-    ///
-    /// # Errors
-    ///
-    /// Errors of parsing it again: 53200, 57014.
-    pub(crate) fn parsed(&self) -> Result<Arc<ParsedStatement>> {
-        match &self.kind {
-            PreparedKind::Planned(slot) => slot.tree(&self.text),
-            PreparedKind::Utility(parsed) => Ok(Arc::clone(parsed)),
-        }
+    /// Returns the key of the plan under a search path.
+    pub(crate) fn key(&self, search_path: &Arc<SearchPath>) -> PlanCacheKey<'_> {
+        PlanCacheKey::of_statement(self.text.as_str(), &self.parameter_types, search_path)
     }
 
-    /// Returns the lowest level of `log_statement` that logs the statement.
-    pub(crate) fn least_logged(&self) -> LoggedStatements {
-        match &self.kind {
-            PreparedKind::Planned(slot) => slot.least_logged,
-            PreparedKind::Utility(parsed) => LoggedStatements::least_for(&parsed.statement),
-        }
+    /// Returns the plan, if it was not evicted.
+    pub(crate) fn plan(&self) -> Option<Arc<StatementPlan>> {
+        self.plan.load_full()
     }
 
-    /// Returns a one-line summary of the plan; `None` for a statement without one.
-    pub fn summary(&self) -> Option<String> {
-        match &self.kind {
-            PreparedKind::Planned(slot) => slot.plan().map(|planned| planned.plan.summary()),
-            PreparedKind::Utility(_) => None,
-        }
+    /// Parses the text again.
+    fn parsed(&self) -> Result<ParsedStatement> {
+        let mut statements = parser::parse_statements(&self.text.input)?.into_iter();
+        let mut found = statements
+            .find(|one| one.text == self.text)
+            .ok_or_else(|| err!(INTERNAL_ERROR: "a text has lost its statement"))?;
+        found.statement = match found.statement {
+            Statement::Prepare(prepare) => prepare.statement,
+            Statement::Copy(copy) => match copy.target {
+                ast::CopyTarget::Statement(query) => *query,
+                ast::CopyTarget::Table { .. } => bail!(INTERNAL_ERROR: "COPY has no query"),
+            },
+            statement => statement,
+        };
+        Ok(found)
     }
 
-    /// Returns whether the statement is a point get, which takes microseconds.
-    pub fn is_point(&self) -> bool {
-        match &self.kind {
-            PreparedKind::Planned(slot) => {
-                slot.plan.load().as_ref().is_some_and(|planned| planned.plan.point.is_some())
-            }
-            PreparedKind::Utility(_) => false,
-        }
-    }
-
-    /// Returns the plan; replans if the catalog or the size of a table has changed, or if the
-    /// plan was dropped.
+    /// Returns the plan; replans if it is not valid any more or was evicted.
     ///
     /// # Errors
     ///
     /// Errors of planning; 0A000 if the result columns have changed since the statement was
     /// prepared.
     pub(crate) fn planned(
-        &self,
-        slot: &PlanSlot,
+        self: &Arc<CachedStatement>,
         planning: &PlanningContext<'_>,
-    ) -> Result<Arc<CachedStatementPlan>> {
-        if let Some(planned) = slot.plan()
-            && planned.is_current(planning)
+    ) -> Result<Arc<StatementPlan>> {
+        planning.plans.touch(&self.usage);
+        if let Some(plan) = self.plan()
+            && plan.validity.is_current(&planning.state)
         {
-            return Ok(planned);
+            return Ok(plan);
         }
-        let parsed = slot.tree(&self.text)?;
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
-        let again = planning.plan(&parsed.statement, &types)?;
+        let again = CachedStatement::new(planning, &self.parsed()?, &types)?;
         if !are_alike(again.columns.as_deref(), self.columns.as_deref()) {
             // Drivers that prepare the statement again identify the error by this routine.
             let message = "cached plan must not change result type";
@@ -428,9 +398,66 @@ impl PreparedStatement {
                 ..err!(FEATURE_NOT_SUPPORTED: message)
             });
         }
-        let planned = Arc::new(again.planned);
-        slot.plan.store(Some(Arc::clone(&planned)));
-        Ok(planned)
+        let plan = again.plan.swap(None);
+        self.usage.bytes.store(again.usage.bytes.into_inner(), Ordering::Relaxed);
+        self.plan.store(plan.clone());
+        planning.plans.add(self.key(planning.constants.search_path()), self);
+        plan.ok_or_else(|| err!(INTERNAL_ERROR: "a statement was planned without a plan"))
+    }
+}
+
+impl PreparedStatement {
+    /// Returns a planned statement.
+    pub(crate) fn of(statement: Arc<CachedStatement>) -> PreparedStatement {
+        PreparedStatement {
+            parameter_types: statement.parameter_types.clone(),
+            columns: statement.columns.clone(),
+            text: statement.text.clone(),
+            kind: PreparedKind::Planned(statement),
+            runs: ExecutionCounter::default(),
+        }
+    }
+
+    /// Returns the text of the statement.
+    pub fn text(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// Returns the parse tree.
+    ///
+    /// # Errors
+    ///
+    /// Errors of parsing it again: 53200, 57014.
+    pub(crate) fn parsed(&self) -> Result<ParsedStatement> {
+        match &self.kind {
+            PreparedKind::Planned(statement) => statement.parsed(),
+            PreparedKind::Utility(parsed) => Ok(ParsedStatement::clone(parsed)),
+        }
+    }
+
+    /// Returns the lowest level of `log_statement` that logs the statement.
+    pub(crate) fn least_logged(&self) -> LoggedStatements {
+        match &self.kind {
+            PreparedKind::Planned(statement) => statement.least_logged,
+            PreparedKind::Utility(parsed) => LoggedStatements::least_for(&parsed.statement),
+        }
+    }
+
+    fn plan(&self) -> Option<Arc<StatementPlan>> {
+        match &self.kind {
+            PreparedKind::Planned(statement) => statement.plan(),
+            PreparedKind::Utility(_) => None,
+        }
+    }
+
+    /// Returns a one-line summary of the plan; `None` for a statement without one.
+    pub fn summary(&self) -> Option<String> {
+        self.plan().map(|planned| planned.plan.summary())
+    }
+
+    /// Returns whether the statement is a point get, which takes microseconds.
+    pub fn is_point(&self) -> bool {
+        self.plan().is_some_and(|planned| planned.plan.point.is_some())
     }
 }
 

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use ahash::{AHashMap, AHashSet};
+use ahash::AHashSet;
 use store::transaction::{Isolation, TableLockMode, TransactionOptions};
 use store::{CellBatch, Get, TableId, Transaction};
-use types::{DataType, Datum, SqlType};
+use types::{Datum, SqlType};
 
 use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
@@ -24,8 +24,8 @@ use crate::exec::constraint_queue::{
 };
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
-use crate::session::CachedStatementPlan;
 use crate::session::deferred_constraints::DeferredConstraints;
+use crate::session::prepared::StatementPlan;
 use crate::session::statement_executor::StatementExecutor;
 
 /// Executor of the checks and actions of foreign keys.
@@ -33,15 +33,13 @@ pub(super) struct ReferentialActions<'a> {
     executor: &'a mut StatementExecutor,
     /// Queue of the statement, also for the changes of actions.
     queue: Arc<ConstraintQueue>,
-    /// Cached plans of the internal statements, by text and parameter types.
-    plans: AHashMap<(String, Vec<DataType>), Arc<CachedStatementPlan>>,
 }
 
 impl StatementExecutor {
     /// Executes a data-changing statement with its referential checks and actions.
     pub(super) fn modify(
         &mut self,
-        planned: &CachedStatementPlan,
+        planned: &StatementPlan,
         context: Context,
     ) -> Result<ModifyOutcome> {
         let queue = self.constraint_queue(&planned.writes)?;
@@ -109,7 +107,7 @@ impl ReferentialActions<'_> {
         executor: &mut StatementExecutor,
         queue: Arc<ConstraintQueue>,
     ) -> ReferentialActions<'_> {
-        ReferentialActions { executor, queue, plans: AHashMap::new() }
+        ReferentialActions { executor, queue }
     }
 
     /// Processes the queue in its order; consecutive references are checked together.
@@ -326,7 +324,7 @@ impl ReferentialActions<'_> {
         &mut self,
         (statement, suffix): (&str, &str),
         check: &ReferenceCheck,
-    ) -> Result<Arc<CachedStatementPlan>> {
+    ) -> Result<Arc<StatementPlan>> {
         let ForeignKeyCheck { key, referencing, .. } = &*check.foreign_key;
         let from = match statement.ends_with(" FROM") {
             true => format!(" {}", referencing.full_name()),
@@ -341,28 +339,18 @@ impl ReferentialActions<'_> {
         });
         let conditions: Vec<String> = conditions.collect();
         let text = format!("{statement}{from} WHERE {}{suffix}", conditions.join(" AND "));
-        let cached = (text, check.types());
-        if let Some(planned) = self.plans.get(&cached) {
-            return Ok(Arc::clone(planned));
-        }
-        let (text, types) = &cached;
-        let types: Vec<Option<SqlType>> =
-            types.iter().chain(types).map(|base| Some(SqlType::from(*base))).collect();
-        let parsed = super::parse(text)?.pop();
-        let parsed = parsed
-            .ok_or_else(|| err!(INTERNAL_ERROR: "the statement of a foreign key is empty"))?;
-        let statement = &parsed.statement.statement;
-        let planned = self.executor.with_planning(|planning| planning.plan(statement, &types))?;
-        let planned = Arc::new(planned.planned);
-        self.plans.insert(cached, Arc::clone(&planned));
-        Ok(planned)
+        let types = check.types();
+        let types: Vec<SqlType> =
+            types.iter().chain(&types).map(|base| SqlType::from(*base)).collect();
+        let statement = self.executor.cached_statement(&text, &types)?;
+        self.executor.with_planning(|planning| statement.planned(planning))
     }
 
     fn transaction(&self) -> Arc<Transaction> {
         Arc::clone(&self.executor.open.as_ref().expect("a statement was begun").transaction)
     }
 
-    fn context(&self, parameters: &[Datum], planned: Option<&CachedStatementPlan>) -> Context {
+    fn context(&self, parameters: &[Datum], planned: Option<&StatementPlan>) -> Context {
         let open = self.executor.open.as_ref().expect("a statement was begun");
         let mut parameters = parameters.to_vec();
         parameters.resize(planned.map_or(0, |planned| planned.parameter_count), Datum::Null);

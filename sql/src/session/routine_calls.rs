@@ -1,7 +1,8 @@
 //! Calls of user-defined functions from a statement.
 //!
-//! A function is bound and planned for the argument types of a call at its first call; the plan
-//! is valid until the calling statement ends. Its statements run in the transaction of the
+//! A function is bound and planned for the argument types of a call; the plan is cached by the
+//! session. The first call of a statement checks it and locks its tables; the plan is valid until
+//! the calling statement ends. Its statements run in the transaction of the
 //! session. Those of a VOLATILE function see what was committed and written before each of them;
 //! those of others see what the calling statement sees.
 //!
@@ -13,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use types::expr::{Expr, Routine};
-use types::{Batch, DataType, Datum};
+use types::{Batch, Datum};
 
 use crate::ast::Language;
 use crate::ast::{Statement, Volatility};
@@ -21,8 +22,12 @@ use crate::binder::BodyStatement;
 use crate::catalog::function::Function;
 use crate::error::{Error, Result};
 use crate::exec::{self, SharedView, memory};
+use crate::planner::statistics::TableSizes;
 use crate::session::Session;
-use crate::session::prepared::{CachedStatementPlan, PlanningContext};
+use crate::session::plan_cache::{
+    CachedPlan, PlanCacheKey, PlanUsage, PlanValidity, PlanningState,
+};
+use crate::session::prepared::{PlanningContext, StatementPlan};
 use crate::session::statement_executor::{SessionEnvironment, SnapshotPolicy, StatementExecutor};
 use crate::session::transaction::{self, OpenTransaction, SharedTransactionState};
 use crate::settings::Settings;
@@ -48,10 +53,7 @@ pub(super) struct CallStack {
     plans: Option<Arc<RoutinePlans>>,
 }
 
-type RoutinePlans = Mutex<AHashMap<RoutineKey, Arc<PlannedBody>>>;
-
-/// Cache key: function number, argument types, result type, result columns, and search path.
-type RoutineKey = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>, Arc<str>);
+type RoutinePlans = Mutex<AHashMap<PlanCacheKey<'static>, Arc<PlannedBody>>>;
 
 /// Body of a function, planned for calls.
 struct PlannedBody {
@@ -60,12 +62,25 @@ struct PlannedBody {
     is_volatile: bool,
     /// True if it returns a set; otherwise it returns at most one row.
     is_set: bool,
+    validity: PlanValidity,
+    usage: PlanUsage,
+}
+
+impl CachedPlan for PlannedBody {
+    fn usage(&self) -> &PlanUsage {
+        &self.usage
+    }
+
+    fn is_current(&self, now: &PlanningState<'_>) -> bool {
+        let mut steps = self.statements.iter();
+        self.validity.is_current(now) && steps.all(|step| step.planned.validity.is_current(now))
+    }
 }
 
 /// Planned statement of a body.
 struct PlannedStep {
     tag: &'static str,
-    planned: CachedStatementPlan,
+    planned: StatementPlan,
     /// Expressions of the function's row over the columns of the statement.
     result: Option<Vec<Expr>>,
 }
@@ -279,32 +294,25 @@ impl StatementExecutor {
 
     /// Returns the body of a function, planned for a call.
     fn body(&mut self, routine: &Routine) -> Result<Arc<PlannedBody>> {
-        let Routine { number, parameters, result, fields, .. } = routine;
-        let path = Arc::clone(&self.search_path);
-        let key = (*number, parameters.clone(), *result, fields.clone(), path);
+        let key = PlanCacheKey::of_call(routine, self.constants.search_path());
         let plans = self.call_stack.plans.clone().unwrap_or_default();
         if let Some(body) = plans.lock().get(&key) {
             return Ok(Arc::clone(body));
         }
         let body = loop {
-            let (body, version) = self.with_planning(|planning| {
-                Ok((planning.plan_body(routine)?, planning.catalog.version))
-            })?;
+            let body = self.cached_plan(key.clone(), |planning| planning.plan_body(routine))?;
             for step in &body.statements {
                 for table in &step.planned.writes {
                     self.lock_for_write(*table)?;
                 }
                 self.lock_to_read(&step.planned)?;
             }
-            // A previous holder of a table's lock publishes its catalog after releasing it.
-            if self.engine.publishing.is_locked() {
-                drop(self.engine.publishing.lock());
-            }
-            if self.catalog().version == version {
-                break Arc::new(body);
+            self.wait_for_publication();
+            if self.catalog().version == body.validity.catalog_version {
+                break body;
             }
         };
-        plans.lock().insert(key, Arc::clone(&body));
+        plans.lock().insert(key.into_owned(), Arc::clone(&body));
         Ok(body)
     }
 
@@ -377,7 +385,9 @@ impl PlanningContext<'_> {
             self.plan_step(function, at, routine)
         });
         let statements = statements.collect::<Result<Vec<PlannedStep>>>()?;
-        Ok(PlannedBody { statements, is_volatile, is_set: function.is_set() })
+        let validity = PlanValidity::new(&self.state, TableSizes::default());
+        let (is_set, usage) = (function.is_set(), PlanUsage::default());
+        Ok(PlannedBody { statements, is_volatile, is_set, validity, usage })
     }
 
     fn plan_step(

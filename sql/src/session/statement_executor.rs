@@ -5,16 +5,17 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use store::transaction::TableLockMode;
-use store::{ReadLocks, TableId};
-use types::Datum;
+use store::{ReadLocks, Sequence, TableId, memory};
 use types::context::{ItemSets, Sequences};
 use types::expr::EvalContext;
 use types::random::Random;
 use types::system::CatalogHandle;
 use types::text::TextStyle;
+use types::{Datum, SqlType};
 
 use crate::activity::SessionActivity;
 use crate::advisory::SessionLocks;
@@ -22,12 +23,14 @@ use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
 use crate::catalog::name::is_temporary;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec;
 use crate::exec::SharedView;
+use crate::parser;
+use crate::relation_visibility::InvisibleRelations;
 use crate::session::cursors::OpenCursors;
-use crate::session::plpgsql::BodyCache;
-use crate::session::prepared::{CachedStatementPlan, PlanningContext};
+use crate::session::plan_cache::{CachedPlan, PlanCache, PlanCacheKey, PlanningState};
+use crate::session::prepared::{CachedStatement, PlanningContext, StatementPlan};
 use crate::session::routine_calls::{CallStack, SessionRoutines};
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{self, OpenTransaction, SessionHandles};
@@ -92,8 +95,8 @@ pub struct SessionEnvironment {
     pub(super) notice_sink: Option<NoticeSink>,
     /// Open cursors.
     pub(super) open_cursors: OpenCursors,
-    /// Compiled procedural bodies.
-    pub(super) bodies: Arc<BodyCache>,
+    /// Cached plans.
+    pub(super) plan_cache: Arc<PlanCache>,
 }
 
 impl SessionEnvironment {
@@ -139,16 +142,74 @@ impl StatementExecutor {
         &self,
         run: impl FnOnce(&PlanningContext<'_>) -> Result<T>,
     ) -> Result<T> {
-        let catalog = self.catalog();
-        let system = SystemNames::of(&self.engine).for_session(&self.settings);
-        let constants = self.constants.as_ref();
-        let statistics = self.engine.as_ref();
+        let (catalog, newer) = (self.catalog(), self.newer_relations());
+        let old_snapshot = newer.as_ref().map(InvisibleRelations::snapshot);
+        run(&PlanningContext {
+            catalog: &catalog,
+            system: SystemNames::of(&self.engine).for_session(&self.settings),
+            constants: self.constants.as_ref(),
+            state: self.planning_state(catalog.version, old_snapshot),
+            newer,
+            plans: self.plan_cache.as_ref(),
+        })
+    }
+
+    /// Returns the indexes and tables that the next statement will not see, if there may be any.
+    pub(super) fn newer_relations(&self) -> Option<InvisibleRelations> {
         // At READ COMMITTED a statement takes its snapshot after planning.
         let keeps_snapshot = |open: &&OpenTransaction| open.is_repeatable() || open.is_in_function;
         let snapshot = self.open.as_ref().filter(keeps_snapshot);
         let snapshot = snapshot.and_then(|open| open.transaction.present_snapshot());
-        let newer = snapshot.and_then(|snapshot| self.engine.relations_newer_than(snapshot));
-        run(&PlanningContext { catalog: &catalog, system, constants, statistics, newer })
+        snapshot.and_then(|snapshot| self.engine.relations_newer_than(snapshot))
+    }
+
+    /// Returns the present state of what plans depend on.
+    pub(super) fn planning_state(
+        &self,
+        catalog_version: u64,
+        old_snapshot: Option<Sequence>,
+    ) -> PlanningState<'_> {
+        PlanningState {
+            catalog_version,
+            search_path: self.constants.search_path(),
+            old_snapshot,
+            statistics: self.engine.as_ref(),
+        }
+    }
+
+    /// Returns the plan of a key from the plan cache; makes and adds it if there is none that is
+    /// valid.
+    pub(super) fn cached_plan<T: CachedPlan>(
+        &self,
+        key: PlanCacheKey<'_>,
+        make: impl FnOnce(&PlanningContext<'_>) -> Result<T>,
+    ) -> Result<Arc<T>> {
+        self.with_planning(|planning| {
+            let known = planning.plans.find::<T>(&key);
+            if let Some(known) = known.filter(|known| known.is_current(&planning.state)) {
+                return Ok(known);
+            }
+            let (made, bytes) = memory::measure(|| make(planning));
+            let made = Arc::new(made?);
+            made.usage().bytes.store(bytes, Ordering::Relaxed);
+            planning.plans.add(key, &made);
+            Ok(made)
+        })
+    }
+
+    /// Returns an internal statement with its plan.
+    pub(super) fn cached_statement(
+        &self,
+        text: &str,
+        types: &[SqlType],
+    ) -> Result<Arc<CachedStatement>> {
+        let key = PlanCacheKey::of_statement(text, types, self.constants.search_path());
+        self.cached_plan(key, |planning| {
+            let parsed = parser::parse_statements(text)?.pop();
+            let parsed = parsed.ok_or_else(|| err!(INTERNAL_ERROR: "a text has no statement"))?;
+            let types: Vec<_> = types.iter().copied().map(Some).collect();
+            CachedStatement::new(planning, &parsed, &types)
+        })
     }
 
     /// Begins a statement in the open transaction, which is begun if necessary.
@@ -208,7 +269,7 @@ impl StatementExecutor {
     }
 
     /// Rejects a statement that changes or locks rows in a read-only transaction.
-    pub(super) fn check_permitted(&self, planned: &CachedStatementPlan, tag: &str) -> Result<()> {
+    pub(super) fn check_permitted(&self, planned: &StatementPlan, tag: &str) -> Result<()> {
         if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
             return Ok(());
         }
@@ -258,7 +319,7 @@ impl StatementExecutor {
     }
 
     /// Locks the tables whose rows the current statement locks; returns whether there are any.
-    pub(super) fn lock_for_row_locks(&mut self, planned: &CachedStatementPlan) -> Result<bool> {
+    pub(super) fn lock_for_row_locks(&mut self, planned: &StatementPlan) -> Result<bool> {
         let Some(open) = self.open.as_mut().filter(|_| !planned.locks.is_empty()) else {
             return Ok(false);
         };
@@ -271,7 +332,7 @@ impl StatementExecutor {
 
     /// Locks the tables that the current statement reads against ACCESS EXCLUSIVE locks; returns
     /// whether it may have waited for one.
-    pub(super) fn lock_to_read(&self, planned: &CachedStatementPlan) -> Result<bool> {
+    pub(super) fn lock_to_read(&self, planned: &StatementPlan) -> Result<bool> {
         let Some(open) = &self.open else { return Ok(false) };
         let had_to_ask = open.transaction.lock_to_read(&planned.reads)?;
         if had_to_ask {

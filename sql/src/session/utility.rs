@@ -12,6 +12,7 @@ use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
 
+use crate::activity::SessionPlans;
 use crate::advisory::AdvisoryLevel;
 use crate::ast;
 use crate::ast::{AlterTableAction, SetScope, Statement, TypeStatement};
@@ -70,7 +71,7 @@ impl Session {
             Statement::Reset(None) => self.settings.reset_all()?,
             Statement::Reset(Some(name)) => self.assign(&name.value, None, SetScope::Session)?,
             Statement::DiscardAll => self.discard_all()?,
-            Statement::DiscardPlans => self.plans.clear(),
+            Statement::DiscardPlans => self.plan_cache.drop_plans(),
             Statement::DiscardSequences => self.sequences.discard(),
             Statement::Explain(explain) => return self.run_explain(explain),
             Statement::Copy(copy) => return self.run_copy(parsed, copy),
@@ -450,7 +451,7 @@ impl Session {
         self.settings.reset_all()?;
         self.cursors.clear();
         self.forget_statements();
-        self.plans.clear();
+        self.plan_cache.drop_plans();
         self.sequences.discard();
         self.drop_temporary();
         self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
@@ -468,7 +469,7 @@ impl Session {
                 let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
                 let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
                 let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
-                let Execution::Rows(rows) = self.run_planned(&prepared, Vec::new())? else {
+                let Execution::Rows(rows) = self.run_prepared(&prepared, Vec::new())? else {
                     bail!(INTERNAL_ERROR: "COPY has no rows");
                 };
                 return Ok(Execution::CopyOut(rows, format));
@@ -552,19 +553,16 @@ impl Session {
         let list: Vec<String> =
             columns.iter().map(|column| parser::quoted(&table.columns[*column].name)).collect();
         let query = format!("SELECT {} FROM {}", list.join(", "), table.full_name());
-        let parsed = super::parse(&query)?
-            .pop()
-            .ok_or_else(|| err!(INTERNAL_ERROR: "the query of COPY TO is empty"))?;
-        let prepared = self.prepare(&parsed, &[])?;
-        let mut planned = self.plan_of(&prepared)?;
+        let copied = self.cached_statement(&query, &[])?;
+        let mut planned = self.with_planning(|planning| copied.planned(planning))?;
         self.begin_request();
-        self.lock_for_query(&prepared, &mut planned, &mut Vec::new())?;
+        self.lock_for_query(&copied, &mut planned, &mut Vec::new())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn();
         let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
         let operator = RunningPlan { operator, transaction: Arc::clone(&transaction) };
-        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let columns = copied.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
         let rows = ResultRows::streaming(columns, operator, CommandTag::Returned("COPY"), stop);
         Ok(Execution::CopyOut(rows, format))
@@ -588,7 +586,7 @@ impl Session {
         match &prepared.kind {
             PreparedKind::Planned(_) => {
                 self.check_constants(&prepared, &parameters)?;
-                self.run_planned(&prepared, parameters)
+                self.run_prepared(&prepared, parameters)
             }
             PreparedKind::Utility(parsed) => self.run_utility(parsed),
         }
@@ -603,7 +601,7 @@ impl Session {
         };
         let (prepared, values) = self.prepared_call(&name.value, arguments)?;
         let types = prepared.parameter_types.iter().copied().map(Some).collect();
-        let statement = prepared.parsed()?.statement.clone();
+        let statement = prepared.parsed()?.statement;
         Ok(PlannedQuery { statement, types, values })
     }
 

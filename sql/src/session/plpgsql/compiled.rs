@@ -1,9 +1,9 @@
 //! Compiled PL/pgSQL bodies: the parse tree with resolved variable types and cached plans.
 //!
-//! A session caches compiled bodies by function and argument types; they are compiled again when
-//! the catalog has changed the types of their variables.
+//! The plan cache of the session has the compiled bodies of functions, with the plans that calls
+//! have made.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
@@ -15,8 +15,10 @@ use crate::binder::VariableSignature;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result};
+use crate::planner::statistics::TableSizes;
 use crate::plpgsql::body_tree::{Body, VariableConflict, VariableType};
 use crate::session::Session;
+use crate::session::plan_cache::{CachedPlan, PlanUsage, PlanValidity, PlanningState};
 use crate::session::plpgsql::evaluation::FragmentPlan;
 use crate::session::plpgsql::results::ResultShape;
 
@@ -31,8 +33,10 @@ pub(super) struct CompiledBody {
     pub(super) label: String,
     /// Initial types of the variables.
     pub(super) shapes: Arc<Vec<VariableSignature>>,
-    /// Catalog that its types were resolved in.
-    pub(super) catalog: Weak<Catalog>,
+    /// State that its types were resolved in.
+    pub(super) validity: PlanValidity,
+    /// Size and last use, with its plans.
+    pub(super) usage: PlanUsage,
     /// Result type.
     pub(super) result: ResultShape,
     /// Resolution of names that are both a variable and a column.
@@ -41,6 +45,17 @@ pub(super) struct CompiledBody {
     pub(super) sites: Vec<Mutex<Option<Arc<FragmentPlan>>>>,
     /// Conversions between types for assignments.
     pub(super) conversions: Mutex<Conversions>,
+}
+
+impl CachedPlan for CompiledBody {
+    fn usage(&self) -> &PlanUsage {
+        &self.usage
+    }
+
+    /// Its types do not depend on the snapshot.
+    fn is_current(&self, now: &PlanningState<'_>) -> bool {
+        self.validity.is_current(&PlanningState { old_snapshot: None, ..*now })
+    }
 }
 
 impl Session {
@@ -65,7 +80,11 @@ impl Session {
             sites: (0..body.fragment_count).map(|_| Mutex::default()).collect(),
             body,
             label: label.to_owned(),
-            catalog: Arc::downgrade(&catalog),
+            validity: PlanValidity::new(
+                &self.planning_state(catalog.version, None),
+                TableSizes::default(),
+            ),
+            usage: PlanUsage::default(),
             result: ResultShape::default(),
             shapes: Arc::new(shapes),
             conflict,
@@ -79,7 +98,7 @@ impl Session {
 /// # Errors
 ///
 /// 42704 and 42P01 for missing types and tables.
-pub(super) fn shapes_of(
+fn shapes_of(
     (body, label): (&Body, &str),
     parameters: &[SqlType],
     catalog: &Catalog,

@@ -1,13 +1,15 @@
 //! Evaluation of PL/pgSQL expressions and statements: planned at their first execution, then
 //! cached.
 //!
-//! Each SQL fragment of a body has a slot for its plan. A plan is valid for one catalog, search
-//! path, target type and shape of the record variables. Expressions without a query are evaluated
-//! in the evaluation context of the body; others are executed as statements of the session's
-//! transaction.
+//! Each SQL fragment of a body has a slot for its plan. Besides the [validity](PlanValidity) of
+//! all plans, it depends on the target type and the shapes of the record variables. Expressions
+//! without a query are evaluated in the evaluation context of the body; others are executed as
+//! statements of the session's transaction.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use store::memory;
 use types::expr::Expr;
 use types::{Batch, DataType, Datum, SqlType};
 
@@ -16,22 +18,20 @@ use crate::binder::{
     BodyTarget, BodyValue, VariableScope, VariableSignature, VariableUse, bind_body_value,
     bind_in_body, field_value,
 };
-use crate::catalog::Catalog;
-use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::logical::{CurrentRow, OutputColumn};
+use crate::planner::statistics::TableSizes;
 use crate::plpgsql::body_tree::{FragmentKind, SqlFragment};
 use crate::rows::{CommandTag, ResultRows, RunningPlan};
 use crate::session::Session;
+use crate::session::plan_cache::PlanValidity;
 use crate::session::plpgsql::{BodyExecution, ExpressionContext};
-use crate::session::prepared::{CachedStatementPlan, PlannedStatement};
+use crate::session::prepared::{PlannedStatement, StatementPlan};
 use crate::session::statement_executor::SnapshotPolicy;
 
 /// Cached plan of an SQL fragment, with the inputs that it depends on.
 pub(super) struct FragmentPlan {
-    catalog: Weak<Catalog>,
-    path: Arc<SearchPath>,
     /// Target type of the value.
     target: Option<SqlType>,
     /// Shapes of the record variables that it uses.
@@ -42,7 +42,13 @@ pub(super) struct FragmentPlan {
 
 enum FragmentPlanKind {
     /// Expression without a query.
-    Value { expr: Expr, sql_type: SqlType, parameter_count: usize, calls: bool },
+    Value {
+        expr: Expr,
+        sql_type: SqlType,
+        parameter_count: usize,
+        calls: bool,
+        validity: PlanValidity,
+    },
     /// Statement, and the type of its value if it is an expression.
     Statement(Box<PlannedStatement>, SqlType),
 }
@@ -88,17 +94,16 @@ impl StatementOutcome {
 }
 
 impl FragmentPlan {
-    fn is_current(
-        &self,
-        run: &BodyExecution<'_>,
-        catalog: &Arc<Catalog>,
-        target: Option<SqlType>,
-    ) -> bool {
-        let path = run.session.constants.search_path();
-        std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
-            && self.target == target
-            && (Arc::ptr_eq(&self.path, path) || self.path == *path)
-            && self.records.iter().all(|(at, shape)| run.shapes[*at] == *shape)
+    fn validity(&self) -> &PlanValidity {
+        match &self.plan {
+            FragmentPlanKind::Value { validity, .. } => validity,
+            FragmentPlanKind::Statement(statement, _) => &statement.planned.validity,
+        }
+    }
+
+    /// Returns whether the plan is valid for a target type and the present variables.
+    fn is_for(&self, run: &BodyExecution<'_>, target: Option<SqlType>) -> bool {
+        self.target == target && self.records.iter().all(|(at, shape)| run.shapes[*at] == *shape)
     }
 }
 
@@ -109,7 +114,8 @@ impl BodyExecution<'_> {
             let catalog = self.session.catalog();
             let open = self.session.open.as_ref().ok_or_else(no_transaction)?;
             let eval = self.session.eval_context(open, Vec::new());
-            self.world = Some(ExpressionContext { catalog, eval });
+            let old_snapshot = self.session.newer_relations().map(|newer| newer.snapshot());
+            self.world = Some(ExpressionContext { catalog, old_snapshot, eval });
         }
         self.world.as_mut().ok_or_else(no_transaction)
     }
@@ -124,18 +130,25 @@ impl BodyExecution<'_> {
             BodyTarget::Type(to) => Some(to),
             BodyTarget::Any | BodyTarget::Part(..) => None,
         };
-        let catalog = Arc::clone(&self.expression_context()?.catalog);
+        let ExpressionContext { catalog, old_snapshot, .. } = self.expression_context()?;
+        let (version, old_snapshot) = (catalog.version, *old_snapshot);
+        let now = self.session.planning_state(version, old_snapshot);
         let compiled = Arc::clone(&self.compiled);
         let slot = &compiled.sites[fragment.number];
         if let Some(site) = &*slot.lock()
-            && site.is_current(self, &catalog, wanted)
+            && site.validity().is_current(&now)
+            && site.is_for(self, wanted)
         {
             return Ok(Arc::clone(site));
         }
-        let site = self.new_site(fragment, target, wanted, &catalog);
-        let site = Arc::new(site.map_err(|error| self.of_fragment(error, fragment))?);
-        *slot.lock() = Some(Arc::clone(&site));
-        Ok(site)
+        let (site, bytes) = memory::measure(|| {
+            let site = Arc::new(self.new_site(fragment, target, wanted)?);
+            *slot.lock() = Some(Arc::clone(&site));
+            Ok(site)
+        });
+        compiled.usage.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.session.plan_cache.evict();
+        site.map_err(|error| self.of_fragment(error, fragment))
     }
 
     fn new_site(
@@ -143,7 +156,6 @@ impl BodyExecution<'_> {
         fragment: &SqlFragment,
         target: BodyTarget<'_>,
         wanted: Option<SqlType>,
-        catalog: &Arc<Catalog>,
     ) -> Result<FragmentPlan> {
         let scope = VariableScope {
             names: &self.compiled.body.names,
@@ -175,6 +187,7 @@ impl BodyExecution<'_> {
                     expr,
                     sql_type,
                     parameter_count: bound.parameter_count,
+                    validity: PlanValidity::new(&planning.state, TableSizes::default()),
                 },
                 None => {
                     FragmentPlanKind::Statement(Box::new(planning.plan_bound(bound)?), sql_type)
@@ -194,14 +207,7 @@ impl BodyExecution<'_> {
                 records.push((variable, self.shapes[variable].clone()));
             }
         }
-        Ok(FragmentPlan {
-            catalog: Arc::downgrade(catalog),
-            path: Arc::clone(self.session.constants.search_path()),
-            target: wanted,
-            records,
-            uses,
-            plan,
-        })
+        Ok(FragmentPlan { target: wanted, records, uses, plan })
     }
 
     /// Returns whether the shape of a variable may change.
@@ -247,7 +253,7 @@ impl BodyExecution<'_> {
     ) -> Result<(Datum, SqlType)> {
         let site = self.site(fragment, target)?;
         match &site.plan {
-            FragmentPlanKind::Value { expr, sql_type, parameter_count, calls } => {
+            FragmentPlanKind::Value { expr, sql_type, parameter_count, calls, .. } => {
                 if *calls {
                     // The expression may call functions: it must see the changes of statements
                     // before it.
@@ -364,7 +370,7 @@ impl BodyExecution<'_> {
             if !self.session.begin_embedded(&statement.planned)? {
                 continue;
             }
-            if !std::ptr::eq(site.catalog.as_ptr(), Arc::as_ptr(&self.session.catalog())) {
+            if self.session.is_stale(&statement.planned) {
                 continue;
             }
             let mut parameters = Vec::new();
@@ -425,7 +431,7 @@ impl BodyExecution<'_> {
 impl Session {
     /// Starts a statement of a body and acquires its locks; returns whether the catalog is
     /// unchanged.
-    pub(super) fn begin_embedded(&mut self, planned: &CachedStatementPlan) -> Result<bool> {
+    pub(super) fn begin_embedded(&mut self, planned: &StatementPlan) -> Result<bool> {
         self.begin_request();
         let before = self.catalog();
         for table in &planned.writes {

@@ -10,56 +10,22 @@
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use parking_lot::Mutex;
 use types::expr::Routine;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::Language;
-use crate::catalog::Catalog;
 use crate::catalog::function::{DeclaredMode, Function};
 use crate::ddl::parse_body;
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::cursors::Cursors;
-use crate::session::plan_cache::PlanCache;
-use crate::session::plpgsql::compiled::{CompiledBody, shapes_of};
+use crate::session::plan_cache::{CachedPlan, PlanCacheKey};
+use crate::session::plpgsql::compiled::CompiledBody;
 use crate::session::plpgsql::results::ResultShape;
 use crate::session::plpgsql::{BodyExecution, LastCall};
-use crate::session::prepared::{BoundParameters, CachedStatementPlan};
+use crate::session::prepared::{BoundParameters, StatementPlan};
 use crate::session::routine_calls::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
 use crate::session::statement_executor::{SnapshotPolicy, StatementExecutor};
-
-/// Maximum number of cached bodies; the cache is cleared when it is full.
-const BODIES_MAX: usize = 1_000;
-
-/// Cache key: function number, argument types, result type and result columns.
-type BodyKey = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
-
-/// Compiled bodies of a session, with their plans.
-#[derive(Default)]
-pub(in crate::session) struct BodyCache(Mutex<AHashMap<BodyKey, CachedBody>>);
-
-/// Function and its compiled body.
-type CachedBody = (Arc<Function>, Arc<CompiledBody>);
-
-/// Body of the last call.
-pub(super) struct CalledBody {
-    key: BodyKey,
-    body: CachedBody,
-}
-
-impl CalledBody {
-    /// Returns the body if it is that of a call.
-    fn of(&self, function: &Arc<Function>, routine: &Routine) -> Option<&Arc<CompiledBody>> {
-        let (number, parameters, result, fields) = &self.key;
-        let is_it = Arc::ptr_eq(&self.body.0, function)
-            && *number == routine.number
-            && *parameters == routine.parameters
-            && *result == routine.result
-            && *fields == routine.fields;
-        is_it.then_some(&self.body.1)
-    }
-}
 
 impl Session {
     /// Returns an inner session, which executes bodies within a statement.
@@ -73,7 +39,6 @@ impl Session {
             empty_statements: AHashSet::new(),
             cursors,
             bound: BoundParameters::default(),
-            plans: PlanCache::new(),
             is_timed: false,
             reported: Vec::new(),
             ticket: None,
@@ -116,56 +81,28 @@ impl Session {
     /// Returns the compiled body of a function.
     fn compiled_function(
         &mut self,
-        function: &Arc<Function>,
+        function: &Function,
         routine: &Routine,
     ) -> Result<Arc<CompiledBody>> {
         let catalog = self.catalog();
-        let is_of = |compiled: &&Arc<CompiledBody>| {
-            std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(&catalog))
-        };
-        let last = self.last_call.body.as_ref().and_then(|last| last.of(function, routine));
-        if let Some(compiled) = last.filter(is_of) {
-            return Ok(Arc::clone(compiled));
-        }
-        let key =
-            (routine.number, routine.parameters.clone(), routine.result, routine.fields.clone());
-        let compiled = self.cached_function(&key, (function, routine), &catalog)?;
-        let body = (Arc::clone(function), Arc::clone(&compiled));
-        self.last_call.body = Some(CalledBody { key, body });
-        Ok(compiled)
-    }
-
-    /// Returns the compiled body from the session's cache, or compiles it.
-    fn cached_function(
-        &self,
-        key: &BodyKey,
-        (function, routine): (&Arc<Function>, &Routine),
-        catalog: &Arc<Catalog>,
-    ) -> Result<Arc<CompiledBody>> {
-        let path = Arc::clone(self.constants.search_path());
-        let types = parameter_types(function, routine);
-        let known = self.bodies.0.lock().get(key).cloned();
-        if let Some((of, compiled)) = known
-            && Arc::ptr_eq(&of, function)
+        if let Some((of, body)) = &self.last_call.body
+            && *of == *routine
+            && body.is_current(&self.planning_state(catalog.version, None))
         {
-            let is_same = std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(catalog))
-                || shapes_of((&compiled.body, &compiled.label), &types, catalog, &path)?
-                    == *compiled.shapes;
-            if is_same {
-                return Ok(compiled);
-            }
+            self.plan_cache.touch(&body.usage);
+            return Ok(Arc::clone(body));
         }
-        let body = parse_body(function, &function.record.body, None)?;
-        let label = catalog.display_function(function, &path);
-        let mut compiled = self.compiled_body(body, &label, &types)?;
-        compiled.result = result_of(function, routine);
-        let compiled = Arc::new(compiled);
-        let mut bodies = self.bodies.0.lock();
-        if bodies.len() >= BODIES_MAX {
-            bodies.clear();
-        }
-        bodies.insert(key.clone(), (Arc::clone(function), Arc::clone(&compiled)));
-        Ok(compiled)
+        let path = self.constants.search_path();
+        let body = self.cached_plan(PlanCacheKey::of_call(routine, path), |_| {
+            let body = parse_body(function, &function.record.body, None)?;
+            let label = catalog.display_function(function, path);
+            let mut compiled =
+                self.compiled_body(body, &label, &parameter_types(function, routine))?;
+            compiled.result = result_of(function, routine);
+            Ok(compiled)
+        })?;
+        self.last_call.body = Some((routine.clone(), Arc::clone(&body)));
+        Ok(body)
     }
 }
 
@@ -174,7 +111,7 @@ impl Session {
     /// for any other procedure.
     pub(in crate::session) fn call_in_session(
         &mut self,
-        planned: &CachedStatementPlan,
+        planned: &StatementPlan,
         parameters: Vec<Datum>,
     ) -> Result<Option<Vec<Vec<Datum>>>> {
         let Some((routine, arguments)) = planned.plan.called().filter(|_| !self.is_inner()) else {

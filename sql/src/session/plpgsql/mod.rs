@@ -22,11 +22,10 @@ mod results;
 mod statements;
 mod subtransaction;
 
-pub(super) use function::BodyCache;
-
 use std::sync::Arc;
 
-use types::expr::EvalContext;
+use store::Sequence;
+use types::expr::{EvalContext, Routine};
 use types::{Datum, SqlType};
 
 use crate::ast;
@@ -74,6 +73,8 @@ struct BodyExecution<'s> {
 /// Evaluation context of expressions.
 struct ExpressionContext {
     catalog: Arc<Catalog>,
+    /// Snapshot of the transaction, if it does not see all indexes.
+    old_snapshot: Option<Sequence>,
     eval: EvalContext,
 }
 
@@ -81,8 +82,8 @@ struct ExpressionContext {
 /// statement.
 #[derive(Default)]
 pub(super) struct LastCall {
-    /// Compiled body.
-    body: Option<function::CalledBody>,
+    /// Function with the types of the call, and its compiled body.
+    body: Option<(Routine, Arc<CompiledBody>)>,
     /// Evaluation context, and the generation of the changed settings that it has.
     world: Option<(ExpressionContext, u64)>,
 }
