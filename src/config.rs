@@ -41,14 +41,14 @@ const HANDLERS_MAX: usize = 100_000;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigSource {
-    /// Data directory
+    /// Data directory [default: ./bennu-data]
     #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
     pub data: Option<PathBuf>,
-    /// Address to listen on for PostgreSQL clients
+    /// Address to listen on for PostgreSQL clients [default: 127.0.0.1:5433]
     #[arg(long, value_name = "ADDR", env = "BENNU_LISTEN")]
     pub listen: Option<String>,
-    /// Memory for memstores, block cache and queries, for example 512MB [default: a quarter of the
-    /// memory of the machine or container]
+    /// Memory for memstores, block cache and queries: bytes, or with a unit kB, MB, GB, for example
+    /// 512MB [default: a quarter of the memory of the machine or container]
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
     /// Execution slots: long statements that execute concurrently [default: number of cores]
@@ -57,13 +57,15 @@ pub struct ConfigSource {
     /// Maximum number of concurrent connections [default: 1000]
     #[arg(long, value_name = "COUNT", env = "BENNU_MAX_CONNECTIONS")]
     pub max_connections: Option<usize>,
-    /// Time limit of a coprocessor call, for example 500ms; 0 for no limit [default: 5s]
+    /// Time limit of a coprocessor call: milliseconds, or with a unit, for example 500ms; 0 for no
+    /// limit [default: 5s]
     #[arg(long, value_name = "TIME", env = "BENNU_COPROCESSOR_TIME_LIMIT")]
     pub coprocessor_time_limit: Option<String>,
     /// Consecutive failures after which a coprocessor is suspended [default: 10]
     #[arg(long, value_name = "COUNT", env = "BENNU_COPROCESSOR_FAILURES_MAX")]
     pub coprocessor_failures_max: Option<u32>,
-    /// Interval of auto-analyze, for example 5min; 0 to disable it [default: 1min]
+    /// Interval of auto-analyze: milliseconds, or with a unit, for example 5min; 0 to disable it
+    /// [default: 1min]
     #[arg(long, value_name = "TIME", env = "BENNU_ANALYZE_PERIOD")]
     pub analyze_period: Option<String>,
     /// TLS certificate chain file (PEM)
@@ -75,13 +77,13 @@ pub struct ConfigSource {
     /// File with the password of clients in its first line; must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
-    /// Allow connections without TLS on addresses other than loopback
+    /// Allow connections without TLS on addresses other than loopback [default: false]
     #[arg(long, env = "BENNU_ALLOW_PLAINTEXT", num_args = 0..=1, default_missing_value = "true")]
     pub allow_plaintext: Option<bool>,
-    /// Log client connections
+    /// Log client connections [default: false]
     #[arg(long, env = "BENNU_LOG_CONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
     pub log_connections: Option<bool>,
-    /// Log the end of each session, with its duration
+    /// Log the end of each session, with its duration [default: false]
     #[arg(long, env = "BENNU_LOG_DISCONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
     pub log_disconnections: Option<bool>,
     /// Statements to log: none, ddl, mod or all; sessions can SET it [default: none]

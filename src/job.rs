@@ -1,43 +1,18 @@
 //! `bennu job`: offline tools for a data directory or a store file.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use clap::Subcommand;
 use store::Options;
 use store::env::{Env, RealEnv};
 use store::file::{DumpSpec, dump};
 use store::salvage::{Salvaged, salvage};
 
+use crate::command_line::Job;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::machine_memory::MemoryBudget;
-
-/// A job with its arguments.
-#[derive(Debug, Subcommand)]
-pub enum Job {
-    /// Copy the readable data of a damaged data directory to a new one, and report losses
-    Salvage {
-        /// The damaged data directory; it is not modified
-        #[arg(long, value_name = "DIR")]
-        data: PathBuf,
-        /// The new data directory
-        #[arg(long, value_name = "NEWDIR")]
-        to: PathBuf,
-    },
-    /// Verify a store file and print its properties
-    Storefile {
-        /// The store file
-        file: PathBuf,
-        /// Print each block
-        #[arg(long)]
-        blocks: bool,
-        /// Print each cell
-        #[arg(long)]
-        cells: bool,
-    },
-}
 
 /// Runs a job, which prints its results to `out`.
 ///
@@ -65,7 +40,7 @@ fn salvage_to(data: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "copied: {tables} tables, {regions} regions, {cells} cells of {files} store files, \
-         {commits} commits of the write-forward_range log"
+         {commits} commits of the write-ahead log"
     )?;
     let options = Options { memory_bytes: MemoryBudget::of_machine().bytes, ..Options::default() };
     Database::open(to, options)?.shut_down()?;

@@ -15,6 +15,7 @@ pub mod error;
 mod secret_file;
 pub mod machine_memory;
 pub mod config;
+pub mod command_line;
 pub mod database;
 mod vector_text;
 pub mod copy;

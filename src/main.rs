@@ -1,4 +1,4 @@
-//! The `bennu` binary: command line, logging, and dispatch to the commands.
+//! The `bennu` binary: logging, and dispatch to the commands.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![forbid(unsafe_code)]
@@ -7,14 +7,15 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bennu::command_line::{Arguments, Command};
 use bennu::config::{Config, ConfigSource};
 use bennu::database::{DEFAULT_USER, Database};
 use bennu::error::{Error, Result};
-use bennu::job::{self, Job};
+use bennu::job;
 use bennu::machine_memory::BudgetOrigin;
 use bennu::server::Server;
 use bennu::{demo, server, shell};
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use sql::EngineOptions;
 use sql::memory_governor::MemoryGovernor;
 use store::Options;
@@ -23,55 +24,6 @@ use store::memory::CountingAllocator;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<mimalloc::MiMalloc> = CountingAllocator(mimalloc::MiMalloc);
-
-/// A PostgreSQL-compatible SQL database on a versioned, range-partitioned LSM store
-#[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Start a server on a data directory
-    Serve {
-        #[command(flatten)]
-        source: Box<ConfigSource>,
-        /// Configuration file (TOML); keys are the option names with underscores
-        #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
-        config: Option<PathBuf>,
-    },
-    /// Load sample data into a temporary directory, print a tour, then start a server on it
-    Demo {
-        /// Exit after the tour
-        #[arg(long)]
-        once: bool,
-        /// Address to listen on after the tour
-        #[arg(long, value_name = "ADDR")]
-        listen: Option<String>,
-    },
-    /// Run a maintenance job on a data directory or one of its files
-    Job {
-        #[command(subcommand)]
-        job: Job,
-    },
-    /// Run SQL statements on a data directory without a server
-    Sql {
-        /// Data directory [default: ./bennu-data]
-        #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
-        data: Option<PathBuf>,
-        /// Configuration file of the server, for its data directory and coprocessors
-        #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
-        config: Option<PathBuf>,
-        /// Statements to execute
-        #[arg(short = 'c', value_name = "SQL", conflicts_with = "file")]
-        command: Option<String>,
-        /// File with statements to execute [default: standard input]
-        #[arg(short = 'f', value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
-}
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();

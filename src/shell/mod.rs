@@ -118,8 +118,10 @@ fn run_one(session: &mut Session, text: &str, streams: &mut Streams<'_>) -> Resu
         Err(Error::Sql(error)) => {
             streams.output.flush()?;
             writeln!(streams.errors, "ERROR:  {} (SQLSTATE {})", error.message, error.sqlstate)?;
-            if let Some(hint) = &error.hint {
-                writeln!(streams.errors, "HINT:  {hint}")?;
+            for (label, text) in [("DETAIL", &error.detail), ("HINT", &error.hint)] {
+                if let Some(text) = text {
+                    writeln!(streams.errors, "{label}:  {text}")?;
+                }
             }
             Ok(1)
         }
