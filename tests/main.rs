@@ -17,6 +17,7 @@ mod histories;
 mod isolation;
 mod key_words;
 mod lost_updates;
+mod manual;
 mod memory;
 mod plpgsql_blocks;
 mod quotas;

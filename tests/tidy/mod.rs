@@ -1,10 +1,11 @@
 //! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
 //! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]),
-//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]), system
-//! views ([`system_views`]).
+//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]), system views ([`system_views`]), pages
+//! of the manual ([`manual`]).
 
 mod density;
 mod imports;
+mod manual;
 mod options;
 mod prose;
 mod sqlstates;

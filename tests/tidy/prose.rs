@@ -3,7 +3,7 @@
 use super::{all_sources, read, relative};
 
 /// Words with which no heading, header or doc comment begins: they announce a clause, not a noun.
-const CLAUSES: [&str; 12] = [
+pub(super) const CLAUSES: [&str; 12] = [
     "What", "Who", "Whose", "Whom", "Which", "How", "Where", "Whether", "Why", "Whatever",
     "Whoever", "Wherever",
 ];
