@@ -93,4 +93,9 @@ fn alter_table_leaves_independent_tables_and_row_types_alone() {
     assert_eq!(run(&engine, "SELECT count(*) FROM pg_type WHERE typname ~ '^t[0-9]*$'"), ["7"]);
     let used = after.possible_type_users(before.tables_by_age().next().unwrap().oid);
     assert_eq!(used.len(), 3, "{used:?}");
+    run(&engine, "ALTER SEQUENCE t3_id_seq RENAME TO s; CREATE VIEW u AS SELECT nextval('s')");
+    assert_eq!(run(&engine, "INSERT INTO t3 DEFAULT VALUES RETURNING id"), ["1"]);
+    let after = engine.catalog();
+    let users = after.sequences().map(|one| after.possible_sequence_users(one.oid).len());
+    assert_eq!(users.collect::<Vec<_>>(), [1, 1, 2, 1, 1, 1, 1]);
 }

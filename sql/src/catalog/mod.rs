@@ -99,6 +99,8 @@ enum ReferenceKey {
     Type(u32),
     /// A type by its name in a SQL text, in any schema.
     TypeName(Arc<str>),
+    /// A sequence by its name in a SQL text, in any schema.
+    SequenceName(Arc<str>),
 }
 
 /// The key of an object or property of the catalog, which never changes.

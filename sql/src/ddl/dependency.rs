@@ -24,7 +24,6 @@ use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
 use crate::ddl::user_type::{text_calls, text_uses};
 use crate::error::{Error, Result, sqlstate};
-use crate::parser;
 
 /// An object that a statement drops.
 #[derive(Debug, Clone)]
@@ -152,17 +151,17 @@ impl DependencyContext<'_> {
         found.extend(users.map(|(number, _)| (Object::Function(*number), false)));
     }
 
-    /// Finds the objects of some kinds whose texts satisfy a condition.
-    fn texts(
+    /// Finds the objects of these entries whose texts satisfy a condition.
+    fn texts<'e>(
         &self,
-        is_searched: impl Fn(&CatalogEntry) -> bool,
-        means: impl Fn(&SearchPath, &str) -> bool,
+        entries: impl Iterator<Item = &'e CatalogEntry>,
+        means: impl Fn(&SearchPath, &TextReference<'_>) -> bool,
         found: &mut Vec<(Object, bool)>,
     ) {
         let qualified = SearchPath::default();
-        for entry in self.catalog.entries().filter(|entry| is_searched(entry)) {
+        for entry in entries {
             let texts = texts_of(self.catalog, entry).into_iter();
-            let texts = texts.filter(|one| means(one.path.unwrap_or(&qualified), one.text));
+            let texts = texts.filter(|one| means(one.path.unwrap_or(&qualified), one));
             for part in texts.map(|one| (one.part, false)) {
                 if !found.contains(&part) {
                     found.push(part);
@@ -269,20 +268,7 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
         Object::Column(table, column) => users_of_column(world, (*table, *column), &mut found),
-        Object::Sequence(oid) => {
-            // Defaults of tables are bound.
-            let is_searched = |entry: &CatalogEntry| !matches!(entry, CatalogEntry::Table(_));
-            let names = |path: &SearchPath, text: &str| names_sequence(catalog, path, text, *oid);
-            world.texts(is_searched, names, &mut found);
-            for table in catalog.tables() {
-                for (position, column) in table.columns.iter().enumerate() {
-                    let takes = column.default.as_ref();
-                    if takes.is_some_and(|default| takes_from(catalog, default, *oid)) {
-                        found.push((Object::Default(table.oid, position), false));
-                    }
-                }
-            }
-        }
+        Object::Sequence(oid) => users_of_sequence(world, *oid, &mut found),
         Object::Constraint(table, name) => {
             if catalog.table(*table).is_some_and(|table| table.primary_key_name == *name) {
                 world.determined(*table, &mut found);
@@ -394,20 +380,45 @@ pub(super) fn content_of_schema(catalog: &Catalog, number: u32) -> Vec<Object> {
 fn users_of_function(world: &DependencyContext<'_>, number: u32, found: &mut Vec<(Object, bool)>) {
     let catalog = world.catalog;
     let Some(function) = catalog.function(number) else { return };
-    let calls = |path: &SearchPath, text: &str| text_calls(catalog, path, text, function);
-    world.texts(|_| true, calls, found);
+    let calls = |path: &SearchPath, text: &TextReference<'_>| {
+        text_calls(catalog, path, text.text, function)
+    };
+    world.texts(catalog.entries(), calls, found);
     found.retain(|(object, _)| *object != Object::Function(number));
 }
 
+/// Finds the texts and defaults that read a sequence.
+fn users_of_sequence(world: &DependencyContext<'_>, number: u32, found: &mut Vec<(Object, bool)>) {
+    let catalog = world.catalog;
+    let users = catalog.possible_sequence_users(number);
+    // Defaults of tables are bound.
+    let others = users.iter().filter(|entry| !matches!(entry, CatalogEntry::Table(_)));
+    let names =
+        |path: &SearchPath, text: &TextReference<'_>| names_sequence(catalog, path, text, number);
+    world.texts(others, names, found);
+    for entry in &users {
+        let CatalogEntry::Table(table) = entry else { continue };
+        let columns = catalog.table(*table).into_iter().flat_map(|table| &table.columns);
+        for (position, column) in columns.enumerate() {
+            let takes = column.default.as_ref();
+            if takes.is_some_and(|default| takes_from(catalog, default, number)) {
+                found.push((Object::Default(*table, position), false));
+            }
+        }
+    }
+}
+
 /// Returns whether a text calls a sequence function with the name of a sequence.
-fn names_sequence(catalog: &Catalog, path: &SearchPath, text: &str, oid: u32) -> bool {
-    let calls = parser::call_references(text).unwrap_or_default();
-    let takes = ["nextval", "currval", "setval"];
-    calls.iter().any(|call| takes.contains(&call.name.as_str()))
-        && parser::strings(text).unwrap_or_default().iter().any(|(_, name)| {
-            let found = catalog.find_text(name, path);
-            matches!(found, Ok(Some(CatalogRelation::Sequence(sequence))) if sequence.oid == oid)
-        })
+fn names_sequence(
+    catalog: &Catalog,
+    path: &SearchPath,
+    text: &TextReference<'_>,
+    oid: u32,
+) -> bool {
+    text.sequence_names().iter().any(|name| {
+        let found = catalog.find_text(name, path);
+        matches!(found, Ok(Some(CatalogRelation::Sequence(sequence))) if sequence.oid == oid)
+    })
 }
 
 /// Returns whether a dependent of a type uses its array type.

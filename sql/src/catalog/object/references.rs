@@ -45,6 +45,18 @@ pub struct TextReference<'c> {
 }
 
 impl TextReference<'_> {
+    /// Returns the strings of the text, which may be names of sequences, if it calls `nextval` or
+    /// a related function.
+    pub fn sequence_names(&self) -> Vec<String> {
+        let calls = parser::call_references(self.text).unwrap_or_default();
+        let takes = ["nextval", "currval", "setval"];
+        if !calls.iter().any(|call| takes.contains(&call.name.as_str())) {
+            return Vec::new();
+        }
+        let strings = parser::strings(self.text).unwrap_or_default();
+        strings.into_iter().map(|(_, string)| string).collect()
+    }
+
     /// Returns whether it is the body of a function.
     pub fn is_body(&self) -> bool {
         self.path.is_some() && matches!(self.part, Object::Function(_))
@@ -144,9 +156,17 @@ impl Catalog {
     ) -> BTreeSet<ReferenceKey> {
         let types = types_of(self, entry).into_iter().filter(|one| one.type_oid >= OID_OFFSET);
         let mut keys: BTreeSet<_> = types.map(|one| ReferenceKey::Type(one.type_oid)).collect();
-        for text in texts_of(self, entry).iter().filter(|one| !one.is_body()) {
-            let names = parser::type_references(text.text).unwrap_or_default().into_iter();
-            keys.extend(names.map(|one| ReferenceKey::TypeName(one.name.into())));
+        for text in texts_of(self, entry) {
+            for string in text.sequence_names() {
+                // It is the plain name, or SQL text of it.
+                let parsed = parser::parse_relation_name(&string).ok().map(|one| one.name.value);
+                let names = parsed.into_iter().chain([string]);
+                keys.extend(names.map(|name| ReferenceKey::SequenceName(name.into())));
+            }
+            if !text.is_body() {
+                let names = parser::type_references(text.text).unwrap_or_default().into_iter();
+                keys.extend(names.map(|one| ReferenceKey::TypeName(one.name.into())));
+            }
         }
         let relations: Vec<u32> = match self.object(entry) {
             Some(CatalogObject::Table(table, _)) => {
@@ -170,6 +190,15 @@ impl Catalog {
     /// sequences that it owns, by kind and age.
     pub fn referrers(&self, relation: u32) -> impl Iterator<Item = &CatalogEntry> {
         self.with_reference(ReferenceKey::Relation(relation))
+    }
+
+    /// Returns the entries that may read a sequence, by kind and age: those with a text that
+    /// contains its name, and the table that owns it.
+    pub fn possible_sequence_users(&self, number: u32) -> BTreeSet<CatalogEntry> {
+        let Some(sequence) = self.sequence(number) else { return BTreeSet::new() };
+        let users = self.with_reference(ReferenceKey::SequenceName(sequence.name.as_str().into()));
+        let owner = sequence.owned_by.map(|(table, _)| CatalogEntry::Table(table));
+        users.cloned().chain(owner).collect()
     }
 
     /// Returns the entries that may use a type, by kind and age: those with its OID, those with a

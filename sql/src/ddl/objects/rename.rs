@@ -12,7 +12,7 @@ use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::object::Object;
 use crate::catalog::schema::SchemaRecord;
-use crate::catalog::{Catalog, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 use crate::ddl::dependency::{self, takes_from};
 use crate::ddl::objects::{NameUse, taken};
 use crate::ddl::sequence::replace_name;
@@ -166,7 +166,9 @@ impl Ddl<'_> {
         renamed.schema.clone_from(&new.schema);
         renamed.name.clone_from(&new.name);
         self.store_object(CatalogObject::Sequence(renamed.into()))?;
-        for table in catalog.tables() {
+        for entry in catalog.possible_sequence_users(number) {
+            let CatalogEntry::Table(table) = entry else { continue };
+            let Some(table) = catalog.table(table) else { continue };
             let mut defaults = table.columns.iter().filter_map(|one| one.default.as_ref());
             if !defaults.any(|default| takes_from(catalog, default, number)) {
                 continue;
