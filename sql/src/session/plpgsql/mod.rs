@@ -213,9 +213,10 @@ impl<'s> BodyExecution<'s> {
     }
 
     /// Stores the evaluation context for the next call. Only in an inner session, as others
-    /// outlive the transaction.
+    /// outlive the transaction, and not with the settings of a function.
     fn leave_world(&mut self) {
-        if let Some(world) = self.world.take().filter(|_| self.session.is_inner()) {
+        let is_kept = self.session.is_inner() && self.settings_seen != u64::MAX;
+        if let Some(world) = self.world.take().filter(|_| is_kept) {
             self.session.last_call.world = Some((world, self.settings_seen));
         }
     }
