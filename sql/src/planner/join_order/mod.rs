@@ -64,6 +64,8 @@ pub(super) struct JoinGraph {
     conditions: Vec<JoinCondition>,
     /// Classes of each relation, with its number of distinct values.
     classes_of: Vec<Vec<(usize, f64)>>,
+    /// Conditions of each relation.
+    conditions_of: Vec<Vec<usize>>,
 }
 
 /// Join tree.
@@ -113,6 +115,18 @@ impl RelationSet {
 
     fn has(&self, relation: usize) -> bool {
         self.0[relation / 64] & (1 << (relation % 64)) != 0
+    }
+
+    fn len(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    fn members(&self) -> impl Iterator<Item = usize> {
+        let bits = |(at, word): (usize, &u64)| {
+            let word = *word;
+            (0..64).filter(move |bit| word & (1 << bit) != 0).map(move |bit| at * 64 + bit)
+        };
+        self.0.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(bits)
     }
 
     fn overlaps(&self, other: &RelationSet) -> bool {
@@ -178,7 +192,11 @@ impl JoinGraph {
                 classes_of[relation].push((number, distinct));
             }
         }
-        JoinGraph { relations, classes, conditions, classes_of }
+        let mut conditions_of = vec![Vec::new(); relations.len()];
+        for (number, condition) in conditions.iter().enumerate() {
+            condition.relations.iter().for_each(|&relation| conditions_of[relation].push(number));
+        }
+        JoinGraph { relations, classes, conditions, classes_of, conditions_of }
     }
 
     /// Estimates the number of rows of the join of a set. Relations are added one by one; each is
@@ -229,18 +247,21 @@ impl JoinGraph {
         })
     }
 
+    /// Returns the connection of two sets, by the classes and conditions of the smaller one.
     fn link(&self, left: &RelationSet, right: &RelationSet) -> Connection {
-        let has = |set: &RelationSet, class: &EqualityClass| {
-            class.members.iter().any(|(relation, _)| set.has(*relation))
+        let (few, many) = if left.len() <= right.len() { (left, right) } else { (right, left) };
+        let is_of_many = |class: usize| {
+            self.classes[class].members.iter().any(|(relation, _)| many.has(*relation))
         };
-        if self.classes.iter().any(|class| has(left, class) && has(right, class)) {
+        let mut classes = few.members().flat_map(|relation| &self.classes_of[relation]);
+        if classes.any(|&(class, _)| is_of_many(class)) {
             return Connection::Equality;
         }
-        let linked = self.conditions.iter().filter(|condition| {
+        let conditions = few.members().flat_map(|relation| &self.conditions_of[relation]);
+        let linked = conditions.map(|&number| &self.conditions[number]).filter(|condition| {
             let relations = &condition.relations;
-            relations.iter().all(|&relation| left.has(relation) || right.has(relation))
-                && relations.iter().any(|&relation| left.has(relation))
-                && relations.iter().any(|&relation| right.has(relation))
+            relations.iter().all(|&relation| few.has(relation) || many.has(relation))
+                && relations.iter().any(|&relation| many.has(relation))
         });
         let kind = |condition: &JoinCondition| match condition.is_equality {
             true => Connection::Equality,
