@@ -366,6 +366,7 @@ fn record(written: ServerCoprocessor) -> Result<CoprocessorRecord> {
         kind: CoprocessorKind::Observer,
         priority,
         arguments: arguments.collect(),
+        unknown: Default::default(),
     })
 }
 

@@ -180,6 +180,10 @@ fn directory_of_previous_version_opens() {
         let output = sql(&data, "SELECT count(*), min(a), max(a) FROM t WHERE b > ''");
         assert!(text(&output).contains("1001 |   1 | 5000"), "{}", text(&output));
     }
+    // A column of each kind of object of schema s.
+    let objects = "SELECT m, n, double, s.twice(), obj_description('s.v'::regclass) FROM s.v WHERE m = 'happy'";
+    let output = sql(&data, objects);
+    assert!(text(&output).contains("happy | 1 |      2 |     4 | a view"), "{}", text(&output));
     let before = sql(&data, "SELECT count(*) FROM t FOR SYSTEM_TIME AS OF '2000-01-01'");
     assert!(text(&before).contains("history of table \"t\" begins at"), "{}", text(&before));
     let now = sql(&data, "SELECT count(*) FROM t FOR SYSTEM_TIME AS OF now()");

@@ -56,7 +56,7 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
     let partial_indexes = indexes.into_iter().map(|(_, counted)| counted).collect();
     let rows = sample.row_count;
     let columns = sample.columns.into_iter().map(|column| column.statistics(rows)).collect();
-    Ok(TableStatistics { rows, estimate, columns, partial_indexes })
+    Ok(TableStatistics { rows, estimate, columns, partial_indexes, unknown: Default::default() })
 }
 
 /// Returns the predicates of a table's partial indexes over the columns of a sample, each with
@@ -172,6 +172,7 @@ impl SampledColumn {
             null_fraction: part(sampled - present),
             type_oid: self.data_type.oid(),
             name: self.name,
+            unknown: Default::default(),
         }
     }
 }

@@ -372,7 +372,8 @@ fn create_public(store: &Arc<Store>) -> Result<()> {
     if transaction.get(CATALOG_TABLE, &Get::new(INITIALIZED_KEY), &mut batch)? {
         return check_version(batch.row(0).value(0, b"").unwrap_or_default());
     }
-    let public = SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned() };
+    let public =
+        SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned(), unknown: Default::default() };
     let rows = [
         (object_key(SCHEMAS_PREFIX, PUBLIC_OID), encode(&public)),
         (INITIALIZED_KEY.to_vec(), CATALOG_VERSION.to_be_bytes().to_vec()),
@@ -430,8 +431,8 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         Ok(())
     })?;
     read_rows(store, COMMENTS_PREFIX, |subject, bytes| {
-        let text: String = decode(bytes)?;
-        catalog.add(CatalogObject::Comment(CommentSubjectKey::of_key(subject)?, text.into()));
+        let comment = Arc::new(decode(bytes)?);
+        catalog.add(CatalogObject::Comment(CommentSubjectKey::of_key(subject)?, comment));
         Ok(())
     })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use store::codec::tagged::UnknownFields;
 use store::transaction::{PreparedTransaction, TransactionOptions};
 use store::wal::DurableTicket;
 use store::{CellBatch, Mutation, Scan, Store, Transaction};
@@ -27,13 +28,16 @@ const IDENTIFIER_BYTES_MAX: usize = 200;
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// Stored form of a prepared transaction.
-#[derive(Debug, bincode::Encode, bincode::Decode)]
+#[derive(Debug)]
 struct PreparedRecord {
     gid: String,
     owner: String,
     prepared_micros: i64,
     transaction: Vec<u8>,
+    unknown: UnknownFields,
 }
+
+store::tagged_fields!(PreparedRecord { 1 gid, 2 owner, 3 prepared_micros, 4 transaction } unknown);
 
 /// Catalog rows of a stored record, and their concatenated values.
 #[derive(Default)]
@@ -142,7 +146,13 @@ impl PreparedTransactions {
         let transaction = transaction.prepare()?;
         let kept = transaction.encode().map_err(Error::from).and_then(|bytes| {
             let (gid, owner) = (gid.to_owned(), owner.to_owned());
-            self.keep(&PreparedRecord { gid, owner, prepared_micros, transaction: bytes })
+            self.keep(&PreparedRecord {
+                gid,
+                owner,
+                prepared_micros,
+                transaction: bytes,
+                unknown: Default::default(),
+            })
         });
         let (rows, ticket) = kept.inspect_err(|_| transaction.rollback())?;
         let owner = owner.to_owned();

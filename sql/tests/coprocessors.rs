@@ -151,6 +151,7 @@ fn audit_on_every_table() -> EngineOptions {
             kind: CoprocessorKind::Observer,
             priority: 500,
             arguments: vec![("table".to_owned(), "everything".to_owned())],
+            unknown: Default::default(),
         }],
         ..EngineOptions::default()
     }
@@ -194,6 +195,7 @@ fn invalid_server_coprocessor_prevents_start() {
                 kind: CoprocessorKind::Observer,
                 priority: 500,
                 arguments: vec![(argument.to_owned(), "x".to_owned())],
+                unknown: Default::default(),
             }],
             ..EngineOptions::default()
         };

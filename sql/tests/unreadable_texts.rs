@@ -167,7 +167,8 @@ fn unreadable_catalog_text_fails_only_when_used() {
 fn other_catalog_version_is_rejected() {
     let server = Server::start(EngineOptions::default);
     let store = Arc::clone(server.engine().store());
-    for (value, version) in [(Vec::new(), "1"), (3_u32.to_be_bytes().to_vec(), "3")] {
+    let number = |version: u32| version.to_be_bytes().to_vec();
+    for (value, version) in [(Vec::new(), "1"), (number(2), "2"), (number(4), "4")] {
         let transaction = store.begin(TransactionOptions::default());
         transaction.begin_statement();
         let row = Mutation::new(INITIALIZED_KEY.to_vec()).put(0, Vec::new(), value);

@@ -22,6 +22,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use the system directly"))]
 #![deny(unsafe_code)]
 
+pub mod codec;
 pub mod layout;
 pub mod descriptor;
 pub mod error;
@@ -45,7 +46,6 @@ pub mod source;
 pub mod staged;
 pub mod read_view;
 pub mod family_store;
-pub mod codec;
 pub mod manifest;
 mod description;
 mod snapshot;

@@ -37,7 +37,7 @@ pub const DEBT_SECONDS: u64 = 10;
 const TOKEN: i128 = 1_000_000;
 
 /// The limits of a quota; `None`: no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuotaLimits {
     /// Requests per second.
     pub requests: Option<u64>,
@@ -46,6 +46,8 @@ pub struct QuotaLimits {
     /// Bytes written per second.
     pub write_bytes: Option<u64>,
 }
+
+crate::tagged_fields!(QuotaLimits { 1 requests, 2 read_bytes, 3 write_bytes });
 
 /// Kind of limit of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Collations. All of them order text by its bytes, as `C` does.
 
 /// A collation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Collation {
     /// `default`, the collation of the database.
     Default,

@@ -103,7 +103,7 @@ impl TableConstraint {
 }
 
 /// The deferral mode of a constraint.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Deferral {
     /// `NOT DEFERRABLE`: checked at the end of a statement.
     #[default]
@@ -116,7 +116,7 @@ pub enum Deferral {
 }
 
 /// The action on referencing rows when the referenced row is deleted or its key changes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReferentialAction {
     /// `NO ACTION`: an error at the end of the statement, or later if deferred.
     #[default]

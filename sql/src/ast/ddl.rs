@@ -32,7 +32,7 @@ pub struct CreateTable {
 }
 
 /// The action of COMMIT on a temporary table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnCommit {
     /// `PRESERVE ROWS`
     #[default]
@@ -399,7 +399,7 @@ pub struct CreateView {
 }
 
 /// The conditions that rows written through a view must meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckOption {
     /// `LOCAL`: its own, and those of underlying views that have the option, too.
     Local,
@@ -614,7 +614,7 @@ pub enum ColumnAttribute {
 }
 
 /// PostgreSQL's TOAST strategy of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageKind {
     /// `PLAIN`
     Plain,

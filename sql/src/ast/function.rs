@@ -25,7 +25,7 @@ impl FunctionStatement {
 }
 
 /// The language of a body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Language {
     /// SQL
     #[default]
@@ -113,7 +113,7 @@ pub enum SettingClause {
 }
 
 /// Parallel safety of a function. It is only stored: execution does not depend on it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Parallel {
     /// `UNSAFE`
     #[default]
@@ -164,7 +164,7 @@ pub enum Returns {
 }
 
 /// The volatility of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Volatility {
     /// `IMMUTABLE`
     Immutable,

@@ -108,6 +108,7 @@ fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {
         name: column.name.clone(),
         sql_type: column.sql_type,
         default: None,
+        unknown: Default::default(),
     };
     columns.iter().map(column).collect()
 }
@@ -213,7 +214,14 @@ impl Binder<'_> {
             return;
         }
         let (columns, used) = (columns.collect(), Vec::new());
-        trace.relations.push(ViewRelation { schema, name, oid, columns, used });
+        trace.relations.push(ViewRelation {
+            schema,
+            name,
+            oid,
+            columns,
+            used,
+            unknown: Default::default(),
+        });
     }
 
     /// Records a column that the query uses.

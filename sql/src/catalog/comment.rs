@@ -3,10 +3,21 @@
 //! Numbers and positions are never reused. Only the comment of a constraint, whose key is a name,
 //! would apply to a new object; but the comments of all dropped objects are deleted.
 
+use store::codec::tagged::UnknownFields;
+
 use crate::error::{Error, Result};
 
 /// The key prefix of [`CommentSubjectKey::key`].
 pub const COMMENTS_PREFIX: &[u8] = b"o";
+
+/// A comment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommentRecord {
+    /// Its text.
+    pub text: String,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
 
 /// The subject of a comment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

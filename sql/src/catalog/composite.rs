@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use store::codec::tagged::UnknownFields;
 use types::SqlType;
 use types::datatype::composite::{Attribute, CompositeDefinition, CompositeType};
 
@@ -25,7 +26,7 @@ pub const COMPOSITES_PREFIX: &[u8] = b"y";
 pub const ROW_ARRAY: u32 = 0x2000_0000;
 
 /// A composite type as stored.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompositeRecord {
     /// Its number. The next number is that of its array type, the one after that of the relation
     /// that system views show for it.
@@ -36,10 +37,12 @@ pub struct CompositeRecord {
     pub name: String,
     /// Its attributes, including dropped ones, in order.
     pub attributes: Vec<AttributeRecord>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// An attribute as stored.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeRecord {
     /// Its name.
     pub name: String,
@@ -51,6 +54,8 @@ pub struct AttributeRecord {
     pub dropped: bool,
     /// Its collation, if it differs from that of its type.
     pub collation: Option<Collation>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A composite type.

@@ -7,6 +7,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use store::codec::tagged::UnknownFields;
 use types::datum::Nested;
 use types::expr::{DomainChecks, EvalContext, Expr};
 use types::function::quote_ident;
@@ -24,7 +25,7 @@ pub const DOMAINS_PREFIX: &[u8] = b"d";
 pub const VALUE: &str = "value";
 
 /// A domain as stored.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DomainRecord {
     /// Its number; the next number is that of its array type.
     pub number: u32,
@@ -44,6 +45,8 @@ pub struct DomainRecord {
     pub checks: Vec<CheckRecord>,
     /// Its collation, if it differs from that of the base type.
     pub collation: Option<Collation>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A domain.

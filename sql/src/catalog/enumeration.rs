@@ -3,6 +3,7 @@
 //! The key is `e` and the type's number; the only cell holds an [`EnumRecord`]. Ranks are
 //! explained in [`types::enumeration`].
 
+use store::codec::tagged::UnknownFields;
 use types::enumeration::{EnumDefinition, EnumType, Label};
 use types::function::quote_ident;
 
@@ -12,7 +13,7 @@ use crate::catalog::user_type::OID_OFFSET;
 pub const ENUMS_PREFIX: &[u8] = b"e";
 
 /// An enum.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnumRecord {
     /// Its number; the next one is that of its arrays.
     pub number: u32,
@@ -22,10 +23,12 @@ pub struct EnumRecord {
     pub name: String,
     /// The labels, in order.
     pub labels: Vec<LabelRecord>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A label.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelRecord {
     /// Its rank, the stored form of the value.
     pub rank: i64,
@@ -33,6 +36,8 @@ pub struct LabelRecord {
     pub number: u32,
     /// Its text.
     pub name: String,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 impl EnumRecord {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use coprocessors::index::index_row_key;
 use store::TableId;
+use store::codec::tagged::UnknownFields;
 use types::expr::EvalContext;
 use types::{DataType, Datum};
 
@@ -15,7 +16,7 @@ use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 
 /// A FOREIGN KEY.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
     /// Its name.
     pub name: String,
@@ -39,6 +40,8 @@ pub struct ForeignKey {
     pub deferral: Deferral,
     /// The columns that `ON DELETE SET …` sets, by position; none for all.
     pub delete_columns: Vec<u32>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The location of a referenced key.

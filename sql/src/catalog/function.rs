@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use store::codec::tagged::UnknownFields;
 use types::{DataType, SqlType};
 
 use crate::ast::{Language, Parallel, QueryExpr, Statement, Volatility};
@@ -20,7 +21,7 @@ use crate::parser;
 pub const FUNCTIONS_PREFIX: &[u8] = b"f";
 
 /// A function as stored.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FunctionRecord {
     /// Its number.
     pub number: u32,
@@ -52,11 +53,13 @@ pub struct FunctionRecord {
     pub language: Language,
     /// The settings that it runs with, with the values as written.
     pub settings: Vec<(String, String)>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// Planner hints of a function. They are only stored and shown: bennu's planner examines the body
 /// instead.
-#[derive(Debug, Clone, Copy, Default, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlannerHints {
     /// `COST`
     pub cost: Option<f32>,
@@ -66,10 +69,12 @@ pub struct PlannerHints {
     pub parallel: Parallel,
     /// `LEAKPROOF`
     pub is_leakproof: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The kind of a routine, by what can call it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RoutineKind {
     /// Called in expressions and FROM.
     #[default]
@@ -79,7 +84,7 @@ pub enum RoutineKind {
 }
 
 /// A parameter mode other than IN.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParameterExtension {
     /// INOUT: its position among the input parameters.
     InOut(u32),
@@ -93,7 +98,7 @@ pub enum ParameterExtension {
 pub const DEFAULT_COST: f32 = 100.0;
 
 /// A parameter of a function.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParameterRecord {
     /// Its name; empty without one.
     pub name: String,
@@ -101,10 +106,12 @@ pub struct ParameterRecord {
     pub type_oid: u32,
     /// SQL text of its default.
     pub default: Option<String>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The result of a function; types are OIDs.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReturnRecord {
     /// One value.
     Value(u32),
@@ -360,7 +367,12 @@ mod tests {
             number: 7,
             schema: "public".to_owned(),
             name: "f".to_owned(),
-            parameters: vec![ParameterRecord { name: "a".to_owned(), type_oid: 23, default: None }],
+            parameters: vec![ParameterRecord {
+                name: "a".to_owned(),
+                type_oid: 23,
+                default: None,
+                unknown: Default::default(),
+            }],
             returns: ReturnRecord::Value(23),
             volatility: Volatility::Stable,
             strict: true,
@@ -372,6 +384,7 @@ mod tests {
             hints: Default::default(),
             language: Default::default(),
             settings: Default::default(),
+            unknown: Default::default(),
         }
     }
 

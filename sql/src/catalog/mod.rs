@@ -33,6 +33,7 @@ pub mod sequence;
 pub mod standard_function;
 pub mod statistics;
 pub mod table;
+mod tags;
 pub mod user_type;
 pub mod view;
 
@@ -49,7 +50,7 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{Ident, ObjectKind, TableName, TypeName};
-use crate::catalog::comment::CommentSubjectKey;
+use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, ROW_ARRAY};
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::{DOMAINS_PREFIX, Domain};
@@ -142,7 +143,7 @@ pub enum CatalogObject {
     /// A function.
     Function(Arc<Function>),
     /// A comment.
-    Comment(CommentSubjectKey, Arc<str>),
+    Comment(CommentSubjectKey, Arc<CommentRecord>),
     /// A quota.
     Quota(QuotaSubject, QuotaLimits),
     /// Statistics of ANALYZE.
@@ -600,15 +601,15 @@ impl Catalog {
     // ---- comments, quotas and statistics ----
 
     /// Returns the comment on a subject.
-    pub fn comment(&self, subject: &CommentSubjectKey) -> Option<&Arc<str>> {
+    pub fn comment(&self, subject: &CommentSubjectKey) -> Option<&str> {
         match self.objects.get(&CatalogEntry::Comment(subject.clone()))? {
-            CatalogObject::Comment(_, text) => Some(text),
+            CatalogObject::Comment(_, comment) => Some(&comment.text),
             _ => None,
         }
     }
 
     /// Returns all comments, by subject.
-    pub fn comments(&self) -> impl Iterator<Item = (&CommentSubjectKey, &Arc<str>)> {
+    pub fn comments(&self) -> impl Iterator<Item = (&CommentSubjectKey, &str)> {
         self.comments_from(CommentSubjectKey::Relation(0))
     }
 
@@ -616,10 +617,10 @@ impl Catalog {
     pub fn comments_from(
         &self,
         first: CommentSubjectKey,
-    ) -> impl Iterator<Item = (&CommentSubjectKey, &Arc<str>)> {
+    ) -> impl Iterator<Item = (&CommentSubjectKey, &str)> {
         let comments = self.objects.range(CatalogEntry::Comment(first)..);
         comments.map_while(|(_, object)| match object {
-            CatalogObject::Comment(subject, text) => Some((subject, text)),
+            CatalogObject::Comment(subject, comment) => Some((subject, comment.text.as_str())),
             _ => None,
         })
     }
@@ -907,9 +908,7 @@ impl CatalogObject {
             CatalogObject::Function(function) => {
                 of(FUNCTIONS_PREFIX, function.record.number, encode(&function.record))
             }
-            CatalogObject::Comment(subject, text) => {
-                Some((subject.key(), encode(&text.to_string())))
-            }
+            CatalogObject::Comment(subject, text) => Some((subject.key(), encode(&**text))),
             CatalogObject::Quota(subject, limits) => Some((subject.key(), encode(limits))),
             CatalogObject::Statistics(table, statistics) => {
                 Some((statistics_key(*table), encode(&**statistics)))

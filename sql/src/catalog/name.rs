@@ -24,7 +24,7 @@ pub fn is_temporary(schema: &str) -> bool {
 }
 
 /// The qualified name of a table, index, view or sequence.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// The schema.
     pub schema: String,

@@ -1,7 +1,7 @@
 //! Quotas in the catalog: one row for each table and each role that has one.
 //!
 //! The key is `qt` and the table's id, or `qr` and the role's name; the only cell holds the limits
-//! ([`QuotaLimits`](store::quota::QuotaLimits)) in the store's metadata encoding. A role is a name
+//! ([`QuotaLimits`](store::quota::QuotaLimits)) as tagged fields. A role is a name
 //! that clients connect as; it need not have been created.
 
 use store::TableId;

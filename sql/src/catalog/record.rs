@@ -1,8 +1,8 @@
 //! Stored form of the catalog: records of tables, views and coprocessors as rows of the system
 //! table.
 //!
-//! One row for each table; its key is the table's number, its only cell a [`TableRecord`] in the
-//! store's metadata encoding ([`store::codec`]). Only SQL text and numbers are stored: bound forms
+//! One row for each table; its key is the table's number, its only cell a [`TableRecord`] as tagged
+//! fields ([`store::codec::tagged`]). Only SQL text and numbers are stored: bound forms
 //! are rebuilt when the catalog is read, so that they may change from version to version.
 //!
 //! The coprocessors attached to a table are in a separate row, a [`CoprocessorRecords`] under
@@ -13,8 +13,8 @@
 //!
 //! Byte by byte: `docs/formats/catalog.md`.
 
-use store::codec;
-use store::codec::RecordDamage;
+use store::codec::tagged::{FieldValue, UnknownFields};
+use store::codec::{self, RecordDamage};
 use store::descriptor::TableDescriptor;
 
 use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
@@ -34,7 +34,7 @@ pub const FIRST_USER_TABLE: u32 = 1_000;
 pub const NEXT_ID_KEY: &[u8] = b"n";
 
 /// Version of the records of the catalog.
-pub const CATALOG_VERSION: u32 = 2;
+pub const CATALOG_VERSION: u32 = 3;
 
 /// Key of the row that records the initialisation of the catalog, after which schema `public` may
 /// be dropped; its value is [`CATALOG_VERSION`], big-endian.
@@ -61,14 +61,16 @@ pub fn row_ids_key(table: store::TableId) -> Vec<u8> {
 pub const COPROCESSORS_PREFIX: &[u8] = b"c";
 
 /// The coprocessors attached to a table by ALTER TABLE.
-#[derive(Debug, Clone, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CoprocessorRecords {
     /// The coprocessors, in the order of attachment.
     pub attached: Vec<CoprocessorRecord>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The kind of a coprocessor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CoprocessorKind {
     /// A region observer, with hooks on the operations of the table.
     #[default]
@@ -78,7 +80,7 @@ pub enum CoprocessorKind {
 }
 
 /// A coprocessor attached to a table.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoprocessorRecord {
     /// Its name on the table.
     pub name: String,
@@ -90,13 +92,15 @@ pub struct CoprocessorRecord {
     pub priority: i32,
     /// Its arguments as written.
     pub arguments: Vec<(String, String)>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The key prefix of views.
 pub const VIEWS_PREFIX: &[u8] = b"v";
 
 /// A view.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewRecord {
     /// Its number.
     pub oid: u32,
@@ -114,10 +118,12 @@ pub struct ViewRecord {
     pub search_path: Vec<String>,
     /// `WITH CHECK OPTION`
     pub check_option: Option<CheckOption>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A table or view that a view's query references.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewRelation {
     /// The schema in the text, if qualified.
     pub schema: Option<String>,
@@ -129,10 +135,12 @@ pub struct ViewRelation {
     pub columns: Vec<String>,
     /// The positions of the columns in use, ascending.
     pub used: Vec<u32>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A column of a view.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewColumnRecord {
     /// Its name.
     pub name: String,
@@ -142,10 +150,12 @@ pub struct ViewColumnRecord {
     pub modifier: i32,
     /// SQL text of DEFAULT.
     pub default: Option<String>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The kind of a table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TableKind {
     /// An ordinary table.
     #[default]
@@ -158,7 +168,7 @@ pub enum TableKind {
 }
 
 /// A table.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableRecord {
     /// Its number.
     pub oid: u32,
@@ -194,10 +204,12 @@ pub struct TableRecord {
     /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that reference it, are not
     /// checked when its rows change.
     pub without_triggers: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnRecord {
     /// Its name.
     pub name: String,
@@ -223,10 +235,12 @@ pub struct ColumnRecord {
     pub collation: Option<Collation>,
     /// Attributes without effect.
     pub retained: IgnoredColumnAttributes,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// The kind of an identity column, whose DEFAULT reads its sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityRecord {
     /// ALWAYS: explicit values need OVERRIDING SYSTEM VALUE.
     Always,
@@ -235,7 +249,7 @@ pub enum IdentityRecord {
 }
 
 /// A column of a key.
-#[derive(Debug, Clone, Copy, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyRecord {
     /// Position of the column.
     pub column: u32,
@@ -243,10 +257,12 @@ pub struct KeyRecord {
     pub descending: bool,
     /// NULLS FIRST.
     pub nulls_first: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A CHECK constraint.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CheckRecord {
     /// Its name.
     pub name: String,
@@ -254,10 +270,12 @@ pub struct CheckRecord {
     pub predicate: String,
     /// True if all rows are known to satisfy it; otherwise only rows written after its creation.
     pub valid: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// An index.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct IndexRecord {
     /// Its number.
     pub oid: u32,
@@ -287,6 +305,8 @@ pub struct IndexRecord {
     pub primary: bool,
     /// Attributes without effect.
     pub retained: IgnoredIndexAttributes,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 impl IndexRecord {
@@ -303,7 +323,7 @@ impl IndexRecord {
 }
 
 /// A key of an index.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct IndexKeyRecord {
     /// SQL text: a column's name or an expression.
     pub expression: String,
@@ -311,13 +331,13 @@ pub struct IndexKeyRecord {
     pub descending: bool,
     /// NULLS FIRST.
     pub nulls_first: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// Returns the encoded record.
-pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    codec::append_record(record, &mut bytes);
-    bytes
+pub fn encode<T: FieldValue>(record: &T) -> Vec<u8> {
+    codec::encode_tagged(record)
 }
 
 /// Decodes a record.
@@ -325,8 +345,8 @@ pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
 /// # Errors
 ///
 /// XX001 if the bytes are damaged.
-pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T> {
-    codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
+pub fn decode<T: FieldValue>(bytes: &[u8]) -> Result<T> {
+    codec::decode_tagged(bytes).map_err(|damage| {
         let (RecordDamage::Broken(why) | RecordDamage::Unreadable(why)) = damage;
         err!(DATA_CORRUPTED: "damaged catalog record: {why}")
     })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use store::codec::tagged::UnknownFields;
 
 /// The prefix of the keys of schemas in the catalog table.
 pub const SCHEMAS_PREFIX: &[u8] = b"h";
@@ -14,12 +15,14 @@ pub const PUBLIC_OID: u32 = 2_200;
 pub const SYSTEM_SCHEMAS: &[&str] = &["pg_catalog", "information_schema", "bennu"];
 
 /// A schema as stored.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRecord {
     /// Its number.
     pub oid: u32,
     /// Its name.
     pub name: String,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A schema.

@@ -1,6 +1,7 @@
 //! Definitions of sequences in the catalog. The state of a sequence is not part of the catalog,
 //! because it survives a rollback: see [`crate::sequences`].
 
+use store::codec::tagged::UnknownFields;
 use types::datatype::RegKind;
 use types::expr::Expr;
 use types::{DataType, Datum};
@@ -31,7 +32,7 @@ pub fn sequence_name(argument: &Expr) -> Option<&str> {
 }
 
 /// A sequence. It is stored as is, under [`object_key`](super::record::object_key).
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
     /// Its number.
     pub oid: u32,
@@ -59,6 +60,8 @@ pub struct Sequence {
     pub cycle: bool,
     /// The number of the table and the position of the column in OWNED BY.
     pub owned_by: Option<(u32, u32)>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 impl Sequence {
@@ -124,6 +127,7 @@ mod tests {
             cache: 1,
             cycle,
             owned_by: None,
+            unknown: Default::default(),
         }
     }
 

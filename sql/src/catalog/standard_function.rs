@@ -52,7 +52,7 @@ fn record(number: u32, create: &ast::CreateFunction, catalog: &Catalog) -> Resul
         let type_oid = oid(&parameter.type_name)?;
         match parameter.mode {
             ParameterMode::Out => more.push(ParameterExtension::Out(at as u32, name, type_oid)),
-            _ => parameters.push(ParameterRecord { name, type_oid, default: None }),
+            _ => parameters.push(ParameterRecord { name, type_oid, ..Default::default() }),
         }
     }
     let returns = match &create.returns {
@@ -77,5 +77,6 @@ fn record(number: u32, create: &ast::CreateFunction, catalog: &Catalog) -> Resul
         hints: Default::default(),
         language: create.language,
         settings: Default::default(),
+        unknown: Default::default(),
     })
 }

@@ -2,10 +2,11 @@
 //! columns.
 //!
 //! The system table has a row for each analysed table: its key is `a` and the table's id, its only
-//! cell a [`TableStatistics`] in the store's metadata encoding. Values are stored in their
+//! cell a [`TableStatistics`] as tagged fields. Values are stored in their
 //! key encoding ([`types::keycode`], ascending), so that they compare as bytes.
 
 use store::TableId;
+use store::codec::tagged::UnknownFields;
 use types::keycode;
 use types::{DataType, Datum};
 
@@ -23,7 +24,7 @@ pub fn table_of_key(key: &[u8]) -> Option<TableId> {
 }
 
 /// A table's statistics.
-#[derive(Debug, Clone, Default, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TableStatistics {
     /// The number of rows.
     pub rows: u64,
@@ -33,10 +34,12 @@ pub struct TableStatistics {
     pub columns: Vec<ColumnStatistics>,
     /// The partial indexes by their numbers, with their entry counts.
     pub partial_indexes: Vec<(u32, u64)>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A column's statistics. Fractions are of all rows, NULLs included.
-#[derive(Debug, Clone, Default, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnStatistics {
     /// The column's name.
     pub name: String,
@@ -50,6 +53,8 @@ pub struct ColumnStatistics {
     pub common: Vec<(Vec<u8>, f64)>,
     /// The bounds of an equi-depth histogram of the other values, ascending.
     pub bounds: Vec<Vec<u8>>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// Returns the key encoding of a value, as a column of this type has it; `None` if it is NULL or

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use store::codec::tagged::UnknownFields;
 use types::SqlType;
 
 use crate::ast::{CheckOption, QueryExpr};
@@ -43,6 +44,8 @@ pub struct View {
     pub check_option: Option<CheckOption>,
     /// The cache of [`View::row_type`].
     pub row_type: DerivedCache<Arc<UserType>>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 /// A column of a view.
@@ -54,6 +57,8 @@ pub struct ViewColumn {
     pub sql_type: SqlType,
     /// SQL text of its default, for INSERT through the view.
     pub default: Option<String>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
 }
 
 impl View {
@@ -67,24 +72,22 @@ impl View {
         let query = query.map(Arc::new).map_err(|error| error.message);
         let column = |column: &ViewColumnRecord| {
             let sql_type = catalog.stored_type(column.type_oid, column.modifier)?;
-            let default = column.default.clone();
-            Ok(ViewColumn { name: column.name.clone(), sql_type, default })
+            let ViewColumnRecord { name, default, unknown, .. } = column.clone();
+            Ok(ViewColumn { name, sql_type, default, unknown })
         };
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
-        let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
-        let search_path = SearchPath::of(search_path);
-        let (check_option, row_type) = (record.check_option, DerivedCache::default());
         Ok(View {
-            oid,
-            schema,
-            name,
+            oid: record.oid,
+            schema: record.schema,
+            name: record.name,
             columns,
             query,
-            text,
-            relations,
-            search_path,
-            check_option,
-            row_type,
+            text: record.text,
+            relations: record.relations,
+            search_path: SearchPath::of(record.search_path),
+            check_option: record.check_option,
+            row_type: DerivedCache::default(),
+            unknown: record.unknown,
         })
     }
 
@@ -113,6 +116,7 @@ impl View {
             type_oid: column.sql_type.stored_oid_and_modifier().0,
             modifier: column.sql_type.stored_oid_and_modifier().1,
             default: column.default.clone(),
+            unknown: column.unknown.clone(),
         };
         ViewRecord {
             oid: self.oid,
@@ -123,6 +127,7 @@ impl View {
             relations: self.relations.clone(),
             search_path: self.search_path.schemas().to_vec(),
             check_option: self.check_option,
+            unknown: self.unknown.clone(),
         }
     }
 }

@@ -86,16 +86,14 @@ impl Ddl<'_> {
             modifier: sql_type.stored_oid_and_modifier().1,
             not_null: column.not_null,
             default,
-            generated: None,
             family,
-            identity: None,
             missing: stored(&value, sql_type)?,
-            dropped: false,
             collation: collation::written(&column.type_name, sql_type)?,
             retained: IgnoredColumnAttributes {
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
             },
+            ..Default::default()
         });
         Ok(filling)
     }
@@ -124,18 +122,15 @@ impl Ddl<'_> {
             type_oid: sql_type.stored_oid_and_modifier().0,
             modifier: sql_type.stored_oid_and_modifier().1,
             not_null: column.not_null,
-            default: None,
             // `generated::check` replaces it by the stored text.
             generated: column.generated.as_ref().map(|made| made.text.clone()),
             family: family_of(record, column)?,
-            identity: None,
-            missing: None,
-            dropped: false,
             collation: collation::written(&column.type_name, sql_type)?,
             retained: IgnoredColumnAttributes {
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
             },
+            ..Default::default()
         })
     }
 

@@ -291,7 +291,12 @@ impl Ddl<'_> {
                     return Err(foreign_key::duplicate(&record, &name));
                 }
                 let predicate = stored_text(self.names(&catalog), &predicate.text, &names, target)?;
-                let check = CheckRecord { name, predicate, valid: !constraint.not_valid };
+                let check = CheckRecord {
+                    name,
+                    predicate,
+                    valid: !constraint.not_valid,
+                    unknown: Default::default(),
+                };
                 if check.valid {
                     self.check_rows(&table, &check)?;
                 }

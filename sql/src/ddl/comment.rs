@@ -1,7 +1,7 @@
 //! COMMENT ON, and the comments of dropped and renamed objects.
 
 use crate::ast::{self, CommentSubject, ObjectKind, TableName};
-use crate::catalog::comment::CommentSubjectKey;
+use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::name::DATABASE;
 use crate::catalog::object::Object;
 use crate::catalog::user_type::UserType;
@@ -31,7 +31,10 @@ impl Ddl<'_> {
     ) -> Result<()> {
         match text {
             None => self.remove_object(&CatalogEntry::Comment(subject)),
-            Some(text) => self.store_object(CatalogObject::Comment(subject, text.into())),
+            Some(text) => {
+                let comment = CommentRecord { text: text.to_owned(), unknown: Default::default() };
+                self.store_object(CatalogObject::Comment(subject, comment.into()))
+            }
         }
     }
 
@@ -66,11 +69,10 @@ impl Ddl<'_> {
     /// Moves the comment of a constraint of a table or domain to its new name.
     pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
         let old = CommentSubjectKey::Constraint(table, from.to_owned());
-        let Some(text) = self.changes.catalog(self.engine).comment(&old).cloned() else {
-            return Ok(());
-        };
+        let catalog = self.changes.catalog(self.engine);
+        let Some(text) = catalog.comment(&old) else { return Ok(()) };
         self.set_comment(old, None)?;
-        self.set_comment(CommentSubjectKey::Constraint(table, to.to_owned()), Some(&text))
+        self.set_comment(CommentSubjectKey::Constraint(table, to.to_owned()), Some(text))
     }
 
     fn subject(

@@ -22,7 +22,13 @@ impl Ddl<'_> {
         self.name_exists(&catalog, (ObjectKind::Type, &schema, &name), false)?;
         self.name_exists(&catalog, (ObjectKind::Table, &schema, &name), false)?;
         let number = self.take_ids(3)?;
-        let mut record = CompositeRecord { number, schema, name, attributes: Vec::new() };
+        let mut record = CompositeRecord {
+            number,
+            schema,
+            name,
+            attributes: Vec::new(),
+            unknown: Default::default(),
+        };
         for (name, type_name) in &statement.attributes {
             if record.attribute_index(&name.value).is_some() {
                 bail!(DUPLICATE_COLUMN: "column \"{}\" specified more than once", name.value);
@@ -50,6 +56,7 @@ impl Ddl<'_> {
             modifier,
             dropped: false,
             collation: collation::written(type_name, sql_type)?,
+            unknown: Default::default(),
         })
     }
 

@@ -88,6 +88,7 @@ impl Ddl<'_> {
                 .iter()
                 .map(|option| (option.name.value.clone(), argument_text(&option.value)))
                 .collect(),
+            unknown: Default::default(),
         };
         if kind == CoprocessorKind::Endpoint {
             if statement.priority.is_some() {

@@ -67,7 +67,7 @@ pub fn record(
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
         let expression = stored_text(names, &key.source.text, &columns, None)?;
-        keys.push(IndexKeyRecord { expression, descending, nulls_first });
+        keys.push(IndexKeyRecord { expression, descending, nulls_first, ..Default::default() });
         let sql_type = SqlType::from(data_type);
         split_key.push(SplitKey { sql_type, descending, nulls_first, nullable: true });
     }
@@ -96,7 +96,9 @@ pub fn record(
             parameters,
             is_hash: statement.is_hash,
             operator_classes,
+            unknown: Default::default(),
         },
+        unknown: Default::default(),
     })
 }
 

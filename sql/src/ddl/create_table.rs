@@ -92,6 +92,7 @@ pub fn record(
             ..IgnoredTableAttributes::default()
         },
         without_triggers: Default::default(),
+        unknown: Default::default(),
     };
     set_unlogged(&mut record, statement.unlogged);
     if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {
@@ -160,14 +161,13 @@ fn columns(
                 ast::IdentityKind::Always => IdentityRecord::Always,
                 ast::IdentityKind::ByDefault => IdentityRecord::ByDefault,
             }),
-            missing: None,
-            dropped: false,
             collation: collation::written(&column.type_name, sql_type)?,
             retained: IgnoredColumnAttributes {
                 storage: column.storage,
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
             },
+            ..Default::default()
         });
     }
     Ok(columns)
@@ -275,6 +275,7 @@ fn checks(
             name: check_name,
             predicate: stored_text(names, &predicate.text, &columns, target)?,
             valid: true,
+            unknown: Default::default(),
         });
     }
     Ok(checks)

@@ -45,6 +45,7 @@ impl Ddl<'_> {
             default: None,
             checks: Vec::new(),
             collation: collation::written(&statement.type_name, over)?,
+            unknown: Default::default(),
         };
         record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
         {
@@ -210,7 +211,7 @@ impl Ddl<'_> {
         };
         let predicate = stored_text(names, &check.predicate.text, &columns, target)?;
         check_age(catalog, record.number, &predicate)?;
-        Ok(CheckRecord { name, predicate, valid: true })
+        Ok(CheckRecord { name, predicate, valid: true, unknown: Default::default() })
     }
 
     /// Checks a constraint of a domain against the values of columns of the domain.

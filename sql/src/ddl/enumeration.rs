@@ -39,7 +39,8 @@ impl Ddl<'_> {
         let name = statement.name.name.value.clone();
         self.name_exists(&catalog, (ObjectKind::Type, &schema, &name), false)?;
         let number = self.take_ids(2 + statement.labels.len() as u32)?;
-        let mut record = EnumRecord { number, schema, name, labels: vec![] };
+        let mut record =
+            EnumRecord { number, schema, name, labels: vec![], unknown: Default::default() };
         // The next number is that of the array type.
         for (next, label) in (number + 2..).zip(&statement.labels) {
             check_label(label)?;
@@ -48,7 +49,12 @@ impl Ddl<'_> {
                     detail "Key (enumtypid, enumlabel)=({}, {label}) already exists.", number + OID_OFFSET);
             }
             let rank = rank_between(record.labels.last().map(|last| last.rank), None)?;
-            record.labels.push(LabelRecord { rank, number: next, name: label.clone() });
+            record.labels.push(LabelRecord {
+                rank,
+                number: next,
+                name: label.clone(),
+                unknown: Default::default(),
+            });
         }
         self.store_object(CatalogObject::of_type(UserType::Enum(record)))
     }
@@ -176,6 +182,9 @@ fn add_label(
     };
     let rank_at = |at: Option<usize>| at.and_then(|at| record.labels.get(at)).map(|one| one.rank);
     let rank = rank_between(rank_at(at.checked_sub(1)), rank_at(Some(at)))?;
-    record.labels.insert(at, LabelRecord { rank, number, name: label.to_owned() });
+    record.labels.insert(
+        at,
+        LabelRecord { rank, number, name: label.to_owned(), unknown: Default::default() },
+    );
     Ok(())
 }

@@ -89,6 +89,7 @@ impl Ddl<'_> {
             valid: true,
             deferral: Default::default(),
             delete_columns,
+            unknown: Default::default(),
         })
     }
 

@@ -189,6 +189,7 @@ impl Ddl<'_> {
             hints: Default::default(),
             language: statement.language,
             settings: Default::default(),
+            unknown: Default::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record, &statement.attributes.settings)?;
@@ -251,7 +252,12 @@ impl Ddl<'_> {
                 None => None,
             };
             // As in PostgreSQL, the modifier of a parameter's type is not stored.
-            parameters.push(ParameterRecord { name, type_oid, default });
+            parameters.push(ParameterRecord {
+                name,
+                type_oid,
+                default,
+                unknown: Default::default(),
+            });
         }
         Ok((parameters, more))
     }

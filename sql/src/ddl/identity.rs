@@ -40,14 +40,9 @@ impl Ddl<'_> {
             type_oid,
             modifier,
             not_null: true,
-            default: None,
-            generated: None,
             family: family_of(record, column)?,
             identity: column.identity.as_ref().map(|identity| kind_of(identity.kind)),
-            missing: None,
-            dropped: false,
-            collation: Default::default(),
-            retained: Default::default(),
+            ..Default::default()
         });
         let none = SequenceOptions::default();
         let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);

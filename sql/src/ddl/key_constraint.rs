@@ -90,7 +90,7 @@ pub(super) fn primary_key(
     }
     let column = columns.len() as u32;
     columns.push(row_id_column());
-    Ok((vec![KeyRecord { column, descending: false, nulls_first: false }], String::new()))
+    Ok((vec![KeyRecord { column, ..Default::default() }], String::new()))
 }
 
 /// Returns the records of the columns of a key.
@@ -119,6 +119,7 @@ pub(super) fn key_records(
             column,
             descending,
             nulls_first: nulls_first(descending, written.nulls),
+            unknown: Default::default(),
         });
     }
     Ok(records)
@@ -172,6 +173,7 @@ pub(super) fn index_of_constraint(
         expression: parser::quoted(name_of(key)),
         descending: key.descending,
         nulls_first: key.nulls_first,
+        unknown: Default::default(),
     };
     let descriptor = index_descriptor(&table.descriptor, id()?, &name);
     Ok(IndexRecord {
@@ -192,6 +194,7 @@ pub(super) fn index_of_constraint(
             parameters: parameters(constraint)?,
             ..IgnoredIndexAttributes::default()
         },
+        unknown: Default::default(),
     })
 }
 
@@ -247,14 +250,8 @@ pub(super) fn row_id_column() -> ColumnRecord {
         type_oid: DataType::Int8.oid(),
         modifier: -1,
         not_null: true,
-        default: None,
-        generated: None,
         family: 0,
-        identity: None,
-        missing: None,
-        dropped: false,
-        collation: Default::default(),
-        retained: Default::default(),
+        ..Default::default()
     }
 }
 

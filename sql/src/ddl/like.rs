@@ -83,7 +83,7 @@ impl Ddl<'_> {
                 subject.is_of(source) || indexes.any(|index| subject.is_of(index.oid))
             });
             let copied = of_source.filter_map(|(subject, text)| {
-                Some((taken_over(&catalog, subject, table, including)?, Arc::clone(text)))
+                Some((taken_over(&catalog, subject, table, including)?, text.to_owned()))
             });
             for (subject, text) in copied.collect::<Vec<_>>() {
                 self.set_comment(subject, Some(&text))?;

@@ -42,6 +42,7 @@ impl Ddl<'_> {
             name: column.name.clone(),
             sql_type: column.sql_type,
             default: None,
+            unknown: Default::default(),
         };
         let query = parser::parse_query(&definition.text)?;
         self.store_view(View {
@@ -55,6 +56,7 @@ impl Ddl<'_> {
             search_path: SearchPath::clone(&definition.search_path),
             check_option: None,
             row_type: DerivedCache::default(),
+            unknown: Default::default(),
         })?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.table(created.oid).cloned())

@@ -71,7 +71,7 @@ impl Ddl<'_> {
         record.retained.key_parameters.clear();
         let column = record.columns.len() as u32;
         record.columns.push(row_id_column());
-        let keys = vec![KeyRecord { column, descending: false, nulls_first: false }];
+        let keys = vec![KeyRecord { column, ..Default::default() }];
         self.rewrite_under(&table, record, keys)
     }
 

@@ -24,7 +24,7 @@ impl Ddl<'_> {
             return Ok(name);
         }
         let oid = self.take_ids(1)?;
-        let schema = SchemaRecord { oid, name: name.clone() };
+        let schema = SchemaRecord { oid, name: name.clone(), unknown: Default::default() };
         self.store_object(CatalogObject::Schema(Arc::new(schema)))?;
         statement.elements.iter().try_for_each(|element| check_element(element, &name))?;
         Ok(name)

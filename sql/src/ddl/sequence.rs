@@ -287,6 +287,7 @@ pub(super) fn new_sequence(
         cache: 1,
         cycle: false,
         owned_by: None,
+        unknown: Default::default(),
     };
     let options = SequenceOptions {
         min: options.min.or(Some(None)),

@@ -25,7 +25,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         if catalog.schema(&name).is_none() {
             let oid = self.take_ids(1)?;
-            let schema = SchemaRecord { oid, name: name.clone() };
+            let schema = SchemaRecord { oid, name: name.clone(), unknown: Default::default() };
             self.store_object(CatalogObject::Schema(schema.into()))?;
         }
         Ok(name)

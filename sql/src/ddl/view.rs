@@ -60,6 +60,7 @@ impl Ddl<'_> {
             search_path: SearchPath::clone(&definition.search_path),
             check_option: statement.check_option,
             row_type: DerivedCache::default(),
+            unknown: Default::default(),
         };
         if view.check_option.is_some() {
             check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;

@@ -275,7 +275,7 @@ impl CatalogObjects {
         objects.describe_views();
         for (subject, text) in catalog.comments() {
             if let Some(address) = objects.address_of(catalog, subject) {
-                objects.comments.insert(address, Arc::clone(text));
+                objects.comments.insert(address, Arc::from(text));
             }
         }
         objects.comments.retain(|_, text| !text.is_empty());

@@ -2,6 +2,7 @@
 
 mod compaction;
 mod split;
+mod tags;
 
 pub use compaction::{CompactionOptions, CompactionPolicy};
 pub use compaction::{DateTieredOptions, ExploringOptions, LeveledOptions};

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::codec::{Input, push_varint};
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{Engine, UNPLACED};
 use crate::error::{Error, Result};
@@ -34,7 +35,7 @@ use crate::observer::BatchOutcome;
 use crate::transaction::key_change_following::publish;
 use crate::transaction::staging::{ObservedBatch, Staging};
 use crate::transaction::{Commit, Transaction, prepare_writes, serializable, tell};
-use crate::wal::{Cells, Input, push_varint};
+use crate::wal::Cells;
 
 /// The version of the encoding.
 const VERSION: u8 = 2;

@@ -49,7 +49,6 @@ use crate::wal::sync::{Builder, JoinHandle, Mutex};
 use crate::wal::writer::{Writer, prepare};
 
 pub use crate::wal::cells::{Cells, CommitClock, FamilyCells, LoggedCell, LoggedCells, RegionEdit};
-pub(crate) use crate::wal::cells::{Input, push_varint};
 pub use crate::wal::reader::{LogPosition, WalReader};
 pub use crate::wal::record::{Edits, ManifestMark, Record};
 pub(crate) use crate::wal::rescue::rescue;

@@ -7,9 +7,10 @@
 use smallvec::SmallVec;
 
 use crate::cell::{Sequence, Timestamp};
+use crate::codec::{Input, push_varint};
 use crate::descriptor::{DatabaseId, RegionId};
 use crate::error::{Error, Result};
-use crate::wal::cells::{CommitClock, Input, LoggedCells, RegionEdit, push_varint};
+use crate::wal::cells::{CommitClock, LoggedCells, RegionEdit};
 
 /// The first bytes of a segment.
 pub(super) const SEGMENT_MAGIC: [u8; 8] = *b"bennuwal";

@@ -100,7 +100,11 @@ impl Ddl<'_> {
                     let Some(name) = content.name(&catalog) else { continue };
                     self.put_name(&content, &ObjectName::new(&new.name, &name.name))?;
                 }
-                let renamed = SchemaRecord { oid: *number, name: new.name.clone() };
+                let renamed = SchemaRecord {
+                    oid: *number,
+                    name: new.name.clone(),
+                    unknown: Default::default(),
+                };
                 self.store_object(CatalogObject::Schema(Arc::new(renamed)))
             }
             Object::Table(number) => self.rename_table(&catalog, *number, new),

@@ -1,4 +1,4 @@
-//! Encoding of internal metadata records: the only user of `bincode`.
+//! Encoding of internal metadata records: frames, tagged records, and the only user of `bincode`.
 //!
 //! ```text
 //! offset  size  field
@@ -7,15 +7,24 @@
 //!      8     n  payload: a version byte, then the record
 //! ```
 //!
-//! Integers of the frame are little-endian. The record is bincode's standard form:
-//! variable-length integers, sequences with their length in front. The records and their versions
-//! are described in `docs/formats/manifest.md`. Cells, log records and store files have
-//! hand-written encodings instead.
+//! Integers of the frame are little-endian. Records of the manifest are in bincode's standard form:
+//! variable-length integers, sequences with their length in front (`docs/formats/manifest.md`).
+//! Records of the catalog consist of tagged fields ([`tagged`], `docs/formats/catalog.md`). Cells,
+//! log records and store files have hand-written encodings instead.
+
+mod input;
+pub mod tagged;
 
 use bincode::config;
 
-/// Version of the records: the first byte of each payload.
+pub(crate) use crate::codec::input::{Input, push_varint};
+use crate::codec::tagged::{FieldInput, FieldValue};
+
+/// Version of the records of the manifest: the first byte of each payload.
 pub const RECORD_VERSION: u8 = 1;
+
+/// Version of tagged records.
+pub const TAGGED_VERSION: u8 = 2;
 
 /// Bytes of a frame before its payload.
 pub const FRAME_HEAD_BYTES: usize = 8;
@@ -35,17 +44,44 @@ const RECORD_MEMORY_MAX: usize = 1 << 30;
 
 /// Appends a record with its frame.
 pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
+    append_frame(RECORD_VERSION, out, |out| {
+        bincode::encode_into_std_write(record, out, config::standard())
+            .expect("a vector takes all bytes and metadata has no type that cannot be encoded");
+    });
+}
+
+/// Returns a tagged record with its frame.
+pub fn encode_tagged<T: FieldValue>(record: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    append_frame(TAGGED_VERSION, &mut bytes, |out| record.append(out));
+    bytes
+}
+
+fn append_frame(version: u8, out: &mut Vec<u8>, append_record: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
-    out.push(RECORD_VERSION);
-    bincode::encode_into_std_write(record, out, config::standard())
-        .expect("a vector takes all bytes and metadata has no type that cannot be encoded");
+    out.push(version);
+    append_record(out);
     let payload_start = start + FRAME_HEAD_BYTES;
     assert!(u32::try_from(out.len() - payload_start).is_ok(), "the record fits its frame");
     let length = (out.len() - payload_start) as u32;
     let checksum = crc32c::crc32c(&out[payload_start..]);
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
     out[start + 4..payload_start].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Decodes a tagged record with its frame.
+///
+/// # Errors
+///
+/// As [`read_record`]; trailing bytes.
+pub fn decode_tagged<T: FieldValue>(bytes: &[u8]) -> Result<T, RecordDamage> {
+    let payload = versioned_payload(bytes, TAGGED_VERSION)?;
+    let trailing = bytes.len() - FRAME_HEAD_BYTES - payload.len();
+    if trailing > 0 {
+        return Err(RecordDamage::Unreadable(format!("{trailing} trailing bytes")));
+    }
+    T::read(FieldInput::of_payload(payload, 1)).map_err(RecordDamage::Unreadable)
 }
 
 /// Decodes the record at the start of `bytes`; returns it with its length.
@@ -66,13 +102,7 @@ pub fn read_record_in<C, T: bincode::Decode<C>>(
     bytes: &[u8],
     context: C,
 ) -> Result<(T, usize), RecordDamage> {
-    let payload = frame_payload(bytes).map_err(RecordDamage::Broken)?;
-    let version = payload[0];
-    if version != RECORD_VERSION {
-        return Err(RecordDamage::Unreadable(format!(
-            "unsupported record version {version}; the supported version is {RECORD_VERSION}"
-        )));
-    }
+    let payload = versioned_payload(bytes, RECORD_VERSION)?;
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
     let (record, used) =
         bincode::decode_from_slice_with_context(&payload[1..], limited, context)
@@ -90,6 +120,16 @@ pub fn read_record_in<C, T: bincode::Decode<C>>(
 /// tail.
 pub fn holds_record(bytes: &[u8]) -> bool {
     (0..bytes.len()).any(|offset| frame_payload(&bytes[offset..]).is_ok())
+}
+
+fn versioned_payload(bytes: &[u8], supported: u8) -> Result<&[u8], RecordDamage> {
+    let payload = frame_payload(bytes).map_err(RecordDamage::Broken)?;
+    match payload[0] {
+        version if version == supported => Ok(payload),
+        version => Err(RecordDamage::Unreadable(format!(
+            "unsupported record version {version}; the supported version is {supported}"
+        ))),
+    }
 }
 
 fn frame_payload(bytes: &[u8]) -> Result<&[u8], String> {

@@ -1,0 +1,116 @@
+//! Tags of the fields of the catalog's records, and numbers of the enums in them.
+//!
+//! A tag or number never changes. A new field gets the next tag and a type with an absent value
+//! (an option, a list or a boolean), so that this build reads the records of those before. Byte by
+//! byte: `docs/formats/catalog.md`.
+
+use store::{tagged_enum, tagged_fields};
+
+use crate::ast::{
+    CheckOption, Collation, Deferral, Language, OnCommit, Parallel, ReferentialAction, StorageKind,
+    Volatility,
+};
+use crate::catalog::comment::CommentRecord;
+use crate::catalog::composite::{AttributeRecord, CompositeRecord};
+use crate::catalog::domain::DomainRecord;
+use crate::catalog::enumeration::{EnumRecord, LabelRecord};
+use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::function::{
+    FunctionRecord, ParameterExtension, ParameterRecord, PlannerHints, ReturnRecord, RoutineKind,
+};
+use crate::catalog::ignored_attributes::{
+    IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes, ReplicaIdentity,
+};
+use crate::catalog::record::{
+    CheckRecord, ColumnRecord, CoprocessorKind, CoprocessorRecord, CoprocessorRecords,
+    IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableKind, TableRecord,
+    ViewColumnRecord, ViewRecord, ViewRelation,
+};
+use crate::catalog::schema::SchemaRecord;
+use crate::catalog::sequence::Sequence;
+use crate::catalog::statistics::{ColumnStatistics, TableStatistics};
+
+tagged_fields!(SchemaRecord { 1 oid, 2 name } unknown);
+
+tagged_fields!(TableRecord {
+    1 oid, 2 schema, 3 name, 4 columns, 5 primary_key, 6 primary_key_name, 7 checks, 8 indexes,
+    9 foreign_keys, 10 salt_buckets, 11 schema_version, 12 descriptor, 13 kind, 14 on_commit,
+    15 retained, 16 without_triggers,
+} unknown);
+tagged_enum!(TableKind { 0 Ordinary, 1 Materialized { populated } });
+tagged_enum!(OnCommit { 0 PreserveRows, 1 DeleteRows, 2 Drop });
+tagged_fields!(IgnoredTableAttributes {
+    1 parameters, 2 unlogged, 3 replica_identity, 4 clustered_on, 5 key_parameters, 6 key_include,
+} unknown);
+tagged_enum!(ReplicaIdentity { 0 Default, 1 Full, 2 Nothing, 3 Index(number) });
+
+tagged_fields!(ColumnRecord {
+    1 name, 2 type_oid, 3 modifier, 4 not_null, 5 default, 6 generated, 7 family, 8 identity,
+    9 missing, 10 dropped, 11 collation, 12 retained,
+} unknown);
+tagged_enum!(IdentityRecord { 0 Always, 1 ByDefault });
+tagged_enum!(Collation { 0 Default, 1 C, 2 Posix, 3 UcsBasic, 4 CUtf8 });
+tagged_fields!(IgnoredColumnAttributes { 1 statistics, 2 storage, 3 compression, 4 options } unknown);
+tagged_enum!(StorageKind { 0 Plain, 1 External, 2 Extended, 3 Main });
+
+tagged_fields!(KeyRecord { 1 column, 2 descending, 3 nulls_first } unknown);
+tagged_fields!(CheckRecord { 1 name, 2 predicate, 3 valid } unknown);
+tagged_fields!(IndexRecord {
+    1 oid, 2 name, 3 unique, 4 constraint, 5 keys, 6 include, 7 salt_buckets, 8 descriptor,
+    9 nulls_not_distinct, 10 predicate, 11 building, 12 deferral, 13 primary, 14 retained,
+} unknown);
+tagged_fields!(IndexKeyRecord { 1 expression, 2 descending, 3 nulls_first } unknown);
+tagged_enum!(Deferral { 0 Never, 1 Immediate, 2 Deferred });
+tagged_fields!(IgnoredIndexAttributes { 1 parameters, 2 is_hash, 3 operator_classes } unknown);
+tagged_fields!(ForeignKey {
+    1 name, 2 columns, 3 table, 4 referenced, 5 index, 6 match_full, 7 on_delete, 8 on_update,
+    9 valid, 10 deferral, 11 delete_columns,
+} unknown);
+tagged_enum!(ReferentialAction { 0 NoAction, 1 Restrict, 2 Cascade, 3 SetNull, 4 SetDefault });
+
+tagged_fields!(CoprocessorRecords { 1 attached } unknown);
+tagged_fields!(CoprocessorRecord { 1 name, 2 coprocessor, 3 kind, 4 priority, 5 arguments } unknown);
+tagged_enum!(CoprocessorKind { 0 Observer, 1 Endpoint });
+
+tagged_fields!(ViewRecord {
+    1 oid, 2 schema, 3 name, 4 columns, 5 text, 6 relations, 7 search_path, 8 check_option,
+} unknown);
+tagged_fields!(ViewColumnRecord { 1 name, 2 type_oid, 3 modifier, 4 default } unknown);
+tagged_fields!(ViewRelation { 1 schema, 2 name, 3 oid, 4 columns, 5 used } unknown);
+tagged_enum!(CheckOption { 0 Local, 1 Cascaded });
+
+tagged_fields!(Sequence {
+    1 oid, 2 schema, 3 name, 4 id, 5 type_oid, 6 start, 7 first, 8 increment, 9 min, 10 max,
+    11 cache, 12 cycle, 13 owned_by,
+} unknown);
+
+tagged_fields!(EnumRecord { 1 number, 2 schema, 3 name, 4 labels } unknown);
+tagged_fields!(LabelRecord { 1 rank, 2 number, 3 name } unknown);
+tagged_fields!(CompositeRecord { 1 number, 2 schema, 3 name, 4 attributes } unknown);
+tagged_fields!(AttributeRecord { 1 name, 2 type_oid, 3 modifier, 4 dropped, 5 collation } unknown);
+tagged_fields!(DomainRecord {
+    1 number, 2 schema, 3 name, 4 type_oid, 5 modifier, 6 not_null, 7 default, 8 checks,
+    9 collation,
+} unknown);
+
+tagged_fields!(FunctionRecord {
+    1 number, 2 schema, 3 name, 4 parameters, 5 returns, 6 volatility, 7 strict, 8 body,
+    9 search_path, 10 kind, 11 more, 12 is_expression, 13 hints, 14 language, 15 settings,
+} unknown);
+tagged_fields!(ParameterRecord { 1 name, 2 type_oid, 3 default } unknown);
+tagged_enum!(ReturnRecord { 0 Value(type_oid), 1 Set(type_oid), 2 Table(columns) });
+tagged_enum!(Volatility { 0 Immutable, 1 Stable, 2 Volatile });
+tagged_enum!(RoutineKind { 0 Function, 1 Procedure });
+tagged_enum!(ParameterExtension { 0 InOut(position), 1 Variadic, 2 Out(position, name, type_oid) });
+tagged_fields!(PlannerHints { 1 cost, 2 rows, 3 parallel, 4 is_leakproof } unknown);
+tagged_enum!(Parallel { 0 Unsafe, 1 Restricted, 2 Safe });
+tagged_enum!(Language { 0 Sql, 1 PlPgSql });
+
+tagged_fields!(CommentRecord { 1 text } unknown);
+tagged_fields!(TableStatistics { 1 rows, 2 estimate, 3 columns, 4 partial_indexes } unknown);
+tagged_fields!(ColumnStatistics {
+    1 name, 2 type_oid, 3 null_fraction, 4 distinct, 5 common, 6 bounds,
+} unknown);
+
+#[cfg(test)]
+mod tests;
