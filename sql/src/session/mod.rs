@@ -938,7 +938,7 @@ mod tests {
                 count += batch.row_count;
             }
         }
-        session.end_implicit().unwrap();
+        session.end_implicit().unwrap().map(DurableTicket::wait).transpose().unwrap();
         count
     }
 
