@@ -98,6 +98,28 @@ fn layers_point_downwards() {
     }
 }
 
+/// A filter of `cargo test` that matches no test passes: a renamed test would never run again.
+#[test]
+fn commands_name_existing_tests() {
+    let sources: String = rust_files(&root().join("tests")).iter().map(|path| read(path)).collect();
+    let is_word = |of: char| of.is_ascii_alphanumeric() || "_:".contains(of);
+    let mut count = 0;
+    for name in ["tests/run-sqlite-corpus", "tests/record-with-postgres", "docs/testing.md"] {
+        let text = read(&root().join(name));
+        for command in text.split("--test tests ").skip(1) {
+            let words = command.split(|of| !is_word(of));
+            let Some(filter) = words.take(12).find(|word| word.contains("::")) else { continue };
+            count += 1;
+            for part in filter.split("::").filter(|part| !part.is_empty()) {
+                let declared = ["fn", "mod"].map(|kind| format!("{kind} {part}"));
+                let is_known = declared.iter().any(|text| sources.contains(text));
+                assert!(is_known, "{name}: no test or module {part}");
+            }
+        }
+    }
+    assert!(count > 8, "{count} filters");
+}
+
 #[test]
 fn modules_depend_only_on_earlier_modules() {
     for folder in crate_folders() {

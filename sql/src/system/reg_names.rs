@@ -252,8 +252,8 @@ fn name_and_types(text: &str) -> Result<(TableName, Vec<&str>)> {
         Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, format!("expected a {what} parenthesis"))
     };
     let (name, rest) = text.split_once('(').ok_or_else(|| expected("left"))?;
-    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| expected("right"))?;
     let name = parse(name)?;
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| expected("right"))?;
     let types = list.split(',').filter(|_| !list.trim().is_empty()).map(str::trim);
     Ok((name, types.collect()))
 }
