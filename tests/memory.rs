@@ -53,6 +53,19 @@ fn materialized_rows_spill_to_disk() {
         let fetched = client.simple_query("MOVE 299999 FROM h; FETCH 2 FROM h").await.unwrap();
         assert!(format!("{fetched:?}").contains("300000"), "{fetched:?}");
         run(client, "CLOSE h").await.unwrap();
+        // The rows that UNION compares, and one window partition.
+        let with = format!("WITH RECURSIVE r AS (SELECT * FROM ({}) s UNION SELECT", rows(250_000));
+        let recursive = format!("{with} -i, t FROM r WHERE i % 100 = 0) SELECT count(*) FROM r");
+        let window = format!(
+            "SELECT row_number() OVER () n, lead(t) OVER () t, s.t u FROM ({}) s",
+            rows(250_000)
+        );
+        let window = format!("SELECT count(t || u) FROM ({window} OFFSET 0) s WHERE n > 0");
+        for (query, count) in [(recursive, 252_500), (window, 249_999)] {
+            let found = client.query_one(&query, &[]).await;
+            let found = found.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+            assert_eq!(found.get::<_, i64>(0), count, "{query}");
+        }
     });
 }
 
@@ -101,7 +114,7 @@ fn megabyte_values_are_processed_in_small_batches() {
 }
 
 #[test]
-fn joins_of_megabyte_values_stay_within_memory() {
+fn joins_and_windows_of_megabyte_values_stay_within_memory() {
     const VALUES: i64 = 150;
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_with(directory.path(), &["--memory", "96MB"]);
@@ -133,6 +146,10 @@ fn joins_of_megabyte_values_stay_within_memory() {
             // Values of subqueries.
             ("SELECT (SELECT t FROM big WHERE a = i AND i > 0 LIMIT 1) t FROM few", VALUES),
             ("SELECT repeat(t || i, 2) t FROM few JOIN big ON a = i", VALUES),
+            // Values at other rows of one window partition.
+            ("SELECT lag(t) OVER (ORDER BY a) t FROM big", VALUES - 1),
+            ("SELECT lead(t, 70, 'none') OVER (PARTITION BY k ORDER BY a DESC) t FROM big", VALUES),
+            ("SELECT nth_value(t, 100) OVER () t FROM big", VALUES),
         ] {
             let column = if query.starts_with("SELECT i ") { "i" } else { "t" };
             let counted = format!("SELECT count({column}) FROM ({query} OFFSET 0) s");
@@ -236,7 +253,7 @@ fn largest_statement_fails_and_releases_memory() {
         let gathered = format!("SELECT array_agg(t) FROM ({}) s", rows(1_000_000));
         let listed = format!("SELECT 1 WHERE 1 IN ({}0)", "7+0,".repeat(700_000));
         let window =
-            format!("SELECT count(x) FROM (SELECT lag(t) OVER () x FROM ({}) s) s", rows(600_000));
+            format!("SELECT count(x) FROM (SELECT min(t) OVER () x FROM ({}) s) s", rows(600_000));
         for text in [grown, &gathered, &listed, &window] {
             let small = connect(process.address()).await;
             let (code, detail) = run(client, text).await.unwrap_err();

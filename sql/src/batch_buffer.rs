@@ -202,20 +202,18 @@ impl BatchBuffer {
     ///
     /// I/O errors.
     pub fn pop_front(&mut self) -> Result<Option<Batch>> {
-        let batch = match self.batches.front() {
-            Some(BufferedBatch::Disk { .. }) => self.batch(0)?,
-            _ => None,
-        };
-        self.row_count -= self.rows_of(0);
-        let batch = match self.batches.pop_front() {
-            Some(BufferedBatch::Memory { batch, bytes }) => {
-                self.bytes -= bytes;
-                Some(self.shown(batch))
-            }
-            _ => batch,
-        };
-        self.check();
+        let batch = self.batch(0)?;
+        self.remove_front();
         Ok(batch)
+    }
+
+    /// Removes the first batch without reading it.
+    pub fn remove_front(&mut self) {
+        self.row_count -= self.rows_of(0);
+        if let Some(BufferedBatch::Memory { bytes, .. }) = self.batches.pop_front() {
+            self.bytes -= bytes;
+        }
+        self.check();
     }
 
     /// Returns the types of all columns of a batch, if they are known.

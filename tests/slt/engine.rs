@@ -71,14 +71,42 @@ pub(crate) struct Simple {
 impl Simple {
     /// Connects; must be called inside of a runtime.
     pub(crate) async fn connect(address: SocketAddr, dialect: Dialect) -> Result<Simple, Failure> {
-        let config =
-            format!("host={} port={} user=bennu dbname=bennu", address.ip(), address.port());
-        let (client, connection) = tokio_postgres::connect(&config, NoTls)
-            .await
-            .map_err(|error| Failure::of_driver(&error))?;
-        tokio::spawn(connection);
+        let client = client(address, "bennu").await?;
         Ok(Simple { client, dialect })
     }
+}
+
+/// Connects to a database; must be called inside of a runtime.
+async fn client(address: SocketAddr, database: &str) -> Result<tokio_postgres::Client, Failure> {
+    let (host, port) = (address.ip(), address.port());
+    let config = format!("host={host} port={port} user=bennu dbname={database}");
+    let (client, connection) = tokio_postgres::connect(&config, NoTls)
+        .await
+        .map_err(|error| Failure::of_driver(&error))?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// Replaces the database of a PostgreSQL server with an empty one, and removes the roles of
+/// earlier scripts.
+pub(crate) async fn create_empty_database(address: SocketAddr) -> Result<(), Failure> {
+    let client = client(address, "postgres").await?;
+    let roles = "SELECT rolname FROM pg_roles WHERE oid >= 16384";
+    let mut statements = vec![
+        "DROP DATABASE IF EXISTS bennu WITH (FORCE)".to_owned(),
+        "CREATE DATABASE bennu".to_owned(),
+    ];
+    for message in client.simple_query(roles).await.map_err(|error| Failure::of_driver(&error))? {
+        if let SimpleQueryMessage::Row(row) = message
+            && let Some(role) = row.get(0)
+        {
+            statements.push(format!("DROP ROLE \"{role}\""));
+        }
+    }
+    for statement in statements {
+        client.simple_query(&statement).await.map_err(|error| Failure::of_driver(&error))?;
+    }
+    Ok(())
 }
 
 #[async_trait]

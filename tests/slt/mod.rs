@@ -2,8 +2,9 @@
 //!
 //! `BENNU_SLT_UPDATE=1 cargo test slt::` records the answers into the scripts, or into the one
 //! named by `BENNU_SLT`; changed answers must then be reviewed. Answers to portable statements
-//! are PostgreSQL's: with the address of a PostgreSQL in `BENNU_ORACLE` (user and database
-//! `bennu`, trust authentication, tables are dropped) the ignored test compares or records them.
+//! are PostgreSQL's: with the address of a PostgreSQL in `BENNU_ORACLE` (superuser `bennu`, trust
+//! authentication) the ignored test compares or records them. It creates the database `bennu` for
+//! each script and drops all other roles.
 
 mod engine;
 
@@ -13,7 +14,7 @@ use sqllogictest::runner::{default_normalizer, default_validator, strict_column_
 use sqllogictest::{AsyncDB, DefaultColumnType, MakeConnection, Runner};
 
 use crate::harness::TestServer;
-use crate::slt::engine::{Dialect, Extended, Simple};
+use crate::slt::engine::{Dialect, Extended, Simple, create_empty_database};
 
 fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
@@ -281,8 +282,7 @@ async fn scripts_match_postgresql() {
         if !PORTABLE.contains(&name) {
             continue;
         }
-        let mut cleaner = Simple::connect(address, Dialect::Postgres).await.unwrap();
-        cleaner.run("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
+        create_empty_database(address).await.unwrap();
         let mut runner =
             Runner::new(|| async { Ok(Extended::connect(address, Dialect::Postgres)) });
         runner.with_column_validator(strict_column_validator);

@@ -114,6 +114,19 @@ fn records_are_replayed_in_order() {
 }
 
 #[test]
+fn log_keeps_unknown_files_of_its_directory() {
+    let env = FaultEnv::new(1);
+    let log = open(&env, 500, 0).unwrap();
+    drop(env.create(&Path::new(DIRECTORY).join("notes.txt")).unwrap());
+    log.append_all(50, 10);
+    log.wal.release(Sequence(25)).unwrap();
+    drop(log);
+    let log = open(&env, 500, 25).unwrap();
+    assert_eq!(log.sequences(), (26..=50).collect::<Vec<_>>());
+    assert!(files(&env).contains(&PathBuf::from("notes.txt")));
+}
+
+#[test]
 fn large_records_are_replayed_whole() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();

@@ -81,27 +81,45 @@ fn format(local: i64, template: &str, zone: Option<Zone>, context: &EvalContext)
     let days = datetime::timestamp_to_date(local);
     let day_of_year = days - datetime::days_from_civil(civil.year, 1, 1) + 1;
     let moment = FormatInput { civil, days, day_of_year, zone };
+    format_items(template, context, |field, out| {
+        moment.write(field, out);
+        Ok(())
+    })
+}
+
+/// Formats the items of a template; `write` writes a field without its ordinal suffix.
+pub(super) fn format_items(
+    template: &str,
+    context: &EvalContext,
+    write: impl Fn(&TemplateField, &mut String) -> Result<()>,
+) -> Result<Datum> {
+    /// Number of items between two checks for an interrupt.
+    const ITEMS_PER_CHECK: usize = 256;
+    /// Space that is reserved for an item: more than the longest one needs.
+    const ITEM_BYTES: usize = 32;
     let pace = &mut context.pace();
-    let pieces = read(template, pace)?;
-    let mut out: String = pace.buffer(template.len() * 2)?;
-    for piece in &*pieces {
-        pace.step(&mut out, 1)?;
-        match piece {
-            DateTemplateItem::Field(field) => {
-                let start = out.len();
-                moment.write(field, &mut out);
-                write_ordinal(field, start, &mut out);
+    let mut out = String::new();
+    for items in read(template, pace)?.chunks(ITEMS_PER_CHECK) {
+        pace.count_steps(items.len())?;
+        pace.reserve(&mut out, items.len() * ITEM_BYTES)?;
+        for item in items {
+            match item {
+                DateTemplateItem::Field(field) => {
+                    let start = out.len();
+                    write(field, &mut out)?;
+                    write_ordinal(field, start, &mut out);
+                }
+                DateTemplateItem::Space(c)
+                | DateTemplateItem::Separator(c)
+                | DateTemplateItem::Literal(c) => out.push(*c),
             }
-            DateTemplateItem::Space(c)
-            | DateTemplateItem::Separator(c)
-            | DateTemplateItem::Literal(c) => out.push(*c),
         }
     }
     Ok(text_datum(out))
 }
 
 /// Writes the ordinal suffix `TH` of a field that begins at `start`.
-pub(super) fn write_ordinal(field: &TemplateField, start: usize, out: &mut String) {
+fn write_ordinal(field: &TemplateField, start: usize, out: &mut String) {
     if let Some(spelling) = field.ordinal.filter(|_| field.is_counted()) {
         let suffix = ordinal(&out[start..]);
         let upper = spelling == Spelling::Upper;

@@ -56,7 +56,10 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 fn put_hex(bytes: &[u8], out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+    for byte in bytes {
+        out.push(digit(byte >> 4));
+        out.push(digit(byte & 15));
+    }
 }
 
 fn to_hex(bytes: &[u8], pace: &mut InterruptPacer<'_>) -> Result<String> {

@@ -2,9 +2,8 @@
 //!
 //! Source: PostgreSQL's formatting.c (`DCH_to_char` with `is_interval`).
 
-use super::argument::text_datum;
-use super::date_format::{ROMAN, era, is_fraction, pad_right, push, write_ordinal};
-use super::date_template::{DateTemplateItem, Spelling, TemplateField, read};
+use super::date_format::{ROMAN, era, format_items, is_fraction, pad_right, push};
+use super::date_template::{Spelling, TemplateField};
 use crate::context::EvalContext;
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datum::Datum;
@@ -15,23 +14,7 @@ pub(super) fn format(interval: Interval, template: &str, context: &EvalContext) 
     if template.is_empty() {
         return Ok(Datum::Null);
     }
-    let pace = &mut context.pace();
-    let pieces = read(template, pace)?;
-    let mut out: String = pace.buffer(template.len() * 2)?;
-    for piece in &*pieces {
-        pace.step(&mut out, 1)?;
-        match piece {
-            DateTemplateItem::Field(field) => {
-                let start = out.len();
-                write(&interval, field, &mut out)?;
-                write_ordinal(field, start, &mut out);
-            }
-            DateTemplateItem::Space(c)
-            | DateTemplateItem::Separator(c)
-            | DateTemplateItem::Literal(c) => out.push(*c),
-        }
-    }
-    Ok(text_datum(out))
+    format_items(template, context, |field, out| write(&interval, field, out))
 }
 
 fn write(interval: &Interval, field: &TemplateField, out: &mut String) -> Result<()> {

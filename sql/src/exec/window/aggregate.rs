@@ -3,8 +3,6 @@
 //! While frames only grow at their end, as the default frame does, rows are added incrementally.
 //! Any other frame is aggregated from its rows; a long one, if the aggregate does not depend on
 //! the order, from the states of a binary tree over the partition.
-//! long and the aggregate does not care in what order states are merged, from the states of a
-//! binary tree over the partition.
 
 use std::ops::Range;
 

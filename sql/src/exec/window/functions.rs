@@ -5,38 +5,76 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use types::{Datum, Vector};
+use types::{DataType, Datum, Vector};
 
 use crate::error::{Error, Result};
 use crate::exec::project::columns_of;
 use crate::exec::window::aggregate;
 use crate::exec::window::frames::{FrameRanges, Frames};
+use crate::exec::window::references::ValueSource;
 use crate::exec::window::run::PartitionRun;
 use crate::logical::{WindowFunction, WindowKind};
 
-/// Returns the value of a function for each row.
-pub(super) fn compute(function: &WindowFunction, run: &PartitionRun) -> Result<Vector> {
-    if let WindowKind::Aggregate(of) = &function.kind {
-        return aggregate::compute(of, &Frames::new(&function.frame, run)?, run);
+/// Results of a function for the rows of a run.
+pub(super) enum FunctionResults {
+    /// Value of each row.
+    Values(Vector),
+    /// Source of each row's value, and the third argument of `lag` and `lead`.
+    References { sources: Vec<ValueSource>, defaults: Option<Arc<Vector>> },
+}
+
+impl FunctionResults {
+    /// Returns the number of rows.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            FunctionResults::Values(values) => values.len(),
+            FunctionResults::References { sources, .. } => sources.len(),
+        }
     }
+
+    /// Returns the size in bytes.
+    pub(super) fn byte_count(&self) -> usize {
+        match self {
+            FunctionResults::Values(values) => values.byte_count(),
+            FunctionResults::References { sources, defaults } => {
+                let defaults = defaults.as_ref().map_or(0, |defaults| defaults.byte_count());
+                size_of_val(sources.as_slice()) + defaults
+            }
+        }
+    }
+}
+
+/// Returns the result of a function for each row.
+pub(super) fn compute(function: &WindowFunction, run: &PartitionRun) -> Result<FunctionResults> {
     let arguments = columns_of(&function.arguments, &run.batch, &run.context.eval)?;
-    let mut values = Vector::new(function.data_type, run.batch.row_count);
+    match &function.kind {
+        WindowKind::Aggregate(of) => {
+            let frames = Frames::new(&function.frame, run)?;
+            aggregate::compute(of, &frames, run).map(FunctionResults::Values)
+        }
+        WindowKind::Lag => Ok(neighbours(&arguments, run, NeighbourSide::Before)),
+        WindowKind::Lead => Ok(neighbours(&arguments, run, NeighbourSide::After)),
+        WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
+            let frames = Frames::new(&function.frame, run)?;
+            of_frames(&function.kind, arguments.first(), (&frames, run))
+        }
+        kind => ranks(kind, function.data_type, &arguments, run).map(FunctionResults::Values),
+    }
+}
+
+/// Returns the values of a function that only depends on the row's position.
+fn ranks(
+    kind: &WindowKind,
+    data_type: DataType,
+    arguments: &[Arc<Vector>],
+    run: &PartitionRun,
+) -> Result<Vector> {
+    let mut values = Vector::new(data_type, run.batch.row_count);
     for partition in &run.partitions {
         run.context.check()?;
-        let partition = partition.clone();
-        match &function.kind {
-            WindowKind::Ntile => ntile(&arguments[0], partition, &mut values)?,
-            WindowKind::Lag => neighbour(&arguments, partition, NeighbourSide::No, &mut values),
-            WindowKind::Lead => neighbour(&arguments, partition, NeighbourSide::Yes, &mut values),
-            WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
-                let frames = Frames::new(&function.frame, run)?;
-                of_frame(&function.kind, &arguments, (&frames, partition), &mut values)?;
-            }
-            kind => {
-                for row in partition.clone() {
-                    values.push(&rank(kind, run, &partition, row));
-                }
-            }
+        match kind {
+            WindowKind::Ntile => ntile(&arguments[0], partition.clone(), &mut values)?,
+            _ => partition.clone().for_each(|row| values.push(&rank(kind, run, partition, row))),
         }
     }
     Ok(values)
@@ -81,62 +119,69 @@ fn ntile(buckets: &Vector, partition: Range<usize>, values: &mut Vector) -> Resu
     Ok(())
 }
 
+/// Side of a row on which `lag` or `lead` looks for a positive offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NeighbourSide {
-    Yes,
-    No,
+    Before,
+    After,
 }
 
-/// Computes `lag(value, offset, default)` and `lead(…)`.
-fn neighbour(
+/// Finds the rows of `lag(value, offset, default)` and `lead(…)`; `arguments` begin with the
+/// offset.
+fn neighbours(
     arguments: &[Arc<Vector>],
-    partition: Range<usize>,
-    ahead: NeighbourSide,
-    values: &mut Vector,
-) {
-    for row in partition.clone() {
-        let offset = match arguments.get(1) {
+    run: &PartitionRun,
+    side: NeighbourSide,
+) -> FunctionResults {
+    let source = |partition: &Range<usize>, row: usize| {
+        let offset = match arguments.first() {
             None => Some(1),
             Some(offsets) => offsets.datum(row).as_i64(),
         };
-        let Some(offset) = offset else {
-            values.push_null();
-            continue;
+        let Some(offset) = offset else { return ValueSource::Null };
+        let at = match side {
+            NeighbourSide::Before => (row as i64).checked_sub(offset),
+            NeighbourSide::After => (row as i64).checked_add(offset),
         };
-        let offset = if ahead == NeighbourSide::Yes { offset } else { -offset };
-        let at = (row as i64).checked_add(offset).and_then(|at| usize::try_from(at).ok());
-        match (at.filter(|at| partition.contains(at)), arguments.get(2)) {
-            (Some(at), _) => values.push(&arguments[0].datum(at)),
-            (None, Some(default)) => values.push(&default.datum(row)),
-            (None, None) => values.push_null(),
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        match at.filter(|at| partition.contains(at)) {
+            Some(at) => ValueSource::Row(at as u32),
+            None => ValueSource::Default,
         }
+    };
+    let partitions = run.partitions.iter();
+    let sources = partitions.flat_map(|rows| rows.clone().map(move |row| source(rows, row)));
+    FunctionResults::References {
+        sources: sources.collect(),
+        defaults: arguments.get(1).map(Arc::clone),
     }
 }
 
-/// Computes `first_value`, `last_value` and `nth_value`.
-fn of_frame(
+/// Finds the rows of `first_value`, `last_value` and `nth_value`; `number` is the second argument
+/// of the last one.
+fn of_frames(
     kind: &WindowKind,
-    arguments: &[Arc<Vector>],
-    (frames, partition): (&Frames<'_>, Range<usize>),
-    values: &mut Vector,
-) -> Result<()> {
-    for row in partition.clone() {
-        let pieces = frames.pieces(&partition, row);
-        let found = match (kind, arguments.get(1)) {
-            (WindowKind::FirstValue, _) => pieces.first().map(|piece| piece.start),
-            (WindowKind::LastValue, _) => pieces.last().map(|piece| piece.end - 1),
-            (_, Some(number)) => match number.datum(row).as_i64() {
-                Some(number) => nth(&pieces, number)?,
-                None => None,
-            },
-            (_, None) => None,
-        };
-        match found {
-            Some(at) => values.push(&arguments[0].datum(at)),
-            None => values.push_null(),
+    number: Option<&Arc<Vector>>,
+    (frames, run): (&Frames<'_>, &PartitionRun),
+) -> Result<FunctionResults> {
+    let mut sources: Vec<ValueSource> = Vec::with_capacity(run.batch.row_count);
+    for partition in &run.partitions {
+        run.context.check()?;
+        for row in partition.clone() {
+            let pieces = frames.pieces(partition, row);
+            let found = match (kind, number) {
+                (WindowKind::FirstValue, _) => pieces.first().map(|piece| piece.start),
+                (WindowKind::LastValue, _) => pieces.last().map(|piece| piece.end - 1),
+                (_, Some(number)) => match number.datum(row).as_i64() {
+                    Some(number) => nth(&pieces, number)?,
+                    None => None,
+                },
+                (_, None) => None,
+            };
+            sources.push(found.map_or(ValueSource::Null, |row| ValueSource::Row(row as u32)));
         }
     }
-    Ok(())
+    Ok(FunctionResults::References { sources, defaults: None })
 }
 
 fn nth(pieces: &FrameRanges, number: i64) -> Result<Option<usize>> {

@@ -2,37 +2,42 @@
 //!
 //! Rows are buffered until at least a batch of whole partitions is available ([`PartitionRun`]).
 //! Each function is then computed over the run ([`functions`], [`aggregate`]), with the frame of
-//! each row ([`frames`]).
+//! each row ([`frames`]). Functions that return a value of another row compute its position, and
+//! read the value from the buffer ([`references`]).
 //!
 //! ```text
 //!   input rows --+--> BatchBuffer: in memory, then on disk ------+--> rows with results
-//!                +--> columns that functions and keys read --> run --> results
+//!                +--> columns that functions and keys read --> run --> results, positions
 //! ```
 //!
-//! The rows of a large partition spill. The columns that the functions read, the partition keys
-//! and the results of the largest partition stay in memory, because frames refer to any row of
-//! it.
+//! The rows of a large partition spill. The columns that aggregates, frames and keys read, and
+//! the results and positions of the largest partition stay in memory, because frames refer to any
+//! row of it.
 //!
 //! # Invariants
 //!
-//! 1. `rows` and `front` together hold the rows of `results` that were not returned, then the
-//!    rows of `inputs`, in input order.
+//! 1. `rows` holds `skip` rows that were returned, then the rows of `results`, then the rows of
+//!    `inputs`, in input order. Batches are removed when all their rows were returned and no run
+//!    refers to them.
 
 mod run;
 mod frames;
 mod aggregate;
 mod functions;
+mod references;
 
 use std::sync::Arc;
 
 use types::expr::Expr;
 use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
-use types::{Batch, DataType, Vector};
+use types::{Batch, DataType};
 
 use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
 use crate::exec::join_core::ColumnRows;
 use crate::exec::project::columns_of;
+use crate::exec::window::functions::FunctionResults;
+use crate::exec::window::references::{GatheredValues, ReferencedArgument};
 use crate::exec::window::run::PartitionRun;
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::{SortKey, WindowFunction};
@@ -44,10 +49,10 @@ pub(super) struct WindowAgg {
     context: Arc<Context>,
     /// Input; `None` once all rows were read.
     input: Option<Box<dyn Operator>>,
-    /// Rows that were not returned yet.
+    /// Rows of the present run and those after it.
     rows: BatchBuffer,
-    /// Rows taken out of `rows` that were not returned yet.
-    front: Option<Batch>,
+    /// Number of leading rows of `rows` that precede the run.
+    skip: usize,
     /// Columns that the computation reads, of the rows without results.
     inputs: ColumnRows,
     /// Partition keys of the same rows.
@@ -66,24 +71,41 @@ struct Computation {
     types: Vec<DataType>,
     partition_by: Vec<Expr>,
     order_by: Vec<SortKey>,
+    /// Functions, without the arguments that are evaluated at other rows.
     functions: Vec<WindowFunction>,
+    /// These arguments, by function.
+    arguments: Vec<Option<ReferencedArgument>>,
 }
 
 /// Results of the functions for the rows of a run.
 struct RunResults {
-    columns: Vec<Vector>,
+    functions: Vec<FunctionResults>,
     row_count: usize,
     /// Number of rows that were combined with their results.
     next: usize,
+    /// First row of each batch of the buffer that has rows of the run.
+    batch_starts: Vec<usize>,
+    /// Batch of the buffer that was read last, and its number.
+    front: Option<(usize, Batch)>,
+}
+
+impl RunResults {
+    /// Returns the number of the batch with a row of the buffer, and the row in it.
+    fn locate(&self, row: usize) -> (usize, usize) {
+        let number = self.batch_starts.partition_point(|start| *start <= row) - 1;
+        (number, row - self.batch_starts[number])
+    }
 }
 
 impl Computation {
     fn new(node: &WindowAggNode) -> Computation {
+        let mut functions = node.functions.clone();
+        let arguments = functions.iter_mut().map(ReferencedArgument::take_from).collect();
         let mut columns: Vec<usize> = Vec::new();
         let mut visit = |expression: &Expr| columns.extend(expression.columns());
         node.partition_by.iter().for_each(&mut visit);
         node.order_by.iter().for_each(|key| visit(&key.expression));
-        node.functions.iter().for_each(|function| function.for_each_expression(&mut visit));
+        functions.iter().for_each(|function| function.for_each_expression(&mut visit));
         columns.sort_unstable();
         columns.dedup();
         let position = |column| columns.partition_point(|other| *other < column);
@@ -93,10 +115,9 @@ impl Computation {
         partition_by.iter_mut().for_each(remap);
         let mut order_by = node.order_by.clone();
         order_by.iter_mut().for_each(|key| remap(&mut key.expression));
-        let mut functions = node.functions.clone();
         functions.iter_mut().for_each(|function| function.for_each_expression_mut(&mut { remap }));
         let types = columns.iter().map(|column| node.input_types[*column]).collect();
-        Computation { columns, types, partition_by, order_by, functions }
+        Computation { columns, types, partition_by, order_by, functions, arguments }
     }
 
     /// Returns the columns of an input batch that the computation reads.
@@ -122,7 +143,7 @@ impl WindowAgg {
         Ok(WindowAgg {
             input: Some(build(&node.input, context)?),
             rows: BatchBuffer::new(node.input_types.clone().into()),
-            front: None,
+            skip: 0,
             inputs: computation.no_inputs(),
             keys: computation.no_keys(),
             starts: Vec::new(),
@@ -153,9 +174,9 @@ impl WindowAgg {
 
     /// Asserts invariant 1.
     fn check(&self) {
-        let front = self.front.as_ref().map_or(0, |batch| batch.row_count);
-        let results = self.results.as_ref().map_or(0, |results| results.row_count - results.next);
-        debug_assert_eq!(front + self.rows.row_count(), results + self.inputs.row_count);
+        let results = self.results.as_ref().map_or(0, |results| results.row_count);
+        let row_count = self.skip + results + self.inputs.row_count;
+        debug_assert_eq!(self.rows.row_count(), row_count);
     }
 
     fn is_same_partition(&self, a: usize, b: usize) -> bool {
@@ -191,58 +212,102 @@ impl WindowAgg {
         }
         self.inputs.row_count = row_count - end;
         self.keys.row_count = row_count - end;
-        Some((first_rows(inputs.into_batch(), end).0, starts))
+        Some((first_rows(inputs.into_batch(), end), starts))
     }
 
     fn compute(&self, inputs: Batch, starts: Vec<usize>) -> Result<RunResults> {
         debug_assert!(self.results.is_none(), "results of the previous run are not returned");
         let row_count = inputs.row_count;
         let run = PartitionRun::new(inputs, starts, &self.computation.order_by, &self.context)?;
-        let mut columns: Vec<Vector> = Vec::with_capacity(self.computation.functions.len());
+        let mut functions: Vec<FunctionResults> = Vec::new();
         for function in &self.computation.functions {
-            columns.push(functions::compute(function, &run)?);
-            debug_assert_eq!(columns.last().map(Vector::len), Some(row_count), "results of a run");
-            let bytes = columns.iter().map(Vector::byte_count).sum::<usize>();
+            let results = functions::compute(function, &run)?;
+            debug_assert_eq!(results.len(), row_count, "results of a run");
+            functions.push(results);
+            let bytes = functions.iter().map(FunctionResults::byte_count).sum::<usize>();
             memory::check(run.byte_count() + bytes, self.context.work_mem())?;
         }
-        Ok(RunResults { columns, row_count, next: 0 })
+        let (mut batch_starts, mut end) = (Vec::new(), 0);
+        while end < self.skip + row_count {
+            batch_starts.push(end);
+            end += self.rows.rows_of(batch_starts.len() - 1);
+        }
+        Ok(RunResults { functions, row_count, next: 0, batch_starts, front: None })
     }
 
     /// Combines the next buffered rows with their results; returns `false` if there are no
     /// results.
     fn combine(&mut self) -> Result<bool> {
-        let Some(results) = &mut self.results else { return Ok(false) };
-        let batch = match self.front.take() {
-            Some(batch) => Some(batch),
-            None => self.rows.pop_front()?,
+        let Some(mut results) = self.results.take() else { return Ok(false) };
+        let (number, first) = results.locate(self.skip + results.next);
+        let batch = match results.front.take() {
+            Some((front, batch)) if front == number => batch,
+            _ => self.rows.batch(number)?.unwrap_or_default(),
         };
-        let Some(batch) = batch else { return Ok(false) };
-        let (mut batch, rest) = first_rows(batch, results.row_count - results.next);
-        self.front = rest;
-        let to = results.next + batch.row_count;
-        let selection: Vec<u32> = (results.next as u32..to as u32).collect();
-        let columns = results.columns.iter().map(|column| Arc::new(column.take(&selection)));
-        batch.columns.extend(columns);
-        results.next = to;
-        if to == results.row_count {
-            self.results = None;
+        let mut count = (batch.row_count - first).min(results.row_count - results.next);
+        let mut gathered: Vec<Option<GatheredValues>> = Vec::new();
+        for (argument, function) in self.computation.arguments.iter().zip(&results.functions) {
+            let (Some(argument), FunctionResults::References { sources, .. }) =
+                (argument, function)
+            else {
+                gathered.push(None);
+                continue;
+            };
+            let locate = |row: u32| {
+                let (batch, row) = results.locate(self.skip + row as usize);
+                (batch, row as u32)
+            };
+            let sources = &sources[results.next..results.next + count];
+            let values = argument.gather(sources, locate, &mut self.rows, &self.context)?;
+            count = values.batch_len(count);
+            gathered.push(Some(values));
         }
-        self.ready = Some((batch, 0));
+        let rows = results.next..results.next + count;
+        let selection: Vec<u32> = (first as u32..(first + count) as u32).collect();
+        let is_whole = count == batch.row_count;
+        let mut combined = if is_whole { batch.clone() } else { batch.take(&selection) };
+        for (function, gathered) in results.functions.iter().zip(gathered) {
+            let column = match (function, gathered) {
+                (FunctionResults::References { sources, defaults }, Some(values)) => {
+                    let defaults = defaults.as_ref().map(|defaults| (&**defaults, rows.start));
+                    values.into_vector(&sources[rows.clone()], defaults)
+                }
+                (FunctionResults::Values(values), _) => {
+                    let selection: Vec<u32> = (rows.start as u32..rows.end as u32).collect();
+                    values.take(&selection)
+                }
+                (FunctionResults::References { .. }, None) => continue,
+            };
+            combined.columns.push(Arc::new(column));
+        }
+        results.next = rows.end;
+        results.front = Some((number, batch));
+        match results.next == results.row_count {
+            true => self.end_run(results.row_count),
+            false => self.results = Some(results),
+        }
+        self.ready = Some((combined, 0));
         self.check();
         Ok(true)
     }
+
+    /// Removes the batches whose rows were all returned.
+    fn end_run(&mut self, row_count: usize) {
+        self.skip += row_count;
+        while self.skip > 0 && self.rows.rows_of(0) <= self.skip {
+            self.skip -= self.rows.rows_of(0);
+            self.rows.remove_front();
+        }
+    }
 }
 
-/// Splits a batch after its first `count` rows; `None` if no rows follow.
-fn first_rows(batch: Batch, count: usize) -> (Batch, Option<Batch>) {
+/// Returns the first `count` rows of a batch.
+fn first_rows(batch: Batch, count: usize) -> Batch {
     if count >= batch.row_count {
-        return (batch, None);
+        return batch;
     }
-    let take = |from: usize, to: usize| {
-        let selection: Vec<u32> = (from as u32..to as u32).collect();
-        batch.take(&selection)
-    };
-    (take(0, count), Some(take(count, batch.row_count)))
+    let selection: Vec<u32> = (0..count as u32).collect();
+    batch.take(&selection)
 }
 
 impl Operator for WindowAgg {
