@@ -15,7 +15,7 @@
 //! separate shape, which shares sections with the older ones.
 //!
 //! The encoded form, which is in every columnar block, is decoded only to the form that assembles
-//! values (`ReadLayout`). The byte format is in `docs/formats/store-file.md`.
+//! values (`ReadLayout`). The byte format is in `docs/formats/columnar-block.md`.
 
 use std::ops::Range;
 

@@ -15,7 +15,7 @@
 //! section, or a chunk of some rows of a large one. So a get reads the front and the pieces that
 //! have its row, and a scan the sections that it needs. The cache holds the front, together with
 //! the opened pieces. Blocks of files of version 2 have no front and are read whole. The byte
-//! format is in `docs/formats/store-file.md`.
+//! format is in `docs/formats/columnar-block.md`.
 //!
 //! # Invariants
 //!

@@ -16,9 +16,9 @@ fn key(row: &[u8], timestamp: i64, sequence: u64) -> Vec<u8> {
     key
 }
 
-/// Returns the hexadecimal digits of an example of `docs/formats/store-file.md`.
+/// Returns the hexadecimal digits of an example of `docs/formats/columnar-block.md`.
 fn documented(example: &str) -> String {
-    include_str!("../../../../docs/formats/store-file.md")
+    include_str!("../../../../docs/formats/columnar-block.md")
         .lines()
         .skip_while(|line| line.strip_prefix("```") != Some(example))
         .skip(1)
