@@ -19,6 +19,14 @@ build_bennu() { # unless BENNU_BINARY says which one to measure
     [ -n "${BENNU_BINARY:-}" ] || cargo build --release --locked --quiet
 }
 
+describe_run() { # the script's arguments: prints command, date, commit and machine, as docs/internals/performance.md has them
+    cat <<RUN
+\`benches/$(basename "$0")${*:+ $*}\`, $(date +%F), commit $(git rev-parse --short=8 HEAD),
+$(nproc) cores ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $(awk '/^MemTotal/ {printf "%d", $2 / 1048576 + 0.5}' /proc/meminfo) GiB; PostgreSQL $("$pg_bin/postgres" -V | awk '{print $3}').
+
+RUN
+}
+
 as_postgres() {
     if [ "$(id -u)" = 0 ]; then
         (cd / && setpriv --reuid=postgres --regid=postgres --clear-groups "$@")

@@ -39,7 +39,7 @@ pub enum Command {
     /// Start a server on a data directory
     #[command(after_help = help_end!(
         "bennu serve --data ./bennu-data --memory 2GB",
-        "start/ten-minutes.md"
+        "operations/configuration.md"
     ))]
     Serve {
         /// Settings of the server.
@@ -60,7 +60,7 @@ pub enum Command {
         listen: Option<String>,
     },
     /// Run a maintenance job on a data directory or one of its files
-    #[command(after_help = help_end!("bennu job --help", "recovery.md"))]
+    #[command(after_help = help_end!("bennu job --help", "operations/recovery.md"))]
     Job {
         /// The job.
         #[command(subcommand)]
@@ -69,7 +69,7 @@ pub enum Command {
     /// Run SQL statements on a data directory without a server
     #[command(after_help = help_end!(
         "bennu sql --data ./bennu-data -c 'SELECT 1'",
-        "start/ten-minutes.md"
+        "operations/running.md#shell-without-a-server"
     ))]
     Sql {
         /// Data directory [default: ./bennu-data]
@@ -93,7 +93,7 @@ pub enum Job {
     /// Copy the readable data of a damaged data directory to a new one, and report losses
     #[command(after_help = help_end!(
         "bennu job salvage --data ./damaged --to ./salvaged",
-        "recovery.md"
+        "operations/recovery.md"
     ))]
     Salvage {
         /// The damaged data directory; it is not modified

@@ -9,7 +9,7 @@
 //! for the fixed needs of a store (the program, the buffers for reading, merging and writing
 //! files), and a part for memory that was freed and not yet returned to the system: blocks and
 //! buffers that one thread allocated and another one freed. Shares are of the rest. Measurements
-//! are in docs/performance.md.
+//! are in docs/internals/performance-store.md.
 
 /// Reserved bytes, but never more than half of the budget together with the part below.
 const SET_ASIDE_BYTES: u64 = 24 << 20;

@@ -3,7 +3,7 @@
 /// Prefetches the cache line in which a value begins. Never waits, never fails, and has no
 /// visible effect; does nothing on unknown processors.
 #[inline]
-#[allow(unsafe_code, reason = "worth a fifth of the rate of missing keys: docs/performance.md")]
+#[allow(unsafe_code, reason = "worth a fifth of the rate of missing keys")]
 pub(crate) fn prefetch<T: ?Sized>(place: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {

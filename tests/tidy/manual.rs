@@ -1,4 +1,4 @@
-//! Manual rules: headings, index, links, lengths of pages and of table cells.
+//! Manual rules: headings, index, links, names of files, lengths of pages and of table cells.
 //!
 //! The manual is README.md and all pages below `docs`; `docs/README.md` is its index, in the form
 //! of mdBook's SUMMARY.md. `manual.txt` lists the pages that break a rule: it may only shrink.
@@ -14,6 +14,11 @@ const INDEX: &str = "docs/README.md";
 const LIST: &str = "tests/tidy/manual.txt";
 const PAGE_WORDS_MAX: usize = 3_500;
 const CELL_WORDS_MAX: usize = 25;
+/// Folders with which the name of a file begins.
+const FOLDERS: [&str; 10] = [
+    "benches/", "coprocessors/", "docs/", "examples/", "fuzz/", "sql/", "src/", "store/", "tests/",
+    "types/",
+];
 
 /// Returns the Markdown files below a folder.
 fn markdown_files(folder: &Path) -> Vec<PathBuf> {
@@ -92,6 +97,15 @@ fn broken_by_link(path: &Path, target: &str) -> Option<String> {
     is_missing.then(|| format!("link {target}: the heading does not exist"))
 }
 
+/// Returns the names of files of the repository in the code spans of a page.
+fn file_names(page: &str) -> impl Iterator<Item = &str> {
+    let is_name = |span: &&str| {
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        FOLDERS.iter().any(|folder| span.starts_with(folder)) && span.chars().all(is_path)
+    };
+    prose_lines(page).flat_map(|line| line.split('`').skip(1).step_by(2)).filter(is_name)
+}
+
 /// Returns the cells of a row of a table.
 fn cells(line: &str) -> Vec<String> {
     if !line.starts_with('|') {
@@ -118,6 +132,9 @@ fn broken_by_page(path: &Path, page: &str) -> Vec<(&'static str, String)> {
         if CLAUSES.contains(&first) {
             broken.push(("headings", format!("heading \"{heading}\" is a clause, not a noun")));
         }
+    }
+    for name in file_names(page).filter(|name| !root().join(name).exists()) {
+        broken.push(("files", format!("the file {name} does not exist")));
     }
     let links = links(page);
     let rules = links.iter().filter_map(|(_, target)| broken_by_link(path, target));
@@ -176,6 +193,7 @@ fn manual_rules_find_violations() {
     assert_eq!(rules(&"word ".repeat(PAGE_WORDS_MAX + 1)), ["length"]);
     assert_eq!(rules(&format!("| a | {} |", "word ".repeat(CELL_WORDS_MAX + 1))), ["cells"]);
     assert_eq!(rules("## How it works"), ["headings"]);
+    assert_eq!(rules("`src/absent.rs` `src/main.rs` `src/a b`"), ["files"]);
     let links = "[a](absent.md) [b](sql.md#absent) [c](sql.md#statements) [d](https://a.org)";
     assert_eq!(rules(links), ["links", "links"]);
     assert_eq!(rules("```\n## How [a](absent.md)\n```"), [""; 0]);

@@ -1,8 +1,9 @@
 //! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
 //! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]),
-//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]), system views ([`system_views`]), pages
-//! of the manual ([`manual`]).
+//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]), options of commands
+//! ([`configuration`]), system views ([`system_views`]), pages of the manual ([`manual`]).
 
+mod configuration;
 mod density;
 mod imports;
 mod manual;
@@ -16,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Allowed dependencies between folders. A new dependency is a design decision: change this
-/// table, docs/architecture.md and the reason for it in one commit.
+/// table, docs/internals/architecture.md and the reason for it in one commit.
 const ARROWS: [(&str, &[&str]); 5] = [
     ("types", &[]),
     ("store", &[]),
@@ -104,7 +105,13 @@ fn commands_name_existing_tests() {
     let sources: String = rust_files(&root().join("tests")).iter().map(|path| read(path)).collect();
     let is_word = |of: char| of.is_ascii_alphanumeric() || "_:".contains(of);
     let mut count = 0;
-    for name in ["tests/run-sqlite-corpus", "tests/record-with-postgres", "docs/testing.md"] {
+    let names = [
+        "tests/run-sqlite-corpus",
+        "tests/record-with-postgres",
+        "docs/internals/testing.md",
+        "docs/internals/adding-a-test.md",
+    ];
+    for name in names {
         let text = read(&root().join(name));
         for command in text.split("--test tests ").skip(1) {
             let words = command.split(|of| !is_word(of));
@@ -204,7 +211,7 @@ fn no_leftover_markers() {
 #[test]
 fn dependencies_are_documented() {
     let manifest = read(&root().join("Cargo.toml"));
-    let explained = read(&root().join("docs/dependencies.md"));
+    let explained = read(&root().join("docs/internals/dependencies.md"));
     let (_, table) = manifest.split_once("[workspace.dependencies]\n").expect("has the table");
     for line in table.lines().take_while(|line| !line.starts_with('[')) {
         let Some((name, _)) = line.split_once(" =") else { continue };
@@ -213,7 +220,7 @@ fn dependencies_are_documented() {
         }
         assert!(
             explained.contains(&format!("`{name}`")),
-            "docs/dependencies.md does not explain {name}"
+            "docs/internals/dependencies.md does not explain {name}"
         );
     }
 }
