@@ -16,7 +16,15 @@ const PAGE_WORDS_MAX: usize = 3_500;
 const CELL_WORDS_MAX: usize = 25;
 /// Folders with which the name of a file begins.
 const FOLDERS: [&str; 10] = [
-    "benches/", "coprocessors/", "docs/", "examples/", "fuzz/", "sql/", "src/", "store/", "tests/",
+    "benches/",
+    "coprocessors/",
+    "docs/",
+    "examples/",
+    "fuzz/",
+    "sql/",
+    "src/",
+    "store/",
+    "tests/",
     "types/",
 ];
 
