@@ -3,7 +3,7 @@
 //! [`settings`](crate::settings) merges it with PostgreSQL's settings that are accepted without
 //! effect.
 
-use super::{SettingKind, SettingSpec, spec};
+use super::{SettingKind, SettingSpec, WITHOUT_EFFECT, spec};
 
 /// `server_version`: the PostgreSQL version of language and protocol, followed by the version of
 /// bennu.
@@ -344,13 +344,7 @@ pub(super) const OWN: &[SettingSpec] = &[
         false,
         "Sets the number of connection slots reserved for superusers.",
     ),
-    spec(
-        "synchronize_seqscans",
-        "on",
-        SettingKind::Bool,
-        false,
-        "Accepted for compatibility with PostgreSQL; has no effect.",
-    ),
+    spec("synchronize_seqscans", "on", SettingKind::Bool, false, WITHOUT_EFFECT),
     spec(
         "synchronous_commit",
         "on",

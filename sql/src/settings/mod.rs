@@ -5,6 +5,7 @@
 
 mod modes;
 mod implemented;
+pub mod domain;
 mod parsed;
 mod quantity;
 
@@ -85,6 +86,9 @@ enum SettingKind {
     Fixed,
 }
 
+/// Description of settings that are stored and shown only.
+const WITHOUT_EFFECT: &str = "Accepted for compatibility with PostgreSQL; has no effect.";
+
 /// Maximum length of a name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
@@ -133,8 +137,7 @@ fn without_effect(line: &'static str) -> Option<SettingSpec> {
         "pages" => SettingKind::Pages(whole(low), whole(high)),
         _ => SettingKind::Text,
     };
-    let about = "Accepted for compatibility with PostgreSQL; has no effect.";
-    let draft = spec(name, default, kind, false, about);
+    let draft = spec(name, default, kind, false, WITHOUT_EFFECT);
     // In the form that SHOW prints.
     let default = canonical(&draft, default).map_or(default, |shown| shown.leak());
     Some(SettingSpec { default, ..draft })

@@ -141,39 +141,50 @@ pub struct Aggregate {
     pub data_type: DataType,
 }
 
+/// Names of aggregates; the first one of a kind is its canonical name.
+const NAMES: [(&str, AggregateKind); 29] = [
+    ("count", AggregateKind::Count),
+    ("sum", AggregateKind::Sum),
+    ("min", AggregateKind::Min),
+    ("max", AggregateKind::Max),
+    ("avg", AggregateKind::Avg),
+    ("bool_and", AggregateKind::BoolAnd),
+    ("every", AggregateKind::BoolAnd),
+    ("bool_or", AggregateKind::BoolOr),
+    ("stddev_pop", AggregateKind::StddevPop),
+    ("stddev_samp", AggregateKind::StddevSamp),
+    ("stddev", AggregateKind::StddevSamp),
+    ("var_pop", AggregateKind::VarPop),
+    ("var_samp", AggregateKind::VarSamp),
+    ("variance", AggregateKind::VarSamp),
+    ("approx_count_distinct", AggregateKind::ApproxCountDistinct),
+    ("approx_percentile", AggregateKind::ApproxPercentile),
+    ("bit_and", AggregateKind::BitAnd),
+    ("bit_or", AggregateKind::BitOr),
+    ("bit_xor", AggregateKind::BitXor),
+    ("any_value", AggregateKind::AnyValue),
+    ("array_agg", AggregateKind::ArrayAgg),
+    ("string_agg", AggregateKind::StringAgg),
+    ("json_agg", AggregateKind::JsonAgg),
+    ("jsonb_agg", AggregateKind::JsonbAgg),
+    ("json_object_agg", AggregateKind::JsonObjectAgg),
+    ("jsonb_object_agg", AggregateKind::JsonbObjectAgg),
+    ("percentile_cont", AggregateKind::PercentileCont),
+    ("percentile_disc", AggregateKind::PercentileDisc),
+    ("mode", AggregateKind::Mode),
+];
+
 impl AggregateKind {
     /// Returns the aggregate of this name; `count` is [`AggregateKind::Count`]. Hypothetical-set
     /// aggregates are not included: without WITHIN GROUP these are window functions.
     pub fn from_name(name: &str) -> Option<AggregateKind> {
-        Some(match name {
-            "count" => AggregateKind::Count,
-            "sum" => AggregateKind::Sum,
-            "min" => AggregateKind::Min,
-            "max" => AggregateKind::Max,
-            "avg" => AggregateKind::Avg,
-            "bool_and" | "every" => AggregateKind::BoolAnd,
-            "bool_or" => AggregateKind::BoolOr,
-            "stddev_pop" => AggregateKind::StddevPop,
-            "stddev_samp" | "stddev" => AggregateKind::StddevSamp,
-            "var_pop" => AggregateKind::VarPop,
-            "var_samp" | "variance" => AggregateKind::VarSamp,
-            "approx_count_distinct" => AggregateKind::ApproxCountDistinct,
-            "approx_percentile" => AggregateKind::ApproxPercentile,
-            "bit_and" => AggregateKind::BitAnd,
-            "bit_or" => AggregateKind::BitOr,
-            "bit_xor" => AggregateKind::BitXor,
-            "any_value" => AggregateKind::AnyValue,
-            "array_agg" => AggregateKind::ArrayAgg,
-            "string_agg" => AggregateKind::StringAgg,
-            "json_agg" => AggregateKind::JsonAgg,
-            "jsonb_agg" => AggregateKind::JsonbAgg,
-            "json_object_agg" => AggregateKind::JsonObjectAgg,
-            "jsonb_object_agg" => AggregateKind::JsonbObjectAgg,
-            "percentile_cont" => AggregateKind::PercentileCont,
-            "percentile_disc" => AggregateKind::PercentileDisc,
-            "mode" => AggregateKind::Mode,
-            name => return PairStatistic::from_name(name).map(AggregateKind::Pairs),
-        })
+        let found = NAMES.iter().find(|(other, _)| *other == name).map(|(_, kind)| *kind);
+        found.or_else(|| PairStatistic::from_name(name).map(AggregateKind::Pairs))
+    }
+
+    /// Returns the names that [`from_name`](Self::from_name) accepts.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name).chain(PairStatistic::names())
     }
 
     /// Returns whether duplicate values do not change the result.
@@ -218,34 +229,10 @@ impl AggregateKind {
     /// Returns the name, as shown by EXPLAIN and result columns.
     pub fn name(self) -> &'static str {
         match self {
-            AggregateKind::CountRows | AggregateKind::Count => "count",
-            AggregateKind::Sum => "sum",
-            AggregateKind::Min => "min",
-            AggregateKind::Max => "max",
-            AggregateKind::Avg => "avg",
-            AggregateKind::BoolAnd => "bool_and",
-            AggregateKind::BoolOr => "bool_or",
-            AggregateKind::StddevPop => "stddev_pop",
-            AggregateKind::StddevSamp => "stddev_samp",
-            AggregateKind::VarPop => "var_pop",
-            AggregateKind::VarSamp => "var_samp",
-            AggregateKind::ApproxCountDistinct => "approx_count_distinct",
-            AggregateKind::ApproxPercentile => "approx_percentile",
-            AggregateKind::BitAnd => "bit_and",
-            AggregateKind::BitOr => "bit_or",
-            AggregateKind::BitXor => "bit_xor",
-            AggregateKind::AnyValue => "any_value",
+            AggregateKind::CountRows => "count",
             AggregateKind::Pairs(statistic) => statistic.name(),
-            AggregateKind::ArrayAgg => "array_agg",
-            AggregateKind::StringAgg => "string_agg",
-            AggregateKind::JsonAgg => "json_agg",
-            AggregateKind::JsonbAgg => "jsonb_agg",
-            AggregateKind::JsonObjectAgg => "json_object_agg",
-            AggregateKind::JsonbObjectAgg => "jsonb_object_agg",
-            AggregateKind::PercentileCont => "percentile_cont",
-            AggregateKind::PercentileDisc => "percentile_disc",
-            AggregateKind::Mode => "mode",
             AggregateKind::Hypothetical(kind) => kind.name(),
+            kind => NAMES.iter().find(|(_, other)| *other == kind).map_or("", |(name, _)| *name),
         }
     }
 }

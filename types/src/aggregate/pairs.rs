@@ -60,6 +60,11 @@ impl PairStatistic {
         NAMES.iter().find(|(other, _)| *other == name).map(|(_, statistic)| *statistic)
     }
 
+    /// Returns the names of all statistics.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+
     /// Returns the name.
     pub fn name(self) -> &'static str {
         let found = NAMES.iter().find(|(_, statistic)| *statistic == self);

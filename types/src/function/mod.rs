@@ -263,10 +263,40 @@ impl FunctionRow {
     }
 }
 
+/// Group of functions: a page of the SQL reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FunctionChapter {
+    /// Comparisons and conditional functions.
+    Comparison,
+    /// Arithmetic and mathematics.
+    Mathematics,
+    /// Text.
+    Strings,
+    /// Byte and bit strings.
+    BytesAndBits,
+    /// LIKE and regular expressions.
+    PatternMatching,
+    /// Conversions between values and formatted text.
+    Formatting,
+    /// Dates, times and intervals.
+    DatesAndTimes,
+    /// JSON and rows.
+    Json,
+    /// Arrays.
+    Arrays,
+    /// Geometry.
+    Geometry,
+    /// Enums, sequences, UUIDs, money, MAC addresses and system types.
+    OtherTypes,
+    /// System information and administration.
+    System,
+}
+
 /// All functions, in the order of their ids, which is the order of their names.
 struct Table {
     signatures: Vec<Signature>,
     rows: Vec<FunctionRow>,
+    chapters: Vec<FunctionChapter>,
 }
 
 /// Aliases of functions: the first overload with this first argument type.
@@ -286,76 +316,86 @@ const ALIASES: &[(&str, &str, DataType)] = &[
 ];
 
 /// Returns the rows of [`ALIASES`].
-fn aliases(rows: &[FunctionRow]) -> Vec<FunctionRow> {
+fn aliases(rows: &[(FunctionChapter, FunctionRow)]) -> Vec<(FunctionChapter, FunctionRow)> {
     let alias = |(alias, name, first): &(&'static str, &str, DataType)| {
-        let meant =
-            rows.iter().find(|row| row.name == *name && row.arguments.first() == Some(first));
-        meant.map(|row| FunctionRow { name: alias, ..*row })
+        let is_meant =
+            |row: &FunctionRow| row.name == *name && row.arguments.first() == Some(first);
+        let meant = rows.iter().find(|(_, row)| is_meant(row));
+        meant.map(|(chapter, row)| (*chapter, FunctionRow { name: alias, ..*row }))
     };
     ALIASES.iter().filter_map(alias).collect()
 }
 
+/// The function tables with their chapters.
+const FAMILIES: [(FunctionChapter, &[FunctionRow]); 45] = [
+    (FunctionChapter::OtherTypes, enumeration::FUNCTIONS),
+    (FunctionChapter::Json, json_access::FUNCTIONS),
+    (FunctionChapter::Json, json_build::FUNCTIONS),
+    (FunctionChapter::Json, json_change::FUNCTIONS),
+    (FunctionChapter::Json, json_populate::FUNCTIONS),
+    (FunctionChapter::Json, json_subscript::FUNCTIONS),
+    (FunctionChapter::Arrays, array::FUNCTIONS),
+    (FunctionChapter::Arrays, array_change::FUNCTIONS),
+    (FunctionChapter::Arrays, array_search::FUNCTIONS),
+    (FunctionChapter::Arrays, array_text::FUNCTIONS),
+    (FunctionChapter::BytesAndBits, bit_strings::FUNCTIONS),
+    (FunctionChapter::BytesAndBits, bits::FUNCTIONS),
+    (FunctionChapter::BytesAndBits, bytes::FUNCTIONS),
+    (FunctionChapter::DatesAndTimes, clock::FUNCTIONS),
+    (FunctionChapter::Formatting, date_format::FUNCTIONS),
+    (FunctionChapter::Formatting, date_parse::FUNCTIONS),
+    (FunctionChapter::DatesAndTimes, datetime::FUNCTIONS),
+    (FunctionChapter::BytesAndBits, digest::FUNCTIONS),
+    (FunctionChapter::BytesAndBits, encoding::FUNCTIONS),
+    (FunctionChapter::OtherTypes, identifiers::FUNCTIONS),
+    (FunctionChapter::PatternMatching, like::FUNCTIONS),
+    (FunctionChapter::Mathematics, mathematics::FUNCTIONS),
+    (FunctionChapter::OtherTypes, money::FUNCTIONS),
+    (FunctionChapter::Formatting, number_format::FUNCTIONS),
+    (FunctionChapter::Formatting, number_parse::FUNCTIONS),
+    (FunctionChapter::DatesAndTimes, overlaps::FUNCTIONS),
+    (FunctionChapter::Strings, quoting::FUNCTIONS),
+    (FunctionChapter::PatternMatching, regular_expression::FUNCTIONS),
+    (FunctionChapter::PatternMatching, regular_expression_functions::FUNCTIONS),
+    (FunctionChapter::Mathematics, sample::FUNCTIONS),
+    (FunctionChapter::OtherTypes, sequence::FUNCTIONS),
+    (FunctionChapter::Formatting, sizes::FUNCTIONS),
+    (FunctionChapter::Strings, strings::FUNCTIONS),
+    (FunctionChapter::Strings, substrings::FUNCTIONS),
+    (FunctionChapter::System, system::FOUND),
+    (FunctionChapter::System, system::FUNCTIONS),
+    (FunctionChapter::System, system::LOCKS),
+    (FunctionChapter::System, system::PRIVILEGES),
+    (FunctionChapter::System, system::VISIBLE),
+    (FunctionChapter::DatesAndTimes, timetz::FUNCTIONS),
+    (FunctionChapter::Strings, to_ascii::FUNCTIONS),
+    (FunctionChapter::Mathematics, trigonometry::FUNCTIONS),
+    (FunctionChapter::Strings, unicode::FUNCTIONS),
+    (FunctionChapter::Strings, variadic::FUNCTIONS),
+    (FunctionChapter::OtherTypes, fixed_width_types::FUNCTIONS),
+];
+
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut rows: Vec<FunctionRow> = Vec::new();
-    let families: [&[FunctionRow]; 45] = [
-        enumeration::FUNCTIONS,
-        json_access::FUNCTIONS,
-        json_build::FUNCTIONS,
-        json_change::FUNCTIONS,
-        json_populate::FUNCTIONS,
-        json_subscript::FUNCTIONS,
-        array::FUNCTIONS,
-        array_change::FUNCTIONS,
-        array_search::FUNCTIONS,
-        array_text::FUNCTIONS,
-        bit_strings::FUNCTIONS,
-        bits::FUNCTIONS,
-        bytes::FUNCTIONS,
-        clock::FUNCTIONS,
-        date_format::FUNCTIONS,
-        date_parse::FUNCTIONS,
-        datetime::FUNCTIONS,
-        digest::FUNCTIONS,
-        encoding::FUNCTIONS,
-        identifiers::FUNCTIONS,
-        like::FUNCTIONS,
-        mathematics::FUNCTIONS,
-        money::FUNCTIONS,
-        number_format::FUNCTIONS,
-        number_parse::FUNCTIONS,
-        overlaps::FUNCTIONS,
-        quoting::FUNCTIONS,
-        regular_expression::FUNCTIONS,
-        regular_expression_functions::FUNCTIONS,
-        sample::FUNCTIONS,
-        sequence::FUNCTIONS,
-        sizes::FUNCTIONS,
-        strings::FUNCTIONS,
-        substrings::FUNCTIONS,
-        system::FOUND,
-        system::FUNCTIONS,
-        system::LOCKS,
-        system::PRIVILEGES,
-        system::VISIBLE,
-        timetz::FUNCTIONS,
-        to_ascii::FUNCTIONS,
-        trigonometry::FUNCTIONS,
-        unicode::FUNCTIONS,
-        variadic::FUNCTIONS,
-        fixed_width_types::FUNCTIONS,
+    let computed = [
+        (FunctionChapter::Mathematics, arithmetic::functions()),
+        (FunctionChapter::Comparison, comparison::functions()),
+        (FunctionChapter::Comparison, conditional::functions()),
+        (FunctionChapter::Geometry, geometry::functions()),
+        (FunctionChapter::Json, json_path::functions()),
+        (FunctionChapter::Json, records::functions()),
+        (FunctionChapter::Comparison, record_images::functions()),
     ];
-    families.iter().for_each(|family| rows.extend_from_slice(family));
-    rows.extend(arithmetic::functions());
-    rows.extend(comparison::functions());
-    rows.extend(conditional::functions());
-    rows.extend(geometry::functions());
-    rows.extend(json_path::functions());
-    rows.extend(records::functions());
-    rows.extend(record_images::functions());
-    rows.extend(aliases(&rows));
-    rows.sort_by_key(|row| row.name);
+    let tables = FAMILIES.map(|(chapter, rows)| (chapter, rows.to_vec()));
+    let with_chapter = |(chapter, rows): (FunctionChapter, Vec<FunctionRow>)| {
+        rows.into_iter().map(move |row| (chapter, row))
+    };
+    let mut all: Vec<(FunctionChapter, FunctionRow)> =
+        tables.into_iter().chain(computed).flat_map(with_chapter).collect();
+    all.extend(aliases(&all));
+    all.sort_by_key(|(_, row)| row.name);
+    let (chapters, rows): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     let signatures = rows.iter().enumerate().map(|(index, row)| signature_of(index, row)).collect();
-    Table { signatures, rows }
+    Table { signatures, rows, chapters }
 });
 
 fn signature_of(index: usize, row: &FunctionRow) -> Signature {
@@ -394,6 +434,11 @@ pub fn signature(id: FunctionId) -> &'static Signature {
 /// Returns all functions and operators, sorted by name.
 pub fn all() -> &'static [Signature] {
     &TABLE.signatures
+}
+
+/// Returns the chapter of a function.
+pub fn chapter(id: FunctionId) -> FunctionChapter {
+    TABLE.chapters[usize::from(id.0)]
 }
 
 /// Returns the overload of `name` with exactly these types.
