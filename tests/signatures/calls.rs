@@ -159,7 +159,7 @@ fn over_rows(signature: &Signature) -> Vec<String> {
         let names = [vec!["n".to_owned()], columns.clone()].concat().join(", ");
         let from = format!("FROM (VALUES {rows}) AS v ({names})");
         found.extend(calls_over(signature, &columns, &from));
-        // For an ordered-set aggregate over no rows the fraction is not checked: docs/sql.md.
+        // For an ordered-set aggregate over no rows the fraction is not checked.
         if number == 0 && !matches!(signature.kind, Kind::OrderedSet(_)) {
             found.extend(calls_over(signature, &columns, &format!("{from} WHERE false")));
         }

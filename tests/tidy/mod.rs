@@ -1,14 +1,17 @@
 //! Structural rules that a machine can check: layers, module order, headers, sizes, leftovers;
 //! prose and names ([`prose`]), import cycles and folders ([`imports`]), assertions ([`density`]),
-//! SQLSTATEs ([`sqlstates`]), storage options ([`options`]), options of commands
-//! ([`configuration`]), system views ([`system_views`]), pages of the manual ([`manual`]).
+//! SQLSTATEs ([`sqlstates`]), functions ([`functions`]), settings ([`settings`]), storage options
+//! ([`options`]), options of commands ([`configuration`]), system views ([`system_views`]), pages
+//! of the manual ([`manual`]).
 
 mod configuration;
 mod density;
+mod functions;
 mod imports;
 mod manual;
 mod options;
 mod prose;
+mod settings;
 mod sqlstates;
 mod system_views;
 

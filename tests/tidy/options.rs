@@ -1,4 +1,5 @@
-//! Storage options: `docs/sql.md` lists the table of `sql/src/storage_options/table.rs`.
+//! Storage options: `docs/sql/table-options.md` lists the table of
+//! `sql/src/storage_options/table.rs`.
 
 use sql::storage_options::{OPTIONS, OptionChange, OptionKind, OptionScope, OptionSpec};
 
@@ -59,7 +60,7 @@ fn row(spec: &OptionSpec) -> String {
 
 #[test]
 fn options_page_matches_option_table() {
-    let path = root().join("docs/sql.md");
+    let path = root().join("docs/sql/table-options.md");
     let page = read(&path);
     let (head, rest) = page.split_once(BEGIN).expect("the page has a generated part");
     let (_, tail) = rest.split_once(END).expect("the generated part has an end");
@@ -75,5 +76,5 @@ fn options_page_matches_option_table() {
     if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
         std::fs::write(&path, &expected).expect("the page can be written");
     }
-    assert!(page == expected, "docs/sql.md: write it again with BENNU_TIDY_UPDATE=1");
+    assert!(page == expected, "docs/sql/table-options.md: write it again with BENNU_TIDY_UPDATE=1");
 }

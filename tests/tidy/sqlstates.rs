@@ -1,4 +1,4 @@
-//! SQLSTATEs: `docs/errors.md` lists the table of `types/src/sqlstate.rs`.
+//! SQLSTATEs: `docs/sql/sqlstates.md` lists the table of `types/src/sqlstate.rs`.
 
 use types::sqlstate::CLASSES;
 
@@ -9,7 +9,7 @@ const BEGIN: &str = "<!-- The rest of this page is generated from types/src/sqls
 
 #[test]
 fn errors_page_matches_sqlstate_table() {
-    let path = root().join("docs/errors.md");
+    let path = root().join("docs/sql/sqlstates.md");
     let page = read(&path);
     let (head, _) = page.split_once(BEGIN).expect("the page has a generated part");
     let mut expected = format!("{head}{BEGIN}");
@@ -23,5 +23,5 @@ fn errors_page_matches_sqlstate_table() {
     if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
         std::fs::write(&path, &expected).expect("the page can be written");
     }
-    assert!(page == expected, "docs/errors.md: write it again with BENNU_TIDY_UPDATE=1");
+    assert!(page == expected, "docs/sql/sqlstates.md: write it again with BENNU_TIDY_UPDATE=1");
 }

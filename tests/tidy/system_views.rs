@@ -1,4 +1,4 @@
-//! Views of schema `bennu`: `docs/system-views.md` lists their declarations.
+//! Views of schema `bennu`: `docs/sql/system-views.md` lists their declarations.
 
 use sql::system::VIEWS;
 
@@ -10,7 +10,7 @@ const BEGIN: &str =
 
 #[test]
 fn system_views_page_matches_declarations() {
-    let path = root().join("docs/system-views.md");
+    let path = root().join("docs/sql/system-views.md");
     let page = read(&path);
     let (head, _) = page.split_once(BEGIN).expect("the page has a generated part");
     let mut expected = format!("{head}{BEGIN}");
@@ -25,5 +25,5 @@ fn system_views_page_matches_declarations() {
     if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
         std::fs::write(&path, &expected).expect("the page can be written");
     }
-    assert!(page == expected, "docs/system-views.md: write it again with BENNU_TIDY_UPDATE=1");
+    assert!(page == expected, "docs/sql/system-views.md: write it again with BENNU_TIDY_UPDATE=1");
 }

@@ -1,7 +1,8 @@
 //! SQLSTATEs: the table of codes, constants, condition names and classes.
 //!
 //! Every other list is derived from the table: the constants that the crates use, the condition
-//! names of PL/pgSQL and `docs/errors.md`. Source: PostgreSQL's `errcodes.txt`, in its order.
+//! names of PL/pgSQL and `docs/sql/sqlstates.md`. Source: PostgreSQL's `errcodes.txt`, in its
+//! order.
 //!
 //! A condition name is the name of the constant in lower case. Some names stand for several codes;
 //! the constants of these codes have a prefix, and the table names the condition after `as`.

@@ -2,7 +2,7 @@
 //! or `… ) TTL = 2592000`, `ALTER TABLE t SET (…)`.
 //!
 //! ```text
-//!   CREATE … WITH, ALTER … SET          table::OPTIONS            reloptions, docs/sql.md
+//!   CREATE … WITH, ALTER … SET          table::OPTIONS            reloptions, the manual
 //!            |                                |                          ^
 //!            +--> lookup --> parse --> OptionDatum --> StorageSettings --+
 //! ```

@@ -1,8 +1,8 @@
 //! Table of the options of tables, column families, indexes, columns and roles.
 //!
 //! CREATE … WITH, ALTER … SET and RESET, `pg_class.reloptions` and thereby dumps, hints, and the
-//! tables of `docs/sql.md` are derived from the rows. A new option is a row, a field of
-//! [`StorageSettings`], and the code that reads the field.
+//! tables of `docs/sql/table-options.md` are derived from the rows. A new option is a row, a field
+//! of [`StorageSettings`], and the code that reads the field.
 
 use store::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding, Durability,

@@ -1,7 +1,7 @@
 //! Views of schema `bennu`: declarations of their columns, each beside the function of its rows.
 //!
 //! [`system_view`] declares names, types, values and descriptions in one list. The system catalogs,
-//! among them `pg_description`, and `docs/system-views.md` are derived from [`VIEWS`].
+//! among them `pg_description`, and `docs/sql/system-views.md` are derived from [`VIEWS`].
 
 mod catalog;
 mod storage;
