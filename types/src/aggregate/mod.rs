@@ -423,12 +423,13 @@ impl Aggregate {
         keys
     }
 
-    /// Returns the expressions of buffered rows: the sort keys, then the other arguments.
+    /// Returns the expressions of buffered rows: the sort keys, then the other arguments that are
+    /// not constants.
     fn kept_expressions(&self) -> Vec<Expr> {
         let keys = self.sort_keys().into_iter().map(|key| key.expression);
         let mut kept: Vec<Expr> = keys.collect();
         for argument in &self.arguments {
-            if !kept.contains(argument) {
+            if !kept.contains(argument) && !matches!(argument, Expr::Constant { .. }) {
                 kept.push(argument.clone());
             }
         }

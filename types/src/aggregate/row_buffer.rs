@@ -2,11 +2,12 @@
 //! ORDER BY and WITHIN GROUP.
 //!
 //! A buffered row is the number of its group, the sort or DISTINCT keys, and the arguments that
-//! are not among these ([`Aggregate::kept_expressions`]).
+//! are neither among these nor constants ([`Aggregate::kept_expressions`]).
 
 use super::group_table::GroupTable;
 use super::{Accumulator, Aggregate};
 use crate::datatype::DataType;
+use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::interrupt::{self, Interrupt};
@@ -20,10 +21,30 @@ pub(super) struct AggregateRowBuffer {
     orders: Vec<KeyOrder>,
     /// Rows are fed in sort order, otherwise in input order.
     is_sorted: bool,
-    /// Position of each argument after the group number.
-    places: Vec<usize>,
+    arguments: Vec<BufferedArgument>,
     rows: Rows,
     interrupt: Interrupt,
+}
+
+/// Source of an argument when the rows are fed.
+#[derive(Clone)]
+enum BufferedArgument {
+    /// Column of the buffered rows, after the group number.
+    Column(usize),
+    /// Value of all rows.
+    Constant(Datum, DataType),
+}
+
+impl BufferedArgument {
+    /// Returns the values of some rows.
+    fn values(&self, columns: &[Vector], rows: &[u32]) -> Vector {
+        match self {
+            BufferedArgument::Column(column) => columns[*column].take(rows),
+            BufferedArgument::Constant(value, data_type) => {
+                Vector::constant(value, *data_type, rows.len())
+            }
+        }
+    }
 }
 
 enum Rows {
@@ -41,9 +62,19 @@ impl AggregateRowBuffer {
         }
         let keys = aggregate.sort_keys();
         let expressions = aggregate.kept_expressions();
-        let place = |argument: &Expr| expressions.iter().position(|kept| kept == argument);
-        let places: Vec<usize> = aggregate.arguments.iter().filter_map(place).collect();
-        debug_assert_eq!(places.len(), aggregate.arguments.len(), "all arguments are kept");
+        let source = |argument: &Expr| {
+            let column = expressions.iter().position(|kept| kept == argument);
+            match (column, argument) {
+                (Some(column), _) => Some(BufferedArgument::Column(column)),
+                (None, Expr::Constant { value, data_type }) => {
+                    Some(BufferedArgument::Constant(value.clone(), *data_type))
+                }
+                (None, _) => None,
+            }
+        };
+        let arguments: Vec<BufferedArgument> =
+            aggregate.arguments.iter().filter_map(source).collect();
+        debug_assert_eq!(arguments.len(), aggregate.arguments.len(), "all arguments are kept");
         let types: Vec<DataType> = aggregate.buffered_types();
         let rows = match aggregate.distinct {
             true => Rows::Distinct(GroupTable::with_payload(&types, keys.len() + 1)),
@@ -56,7 +87,7 @@ impl AggregateRowBuffer {
             orders: keys.iter().map(KeyOrder::from).collect(),
             is_sorted: !aggregate.order_by.is_empty() || aggregate.depends_on_order(),
             expressions,
-            places,
+            arguments,
             rows,
             interrupt: interrupt.clone(),
         })
@@ -93,8 +124,8 @@ impl AggregateRowBuffer {
     pub(super) fn feed(self, accumulator: &mut dyn Accumulator) -> Result<()> {
         /// Rows that are fed at a time, whose arguments are copied.
         const ROWS: usize = 4096;
-        let (orders, is_sorted, places) =
-            (self.orders.clone(), self.is_sorted, self.places.clone());
+        let (orders, is_sorted, sources) =
+            (self.orders.clone(), self.is_sorted, self.arguments.clone());
         let interrupt = self.interrupt.clone();
         let columns = self.into_columns();
         let (groups, values) = columns.split_first().expect("the first column is the group");
@@ -107,7 +138,7 @@ impl AggregateRowBuffer {
             interrupt.check()?;
             let groups: Vec<u32> = some.iter().map(|row| groups[*row as usize]).collect();
             let arguments: Vec<Vector> =
-                places.iter().map(|place| values[*place].take(some)).collect();
+                sources.iter().map(|source| source.values(values, some)).collect();
             accumulator.update(&groups, &arguments.iter().collect::<Vec<&Vector>>())?;
         }
         Ok(())
