@@ -19,13 +19,13 @@
 //! Assertions: 1 when the log assigns a sequence, 2 in [`AppliedMark`], 3 in debug builds where a
 //! thread waits ([`WriteGuard`]).
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use imbl::OrdMap;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -61,8 +61,9 @@ pub(crate) use crate::wal::CommitClock;
 pub(crate) const UNPLACED: CommitClock =
     CommitClock { sequence: Sequence(0), timestamp: Timestamp::LATEST };
 
-/// The tables by id.
-pub(crate) type Tables = HashMap<TableId, Arc<Table>, ahash::RandomState>;
+/// The tables by id, in a persistent map: a definition shares all other tables with the one
+/// before it.
+pub(crate) type Tables = OrdMap<TableId, Arc<Table>>;
 
 /// State shared by the transactions of a store.
 pub(crate) struct Engine {

@@ -30,9 +30,10 @@ mod records;
 
 pub use records::{FamilyChange, NO_BEGIN, RegionRecord};
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use crate::cell::Timestamp;
 use crate::codec;
@@ -168,9 +169,9 @@ impl TableRecord {
 /// The sum of all edits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManifestState {
-    /// Live tables. An edit is applied to a copy of the state, because it may fail; only its own
-    /// table is copied.
-    pub tables: BTreeMap<TableId, Arc<TableRecord>>,
+    /// Live tables. An edit is applied to a copy of the state, because it may fail; the copy shares
+    /// all tables but the edit's own.
+    pub tables: OrdMap<TableId, Arc<TableRecord>>,
     /// The next region's id.
     pub next_region: u64,
     /// Sequences up to here were assigned.
@@ -317,11 +318,13 @@ impl ManifestState {
 
     /// Raises the begin of all histories to at least `begin`: the dropped versions are unknown.
     pub(crate) fn begin_histories(&mut self, begin: Timestamp) {
-        for table in self.tables.values_mut() {
-            for region in &mut Arc::make_mut(table).regions {
-                region.history.iter_mut().for_each(|known| *known = begin.0.max(*known));
-            }
-        }
+        let raised = self.tables.iter().map(|(id, table)| {
+            let mut table = TableRecord::clone(table);
+            let histories = table.regions.iter_mut().flat_map(|region| &mut region.history);
+            histories.for_each(|known| *known = begin.0.max(*known));
+            (*id, Arc::new(table))
+        });
+        self.tables = raised.collect();
     }
 
     fn edits(&self) -> Vec<ManifestEdit> {
