@@ -40,7 +40,7 @@ struct CachedView {
 }
 
 impl CachedViews {
-    /// Adds the rows of a view in the place of those for other settings, if there is room.
+    /// Adds the rows of a view, if there is room, and removes those for other settings.
     fn insert(&mut self, oid: u32, view: CachedView) {
         if let Some(former) = self.by_oid.remove(&oid) {
             self.bytes -= former.bytes;
