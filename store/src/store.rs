@@ -532,6 +532,7 @@ impl Store {
     /// [`Error::Cancelled`]; the earlier regions are flushed then.
     pub fn flush_until(&self, table: TableId, cancelled: &AtomicBool) -> Result<()> {
         self.flush_regions(table, cancelled)?;
+        self.engine.release_log()?;
         for region in self.engine.table(table)?.regions().all() {
             self.engine.schedule.schedule_policy(region);
         }
@@ -540,7 +541,9 @@ impl Store {
 
     /// Flushes the memstores of a table and returns the result; schedules no compaction.
     pub fn flush_table(&self, table: TableId) -> Result<RewriteTotals> {
-        self.flush_regions(table, &AtomicBool::new(false))
+        let done = self.flush_regions(table, &AtomicBool::new(false))?;
+        self.engine.release_log()?;
+        Ok(done)
     }
 
     fn flush_regions(&self, table: TableId, cancelled: &AtomicBool) -> Result<RewriteTotals> {
@@ -556,7 +559,6 @@ impl Store {
             done += region.flush(&*self.engine)?;
             self.engine.pressure.relieve();
         }
-        self.engine.release_log()?;
         if let Some(master) = master {
             master.post_flush_table(table, &done.into());
         }
@@ -566,13 +568,14 @@ impl Store {
     /// Flushes the memstores of all tables, so that the next opening has no log to replay.
     pub fn flush_all(&self) -> Result<()> {
         for table in self.tables() {
-            match self.flush_table(table.id) {
+            match self.flush_regions(table.id, &AtomicBool::new(false)) {
                 // Dropped meanwhile.
                 Err(Error::NoSuchTable(_)) => {}
                 done => drop(done?),
             }
         }
-        Ok(())
+        // This looks at all regions, so it is done once.
+        self.engine.release_log()
     }
 
     /// Compacts the store files of a table: all of a store's files into one if `major`.
