@@ -63,7 +63,8 @@ impl SystemViewCache {
     }
 
     /// Returns the rows of a view that depends on nothing but the catalog and these settings. They
-    /// are cached for the last settings, up to [`CACHED_BYTES_MAX`] of all views. `None` if `make` returns `None`.
+    /// are cached for the last settings, up to [`CACHED_BYTES_MAX`] of all views. `None` if `make`
+    /// returns `None`.
     ///
     /// # Errors
     ///
