@@ -47,7 +47,7 @@ impl TokenCursor<'_> {
                 self.advance();
                 return self.create_index(true);
             }
-            "immutable" => ("CREATE IMMUTABLE TABLE", "Use WITH (immutable_rows = true)."),
+            "immutable" => ("CREATE IMMUTABLE TABLE", "Use CREATE TABLE."),
             "local" | "global" | "temp" | "temporary" if self.takes_temporary() => {
                 return self.create_temporary(false);
             }
