@@ -16,8 +16,6 @@
 //! 2. A removed file has a name that this program gives, and a complete manifest does not list
 //!    it: a leftover of a flush, a compaction, a bulk load, a split or a drop that a crash
 //!    interrupted.
-//! 3. If the manifest cannot prove that it is complete, because it was written by an older
-//!    version, nothing is removed: unlisted files are renamed.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -51,8 +49,6 @@ const LOG: &str = "wal";
 const REGIONS: &str = "regions";
 /// Temporary name of a new manifest.
 const NEW_MANIFEST: &str = "MANIFEST.new";
-/// Suffix of renamed files.
-const UNLISTED: &str = "unlisted";
 
 /// Opens a data directory, or creates one.
 ///
@@ -62,16 +58,14 @@ const UNLISTED: &str = "unlisted";
 pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
     let (admission, options) = Admission::new(options);
     let env = Arc::clone(&options.env);
-    let was_locked = check_names(&*env, directory)?;
+    check_names(&*env, directory)?;
     env.create_directory(directory)?;
     env.protect_directory(directory)?;
     let directory_lock = env.lock(&directory.join(LOCK))?;
     let mut manifest = Manifest::read(Arc::clone(&env), directory)?;
-    match manifest.read_version() {
+    if manifest.is_new() {
         // First of all: without a manifest, other content is not opened.
-        None => manifest.begin(None)?,
-        Some(_) if was_locked && !manifest.knows_log() => check_old_log(&*env, directory)?,
-        Some(_) => {}
+        manifest.begin(None)?;
     }
     let cache = Arc::new(BlockCache::new(Budget::of(options.memory_bytes).cache));
     let database = manifest.database();
@@ -82,15 +76,9 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         tables.values().flat_map(|table| table.regions().all().to_vec()).collect();
     let is_whole = regions.iter().all(|region| region.check_whole().is_ok());
     let wal = replay(directory, &options, (&manifest, is_whole), &regions)?;
-    if !manifest.knows_histories() {
-        let now = Timestamp(env.now_micros()).max(wal.clock().timestamp);
-        manifest.begin_histories(now);
-        regions.iter().for_each(|region| region.begin_histories(now));
-    }
     // Everything known was found. From here on the directory is changed.
     let directories = RegionDirectories::find(&*env, &regions_directory, &manifest)?;
     manifest.skip_regions(directories.next_region);
-    let can_tell = manifest.knows_log();
     begin_manifest(&mut manifest, &wal)?;
     for table in tables.values() {
         let descriptor = table.descriptor();
@@ -104,7 +92,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         for region in &regions {
             leftovers.files.extend(region.unlisted_files()?);
         }
-        leftovers.clear(&*env, can_tell)?;
+        leftovers.remove(&*env)?;
         spill::clear(&*env, &directory.join(spill::NAME))?;
     } else {
         tracing::warn!(
@@ -164,13 +152,12 @@ pub(crate) fn open_table(
     Ok(Table::new(Arc::new(descriptor), RegionMap::new(opened)))
 }
 
-/// Checks by the names in a directory that it is a data directory or can become one. Returns
-/// whether a store was opened in it before.
-fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
+/// Checks by the names in a directory that it is a data directory or can become one.
+fn check_names(env: &dyn Env, directory: &Path) -> Result<()> {
     let names = env.list(directory)?;
     let has = |wanted: &str| names.iter().any(|name| name.as_os_str() == wanted);
     if has(manifest::NAME) {
-        return Ok(has(LOCK));
+        return Ok(());
     }
     if let Some(part) = [LOG, REGIONS].into_iter().find(|part| has(part)) {
         let detail = format!(
@@ -182,7 +169,7 @@ fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
     // Leftovers of a failed first opening.
     let is_own = |name: &&PathBuf| [LOCK, NEW_MANIFEST].map(OsStr::new).contains(&name.as_os_str());
     match names.iter().find(|name| !is_own(name)) {
-        None => Ok(false),
+        None => Ok(()),
         Some(foreign) => Err(Error::InvalidRequest(format!(
             "directory \"{}\" contains no database but is not empty: it contains \"{}\"; empty it, \
              or specify another directory",
@@ -190,16 +177,6 @@ fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
             foreign.display()
         ))),
     }
-}
-
-/// Checks that a directory whose manifest does not record the log has one: every earlier opening
-/// has created one.
-fn check_old_log(env: &dyn Env, directory: &Path) -> Result<()> {
-    let log = directory.join(LOG);
-    if !env.list(&log)?.is_empty() {
-        return Ok(());
-    }
-    Err(Error::corrupt(log, 0, format!("the write-ahead log is missing; {RESTORE}")))
 }
 
 fn open_tables(
@@ -328,17 +305,7 @@ struct Leftovers {
 }
 
 impl Leftovers {
-    /// Removes them if the manifest is known to be complete, otherwise renames them.
-    fn clear(self, env: &dyn Env, is_certain: bool) -> Result<()> {
-        if !is_certain {
-            return self.files.iter().chain(&self.directories).try_for_each(|path| {
-                let mut name = path.clone().into_os_string();
-                name.push(format!(".{UNLISTED}"));
-                let shown = path.display();
-                tracing::warn!(path = %shown, "renaming a file that the manifest does not list");
-                env.rename(path, Path::new(&name))
-            });
-        }
+    fn remove(self, env: &dyn Env) -> Result<()> {
         for path in &self.files {
             tracing::info!(path = %path.display(), "removing an incomplete file");
             env.remove(path)?;

@@ -32,7 +32,7 @@ use crate::read_statistics::note_read;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Manifest record of a store file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
 pub struct FileRecord {
     /// The file.
     pub id: FileId,
@@ -44,40 +44,8 @@ pub struct FileRecord {
     pub created_micros: i64,
     /// The sequence of all its cells, regardless of their keys: of a bulk load.
     pub adopted: Option<u64>,
-    /// The identity recorded in the file. `None` for files of older versions.
+    /// The identity recorded in the file, if any.
     pub identity: Option<FileIdentity>,
-}
-
-/// Version of the record layout of manifest edits being read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordLayout(pub u32);
-
-impl RecordLayout {
-    /// The first version in which files have identities.
-    const IDENTITIES: RecordLayout = RecordLayout(6);
-    /// The first version with the begin of histories.
-    pub(crate) const HISTORIES: RecordLayout = RecordLayout(7);
-}
-
-bincode::impl_borrow_decode_with_context!(FileRecord, RecordLayout);
-
-impl bincode::Decode<RecordLayout> for FileRecord {
-    fn decode<D: bincode::de::Decoder<Context = RecordLayout>>(
-        decoder: &mut D,
-    ) -> std::result::Result<FileRecord, bincode::error::DecodeError> {
-        use bincode::Decode;
-        Ok(FileRecord {
-            id: Decode::decode(decoder)?,
-            level: Decode::decode(decoder)?,
-            run: Decode::decode(decoder)?,
-            created_micros: Decode::decode(decoder)?,
-            adopted: Decode::decode(decoder)?,
-            identity: match *decoder.context() >= RecordLayout::IDENTITIES {
-                true => Decode::decode(decoder)?,
-                false => None,
-            },
-        })
-    }
 }
 
 impl FileRecord {

@@ -90,23 +90,10 @@ pub fn decode_tagged<T: FieldValue>(bytes: &[u8]) -> Result<T, RecordDamage> {
 ///
 /// [`RecordDamage`] distinguishes a damaged frame from damaged content.
 pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), RecordDamage> {
-    read_record_in(bytes, ())
-}
-
-/// As [`read_record`], for a record whose layout depends on a context.
-///
-/// # Errors
-///
-/// As [`read_record`].
-pub fn read_record_in<C, T: bincode::Decode<C>>(
-    bytes: &[u8],
-    context: C,
-) -> Result<(T, usize), RecordDamage> {
     let payload = versioned_payload(bytes, RECORD_VERSION)?;
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
-    let (record, used) =
-        bincode::decode_from_slice_with_context(&payload[1..], limited, context)
-            .map_err(|error| RecordDamage::Unreadable(format!("cannot decode record: {error}")))?;
+    let (record, used) = bincode::decode_from_slice(&payload[1..], limited)
+        .map_err(|error| RecordDamage::Unreadable(format!("cannot decode record: {error}")))?;
     if used != payload.len() - 1 {
         return Err(RecordDamage::Unreadable(format!(
             "{} trailing bytes",

@@ -41,18 +41,13 @@ use crate::codec::RecordDamage;
 use crate::descriptor::{DatabaseId, RegionId, TableDescriptor, TableId};
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, RESTORE, Result};
-use crate::run::RecordLayout;
 use crate::wal::{LogPosition, ManifestMark};
 
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
 pub const FORMAT_VERSION: u32 = 8;
-/// The oldest version that this program reads.
-const OLDEST_VERSION: u32 = 5;
-/// The first version with all of the header.
-const HEADER_VERSION: u32 = OLDEST_VERSION + 1;
-/// Magic and version: the whole header in version 5.
+/// Magic and version.
 const MAGIC_BYTES: usize = 12;
 /// Name of the file.
 pub(crate) const NAME: &str = "MANIFEST";
@@ -61,7 +56,6 @@ const HEADER_BYTES: usize = MAGIC_BYTES + 16 + 8 + 8 + 4 + 4;
 /// Bytes of the header before its checksum.
 const CHECKED_BYTES: usize = 48;
 const _: () = assert!(HEADER_BYTES == CHECKED_BYTES + 4, "the checksum ends the header");
-const _: () = assert!(OLDEST_VERSION < HEADER_VERSION && HEADER_VERSION <= FORMAT_VERSION);
 /// Size of the log of edits below which it is not rewritten.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
 
@@ -70,7 +64,6 @@ pub type RegionChanges = Vec<(RegionId, Vec<FamilyChange>)>;
 
 /// A change of the manifest. Atomic on disk.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
-#[bincode(decode_context = "RecordLayout")]
 pub enum ManifestEdit {
     /// A table with its regions.
     PutTable {
@@ -142,9 +135,8 @@ pub enum ManifestEdit {
     },
 }
 
-/// An edit in its stored form, since version 6.
+/// An edit in its stored form.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
-#[bincode(decode_context = "RecordLayout")]
 struct EditRecord {
     /// The synced end of the WAL: segment and offset. `None`: unchanged.
     log: Option<(u32, u64)>,
@@ -164,6 +156,15 @@ impl TableRecord {
     fn families(&self) -> usize {
         self.descriptor.families.len()
     }
+
+    /// Makes the regions have the families of the table; new ones have no files.
+    fn fit_regions(&mut self) {
+        let family_count = self.families();
+        for region in &mut self.regions {
+            region.files.resize(family_count, Vec::new());
+            region.history.resize(family_count, NO_BEGIN);
+        }
+    }
 }
 
 /// The sum of all edits.
@@ -180,7 +181,7 @@ pub struct ManifestState {
     pub last_timestamp: i64,
     /// All commits up to here are in files of all regions.
     pub released: u64,
-    /// The synced end of the WAL. `None` if there is no WAL yet, or it is older than this field.
+    /// The synced end of the WAL. `None` if there is no WAL yet.
     pub log: Option<LogPosition>,
 }
 
@@ -190,8 +191,6 @@ pub struct Manifest {
     directory: PathBuf,
     state: ManifestState,
     header: Header,
-    /// The version of the file when it was read; `None` if there was none.
-    read_version: Option<u32>,
     /// The synced end of the WAL, to be recorded with the next edit.
     log: Option<LogPosition>,
     /// `None` after a failed write: the next append rewrites the file.
@@ -212,18 +211,17 @@ impl ManifestState {
                     self.next_region = self.next_region.max(region.id.0 + 1);
                     self.last_sequence = self.last_sequence.max(region.flushed);
                 }
-                let record =
+                let mut record =
                     TableRecord { descriptor: descriptor.clone(), regions: regions.clone() };
+                record.fit_regions();
                 if self.tables.insert(descriptor.id, Arc::new(record)).is_some() {
                     return Err(format!("table {} is created twice", descriptor.id.0));
                 }
             }
             ManifestEdit::AlterTable { descriptor } => {
                 let table = self.table(descriptor.id)?;
-                for region in &mut table.regions {
-                    region.resize(descriptor.families.len());
-                }
                 table.descriptor = descriptor.clone();
+                table.fit_regions();
             }
             ManifestEdit::DropTable { table } => {
                 self.table(*table)?;
@@ -238,9 +236,7 @@ impl ManifestState {
                 replace(&mut table.regions, removed, added)?;
                 check_cover(&table.regions)?;
                 // The split may not know a family that was added but could not be opened.
-                for region in &mut table.regions {
-                    region.resize(table.descriptor.families.len());
-                }
+                table.fit_regions();
             }
             ManifestEdit::Region { table, region, changes, flushed } => {
                 self.apply_region(*table, *region, changes, *flushed)?;
@@ -452,7 +448,6 @@ impl Manifest {
             directory: directory.to_owned(),
             state: found.state,
             header: found.header,
-            read_version: exists.then_some(found.version),
             log: None,
             file: None,
             written_bytes: found.byte_count,
@@ -494,14 +489,9 @@ impl Manifest {
         self.directory.join(NAME)
     }
 
-    /// Returns the version of the file that was read; `None` if there was none.
-    pub(crate) fn read_version(&self) -> Option<u32> {
-        self.read_version
-    }
-
-    /// Returns whether the manifest and the WAL record each other's length.
-    pub(crate) fn knows_log(&self) -> bool {
-        self.read_version.is_none_or(|version| version > OLDEST_VERSION)
+    /// Returns whether there is no file yet: every written one has a generation.
+    pub(crate) fn is_new(&self) -> bool {
+        self.header.generation == 0
     }
 
     /// Returns the database that it belongs to.
@@ -518,16 +508,6 @@ impl Manifest {
     /// Sets the synced end of the WAL, which the next edit records.
     pub(crate) fn note_log(&mut self, log: LogPosition) {
         self.log = self.log.max(Some(log));
-    }
-
-    /// Returns whether the file that was read records the begin of histories.
-    pub(crate) fn knows_histories(&self) -> bool {
-        self.read_version.is_none_or(|version| RecordLayout(version) >= RecordLayout::HISTORIES)
-    }
-
-    /// Raises the begin of all histories to at least `begin`.
-    pub(crate) fn begin_histories(&mut self, begin: Timestamp) {
-        self.state.begin_histories(begin);
     }
 
     /// Reserves the region ids below `next_region`.
@@ -680,7 +660,7 @@ impl Header {
         bytes
     }
 
-    /// Decodes the header of a file of version 6 or later; `None` if its checksum is wrong.
+    /// Decodes the header of a file; `None` if it is truncated or its checksum is wrong.
     fn decode(bytes: &[u8]) -> Option<Header> {
         let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
         let (covered, checksum) = bytes.split_at(CHECKED_BYTES);
@@ -699,7 +679,6 @@ impl Header {
 
 /// Content of a manifest file.
 pub(crate) struct ManifestContent {
-    version: u32,
     header: Header,
     /// The sum of all edits.
     pub(crate) state: ManifestState,
@@ -716,7 +695,6 @@ impl ManifestContent {
 
     fn of_new(database: DatabaseId) -> ManifestContent {
         ManifestContent {
-            version: FORMAT_VERSION,
             header: Header { database, generation: 0, base_bytes: 0, closed: false },
             state: ManifestState::default(),
             byte_count: 0,
@@ -747,30 +725,17 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
         return Err(corrupt(0, "not a manifest, or truncated"));
     }
     let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
-    let mut content = match version {
-        // The file gets an identity when it is rewritten.
-        OLDEST_VERSION => ManifestContent {
-            version,
-            byte_count: MAGIC_BYTES,
-            ..ManifestContent::of_new(env.new_id()?)
-        },
-        HEADER_VERSION..=FORMAT_VERSION => match Header::decode(&bytes) {
-            Some(header) => ManifestContent {
-                version,
-                header,
-                state: ManifestState::default(),
-                byte_count: HEADER_BYTES,
-            },
-            None => return Err(corrupt(0, "the header is damaged or truncated")),
-        },
-        _ => {
-            let detail = format!(
-                "unsupported format version {version}; supported versions are {OLDEST_VERSION} to \
-                 {FORMAT_VERSION}"
-            );
-            return Err(Error::corrupt(path, 8, detail));
-        }
+    if version != FORMAT_VERSION {
+        let detail = format!(
+            "unsupported format version {version}; the supported version is {FORMAT_VERSION}"
+        );
+        return Err(Error::corrupt(path, 8, detail));
+    }
+    let Some(header) = Header::decode(&bytes) else {
+        return Err(corrupt(0, "the header is damaged or truncated"));
     };
+    let state = ManifestState::default();
+    let mut content = ManifestContent { header, state, byte_count: HEADER_BYTES };
     let Header { base_bytes, closed, .. } = content.header;
     let found = bytes.len() as u64;
     let damage = (found < base_bytes || closed && found != base_bytes).then(|| {
@@ -784,18 +749,12 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
 impl ManifestContent {
     /// Reads the edits, up to a torn tail behind the bytes of the last rewrite.
     fn read_edits(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
-        let layout = RecordLayout(self.version);
         let corrupt = |offset: usize, detail: String| {
             Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}"))
         };
         while self.byte_count < bytes.len() {
             let offset = self.byte_count;
-            let read = match self.version {
-                OLDEST_VERSION => codec::read_record_in(&bytes[offset..], layout)
-                    .map(|(edit, used)| (EditRecord { log: None, edit }, used)),
-                _ => codec::read_record_in(&bytes[offset..], layout),
-            };
-            match read {
+            match codec::read_record(&bytes[offset..]) {
                 Ok((EditRecord { log, edit }, used)) => {
                     self.state.apply(&edit).map_err(|detail| corrupt(offset, detail))?;
                     let log = log.map(|(segment, offset)| LogPosition { segment, offset });

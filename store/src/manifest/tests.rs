@@ -128,36 +128,17 @@ fn manifest_is_rewritten_after_failed_write() {
     }
 }
 
-/// A manifest of version 6, whose region records lack the histories.
 #[test]
-fn version_6_manifest_without_histories_is_readable() {
-    let file = FileRecord::alone(FileId(1), 5);
-    let ManifestEdit::PutTable { descriptor, regions } = table(1) else { unreachable!() };
-    let RegionRecord { id, start, stop, flushed, .. } = regions[0].clone();
-    let no_log = None::<(u32, u64)>;
-    let put = (no_log, 0_u32, descriptor, vec![(id, start, stop, flushed, vec![vec![file]])]);
-    let changes = vec![(0_u8, vec![FileId(1)], vec![FileRecord::alone(FileId(2), 6)])];
-    let change = (no_log, 3_u32, TableId(1), id, changes, Some(7_u64));
-    let mut bytes = empty_manifest();
-    bytes[8] = 6;
-    let checksum = crc32c::crc32c(&bytes[..48]);
-    bytes[48..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
-    codec::append_record(&put, &mut bytes);
-    codec::append_record(&change, &mut bytes);
-    let env = FaultEnv::new(1);
-    env.create_directory(Path::new(DIRECTORY)).unwrap();
-    env.place(&path(), bytes);
-    let mut manifest = Manifest::read(Arc::new(env.clone()), Path::new(DIRECTORY)).unwrap();
-    assert!(!manifest.knows_histories());
-    let region = |manifest: &Manifest| manifest.state().tables[&TableId(1)].regions[0].clone();
-    let read = region(&manifest);
-    assert_eq!(read.files, [vec![FileRecord::alone(FileId(2), 6)]]);
-    assert_eq!((read.flushed, read.history), (7, vec![NO_BEGIN]));
-    manifest.begin_histories(Timestamp(9));
-    manifest.begin(None).unwrap();
-    let again = open(&env).unwrap();
-    assert!(again.knows_histories());
-    assert_eq!(region(&again).history, [9]);
+fn manifest_of_another_version_is_rejected() {
+    for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
+        let env = FaultEnv::new(1);
+        env.create_directory(Path::new(DIRECTORY)).unwrap();
+        let mut bytes = empty_manifest();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        env.place(&path(), bytes);
+        let error = open(&env).err().unwrap().to_string();
+        assert!(error.contains(&format!("unsupported format version {version}")), "{error}");
+    }
 }
 
 /// The example of `docs/formats/manifest.md`.

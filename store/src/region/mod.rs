@@ -352,11 +352,6 @@ impl Region {
         begins.max().unwrap_or(Timestamp(NO_BEGIN))
     }
 
-    /// Raises the begin of the histories of all families to at least `begin`.
-    pub(crate) fn begin_histories(&self, begin: Timestamp) {
-        self.families.load().iter().for_each(|family| family.begin_history(begin));
-    }
-
     /// Returns the primary's present view of a family.
     pub(crate) fn view(&self, family: usize) -> Option<Arc<ReadView>> {
         self.families.load().get(family).map(|store| store.view())
