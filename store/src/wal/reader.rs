@@ -31,11 +31,10 @@ use crate::descriptor::DatabaseId;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, RESTORE, Result};
 use crate::wal::record::{
-    Header, LogEnd, ManifestMark, RECORD_HEADER_BYTES, Record, StatedLengths,
+    Header, LogEnd, ManifestMark, RECORD_HEADER_BYTES, Record, RecordKind, SEGMENT_HEADER_BYTES,
+    SEGMENT_VERSION, Start, StatedLengths, parse_header, parse_mark, parse_segment_header,
+    parse_start,
 };
-use crate::wal::record::{OLD_SEGMENT_HEADER_BYTES, Start, parse_header, parse_mark};
-use crate::wal::record::{OLD_SEGMENT_VERSION, RecordKind, SEGMENT_HEADER_BYTES, SEGMENT_VERSION};
-use crate::wal::record::{parse_segment_header, parse_start};
 
 /// Bytes per read.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -110,7 +109,7 @@ struct Link {
     before: LogEnd,
     /// The last sequence before it.
     last: Sequence,
-    database: Option<DatabaseId>,
+    database: DatabaseId,
 }
 
 /// Returns the path of a segment.
@@ -419,22 +418,17 @@ impl SegmentScan {
 
     /// Advances past the header; returns the database that it names. `None` if the header is
     /// invalid.
-    pub(super) fn skip_header(&mut self) -> Result<Option<Option<DatabaseId>>> {
-        let length = (self.byte_count as usize).min(SEGMENT_HEADER_BYTES);
-        if length < OLD_SEGMENT_HEADER_BYTES {
-            return Ok(None);
-        }
-        let Some(bytes) = self.bytes(0, length)? else { return Ok(None) };
+    pub(super) fn skip_header(&mut self) -> Result<Option<DatabaseId>> {
+        let Some(bytes) = self.bytes(0, SEGMENT_HEADER_BYTES)? else { return Ok(None) };
         let Some(header) = parse_segment_header(bytes) else { return Ok(None) };
-        if !(OLD_SEGMENT_VERSION..=SEGMENT_VERSION).contains(&header.version) {
+        if header.version != SEGMENT_VERSION {
             let version = header.version;
             let detail = format!(
-                "unsupported segment version {version}; supported versions are \
-                 {OLD_SEGMENT_VERSION} to {SEGMENT_VERSION}"
+                "unsupported segment version {version}; the supported version is {SEGMENT_VERSION}"
             );
             return Err(Error::corrupt(&self.path, 8, detail));
         }
-        self.position = header.byte_count as u64;
+        self.position = SEGMENT_HEADER_BYTES as u64;
         Ok((header.number == self.number).then_some(header.database))
     }
 
@@ -630,11 +624,12 @@ pub(super) fn recover(
 }
 
 impl WalReader {
-    /// Checks that the segments belong to a database, as far as they name one.
+    /// Checks that the segments belong to a database.
     fn check_database(&self, expected: Option<DatabaseId>) -> Result<()> {
         let Some(expected) = expected else { return Ok(()) };
         for link in &self.links {
-            if let Some(found) = link.database.filter(|found| *found != expected) {
+            let found = link.database;
+            if found != expected {
                 let path = segment_path(&self.directory, link.number);
                 let detail = format!(
                     "the segment belongs to database {found}, the manifest to {expected}; {RESTORE}"

@@ -18,16 +18,10 @@ pub(super) const SEGMENT_MAGIC: [u8; 8] = *b"bennuwal";
 pub(super) const SEGMENT_VERSION: u32 = 3;
 /// Magic, version, segment number, database, checksum.
 pub(super) const SEGMENT_HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 4;
-/// The version before, which this code reads: without a database, and with a short start.
-pub(super) const OLD_SEGMENT_VERSION: u32 = 2;
-/// Magic, version, segment number, checksum.
-pub(super) const OLD_SEGMENT_HEADER_BYTES: usize = 8 + 4 + 4 + 4;
 /// Checksum, body length, checksum of the body, segment number, synced mark, sequence, time, kind.
 pub(super) const RECORD_HEADER_BYTES: usize = 4 + 4 + 4 + 4 + 8 + 8 + 8 + 1;
 /// Number and end of the segment before, manifest, bytes of the file.
 const START_BODY_BYTES: usize = 4 + 8 + 8 + 8 + 8;
-/// Number and end of the segment before.
-const OLD_START_BODY_BYTES: usize = 4 + 8;
 /// Manifest, segment, bytes of its file.
 const MARK_BODY_BYTES: usize = 8 + 8 + 4 + 8;
 /// Bytes of a segment without commits: its header and its first record.
@@ -35,8 +29,7 @@ pub(super) const START_BYTES: u64 =
     (SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + START_BODY_BYTES) as u64;
 
 // Headers and bodies are encoded with these offsets.
-const _: () = assert!(SEGMENT_HEADER_BYTES == 36 && OLD_SEGMENT_HEADER_BYTES == 20);
-const _: () = assert!(RECORD_HEADER_BYTES == 41);
+const _: () = assert!(SEGMENT_HEADER_BYTES == 36 && RECORD_HEADER_BYTES == 41);
 const _: () = assert!(START_BODY_BYTES == 36 && MARK_BODY_BYTES == 28);
 
 /// Kind of a record.
@@ -171,33 +164,28 @@ pub(super) fn segment_header(number: u32, database: DatabaseId) -> [u8; SEGMENT_
 pub(super) struct SegmentHeader {
     pub(super) version: u32,
     pub(super) number: u32,
-    /// `None` in the old version.
-    pub(super) database: Option<DatabaseId>,
-    /// Bytes of the header.
-    pub(super) byte_count: usize,
+    pub(super) database: DatabaseId,
 }
 
-/// Decodes the header of a segment of any version; `None` if it is truncated or its checksum is
-/// wrong.
+/// Decodes the header of a segment; `None` if it is truncated or its checksum is wrong. Of another
+/// version, only the version is valid.
 pub(super) fn parse_segment_header(bytes: &[u8]) -> Option<SegmentHeader> {
-    let old = bytes.first_chunk::<OLD_SEGMENT_HEADER_BYTES>()?;
-    if old[..8] != SEGMENT_MAGIC {
+    let header = bytes.first_chunk::<SEGMENT_HEADER_BYTES>()?;
+    if header[..8] != SEGMENT_MAGIC {
         return None;
     }
-    let mut input = Input { bytes: &old[8..] };
+    let mut input = Input { bytes: &header[8..] };
     let version = u32::from_le_bytes(input.array()?);
     let number = u32::from_le_bytes(input.array()?);
-    if version <= OLD_SEGMENT_VERSION {
-        let right = crc32c::crc32c(&old[..16]).to_le_bytes() == old[16..];
-        let byte_count = OLD_SEGMENT_HEADER_BYTES;
-        return right.then_some(SegmentHeader { version, number, database: None, byte_count });
-    }
-    let header = bytes.first_chunk::<SEGMENT_HEADER_BYTES>()?;
+    let database = DatabaseId(u128::from_le_bytes(input.array()?));
     let right = crc32c::crc32c(&header[..32]).to_le_bytes() == header[32..];
-    input.bytes = &header[16..32];
-    let database = Some(DatabaseId(u128::from_le_bytes(input.array()?)));
-    let byte_count = SEGMENT_HEADER_BYTES;
-    right.then_some(SegmentHeader { version, number, database, byte_count })
+    // Earlier versions have no database: the checksum is in its place.
+    let is_earlier = crc32c::crc32c(&header[..16]).to_le_bytes() == header[16..20];
+    (right || is_earlier && version < SEGMENT_VERSION).then_some(SegmentHeader {
+        version,
+        number,
+        database,
+    })
 }
 
 /// Appends the record of a commit, to be sealed.
@@ -309,15 +297,12 @@ pub(super) fn parse_start(body: &[u8], number: u32) -> Option<Start> {
     let mut input = Input { bytes: body };
     let segment = u32::from_le_bytes(input.array()?);
     let byte_count = u64::from_le_bytes(input.array()?);
-    let mut start =
-        Start { before: LogEnd { segment, byte_count }, known: StatedLengths::default() };
-    if body.len() != OLD_START_BODY_BYTES {
-        start.known = StatedLengths {
-            manifest: ManifestMark::from_bytes(input.array()?),
-            segment: number,
-            allocated_bytes: u64::from_le_bytes(input.array()?),
-        };
-    }
+    let known = StatedLengths {
+        manifest: ManifestMark::from_bytes(input.array()?),
+        segment: number,
+        allocated_bytes: u64::from_le_bytes(input.array()?),
+    };
+    let start = Start { before: LogEnd { segment, byte_count }, known };
     input.bytes.is_empty().then_some(start)
 }
 

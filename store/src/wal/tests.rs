@@ -10,7 +10,7 @@ use crate::cell::{CellType, KeyParts};
 use crate::descriptor::{DatabaseId, RegionId};
 use crate::env::Env;
 use crate::env::fault::{Fault, FaultEnv, Operation, Unsynced};
-use crate::wal::record::START_BYTES;
+use crate::wal::record::{SEGMENT_HEADER_BYTES, START_BYTES, segment_header};
 
 const DIRECTORY: &str = "/data/wal";
 
@@ -462,6 +462,22 @@ fn corruption_before_tail_is_error() {
             Ok(log) if length < START_BYTES as usize => assert!(log.replayed.is_empty()),
             Ok(log) => assert_eq!(log.sequences(), [1, 2, 3, 4, 5]),
         }
+    }
+}
+
+#[test]
+fn segment_of_another_version_is_rejected() {
+    // Bytes of the header up to its checksum.
+    for (version, checked) in [(1_u8, 16), (2, 16), (4, 32)] {
+        let mut bytes = vec![0; 100];
+        bytes[..SEGMENT_HEADER_BYTES].copy_from_slice(&segment_header(1, DatabaseId(1)));
+        bytes[8] = version;
+        let checksum = crc32c::crc32c(&bytes[..checked]);
+        bytes[checked..checked + 4].copy_from_slice(&checksum.to_le_bytes());
+        let env = FaultEnv::new(1);
+        env.place(&segment_path(Path::new(DIRECTORY), 1), bytes);
+        let error = open(&env, 20_000, 0).err().unwrap().to_string();
+        assert!(error.contains(&format!("unsupported segment version {version}")), "{error}");
     }
 }
 
