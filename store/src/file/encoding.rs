@@ -19,7 +19,7 @@ use crate::cache::Block;
 use crate::cell::{KeyParts, column_end_key, column_of, compare_keys};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
 use crate::error::Error;
-use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, Division, KnownLayout};
+use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, KnownLayout};
 use crate::file::piece_source::PieceSource;
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
 
@@ -130,15 +130,12 @@ pub(super) trait BlockCursor {
 }
 
 const ROWS_CODE: u8 = 1;
-/// Columnar blocks of files of version 2, without a front.
-const WHOLE_COLUMNAR_CODE: u8 = 2;
 const COLUMNAR_CODE: u8 = 3;
 
 /// Prepares a data block that was just read for sharing. `known` is of its file.
 pub(super) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malformed> {
     match block.encoding() {
-        WHOLE_COLUMNAR_CODE => columnar::prepare(block, known, Division::None),
-        COLUMNAR_CODE => columnar::prepare(block, known, Division::Whole),
+        COLUMNAR_CODE => columnar::prepare(block, known, None),
         _ => Ok(block),
     }
 }
@@ -150,7 +147,7 @@ pub(super) fn prepare_front(
     origin: PieceSource,
 ) -> Result<Block, Malformed> {
     match front.encoding() {
-        COLUMNAR_CODE => columnar::prepare(front, known, Division::Front(origin)),
+        COLUMNAR_CODE => columnar::prepare(front, known, Some(origin)),
         _ => Err(Malformed),
     }
 }
@@ -295,14 +292,12 @@ impl BlockCursor for AnyCursor {
     fn open(&mut self, block: Block) -> Result<(), Malformed> {
         match (block.encoding(), &mut *self) {
             (ROWS_CODE, AnyCursor::Rows(cursor)) => cursor.open(block),
-            (COLUMNAR_CODE | WHOLE_COLUMNAR_CODE, AnyCursor::Columnar(cursor)) => {
-                cursor.open(block)
-            }
+            (COLUMNAR_CODE, AnyCursor::Columnar(cursor)) => cursor.open(block),
             (ROWS_CODE, _) => {
                 *self = AnyCursor::Rows(RowBlockCursor::default());
                 self.open(block)
             }
-            (COLUMNAR_CODE | WHOLE_COLUMNAR_CODE, _) => {
+            (COLUMNAR_CODE, _) => {
                 *self = AnyCursor::Columnar(ColumnarCursor::default());
                 self.open(block)
             }

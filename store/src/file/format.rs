@@ -8,10 +8,8 @@ use crate::file::compression::{Compressor, decompress};
 
 /// The last bytes of a file.
 pub(super) const FILE_MAGIC: [u8; 8] = *b"bennusfl";
-/// The version this code writes.
+/// The version this code writes and reads.
 pub(super) const FILE_VERSION: u32 = 3;
-/// The oldest version that is read: its columnar blocks have no front.
-const FILE_VERSION_MIN: u32 = 2;
 /// Kind, compression, encoding, zero, raw length, stored length.
 pub(super) const BLOCK_HEADER_BYTES: usize = 1 + 1 + 1 + 1 + 4 + 4;
 pub(super) const CHECKSUM_BYTES: usize = 4;
@@ -20,7 +18,6 @@ pub(super) const TRAILER_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 8;
 
 // The offsets below rely on these.
 const _: () = assert!(BLOCK_HEADER_BYTES == 12 && TRAILER_BYTES == 28 + FILE_MAGIC.len());
-const _: () = assert!(FILE_VERSION_MIN <= FILE_VERSION);
 
 /// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,11 +207,11 @@ pub(super) fn trailer(properties: BlockHandle, file_bytes: u64) -> [u8; TRAILER_
     trailer
 }
 
-/// Checks a trailer and returns the handle of the properties, and the version of the file.
+/// Checks a trailer and returns the handle of the properties.
 pub(super) fn open_trailer(
     trailer: &[u8; TRAILER_BYTES],
     file_bytes: u64,
-) -> Result<(BlockHandle, u32), String> {
+) -> Result<BlockHandle, String> {
     if trailer[28..] != FILE_MAGIC {
         return Err("not a store file, or truncated".to_owned());
     }
@@ -223,13 +220,13 @@ pub(super) fn open_trailer(
         return Err(format!("checksum mismatch of the trailer: computed {computed:08x}"));
     }
     let version = u32_at(trailer, 12).unwrap_or_default();
-    if !(FILE_VERSION_MIN..=FILE_VERSION).contains(&version) {
-        let known = format!("supported versions are {FILE_VERSION_MIN} to {FILE_VERSION}");
+    if version != FILE_VERSION {
+        let known = format!("the supported version is {FILE_VERSION}");
         return Err(format!("unsupported file version {version}; {known}"));
     }
     if u64_at(trailer, 16) != Some(file_bytes) {
         return Err(format!("the file size of {file_bytes} bytes does not match the trailer"));
     }
     let offset = u64_at(trailer, 0).unwrap_or_default();
-    Ok((BlockHandle::whole(offset, u32_at(trailer, 8).unwrap_or_default()), version))
+    Ok(BlockHandle::whole(offset, u32_at(trailer, 8).unwrap_or_default()))
 }

@@ -33,7 +33,6 @@ static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
 pub struct StoreFile {
     env: Arc<dyn Env>,
     source: Arc<BlockSource>,
-    version: u32,
     byte_count: u64,
     properties_handle: BlockHandle,
     properties: FileProperties,
@@ -88,7 +87,7 @@ impl StoreFile {
         };
         let mut trailer = [0; TRAILER_BYTES];
         file.read_at(trailer_at, &mut trailer)?;
-        let (handle, version) = open_trailer(&trailer, byte_count)
+        let handle = open_trailer(&trailer, byte_count)
             .map_err(|detail| Error::corrupt(path, trailer_at, detail))?;
         let raw = read_block(&*file, path, trailer_at, BlockKind::Properties, handle)?;
         let properties = FileProperties::decode(raw.bytes())
@@ -101,7 +100,6 @@ impl StoreFile {
                 cache,
                 file_number: NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed),
             }),
-            version,
             byte_count,
             properties_handle: handle,
             properties,
@@ -177,11 +175,6 @@ impl StoreFile {
         self.part = Some(part);
         self.properties.first_row = first_row;
         self.properties.last_row = last_row;
-    }
-
-    /// Returns the version of its format.
-    pub(super) fn version(&self) -> u32 {
-        self.version
     }
 
     /// Returns the path of the file.

@@ -1,6 +1,6 @@
 //! Cached form of a columnar block: positions of the parts and heads of the key parts are decoded
-//! once, not by every read. Of a block with a front the cache holds the front, together with the
-//! pieces that were read since, each decompressed once.
+//! once, not by every read. The cache holds the front of a block, together with the pieces that
+//! were read since, each decompressed once.
 //!
 //! The layout of values is decoded once for a file, not for each of its blocks ([`KnownLayout`]),
 //! so that random reads find it in the processor's cache.
@@ -85,16 +85,6 @@ struct OpenedChunks {
     slots: Box<[OpenedBytes]>,
 }
 
-/// Division of a block, and its loaded portion.
-pub(in crate::file) enum Division {
-    /// It has no front.
-    None,
-    /// It has a front, and is loaded completely, without its frame.
-    Whole,
-    /// Its front is loaded, with its frame.
-    Front(PieceSource),
-}
-
 /// The layout of values of a file's blocks, known since the first of them was read. All have the
 /// same one.
 #[derive(Debug, Default)]
@@ -114,24 +104,21 @@ impl KnownLayout {
 }
 
 /// Decodes head and directory of a block and allocates slots for the parts that are opened later.
+/// The block is loaded completely, without its frame; with an `origin`, which has the other bytes,
+/// only its front is, with its frame.
 pub(in crate::file) fn prepare(
     block: Block,
     known: &KnownLayout,
-    division: Division,
+    origin: Option<PieceSource>,
 ) -> Result<Block, Malformed> {
     let bytes = Arc::clone(block.shared_bytes());
-    let (begin, body_bytes) = match &division {
-        Division::Front(origin) => (BLOCK_HEADER_BYTES, origin.body_bytes()),
-        Division::None | Division::Whole => (0, bytes.len()),
+    let (begin, body_bytes) = match &origin {
+        Some(origin) => (BLOCK_HEADER_BYTES, origin.body_bytes()),
+        None => (0, bytes.len()),
     };
     let body = bytes.get(begin..).ok_or(Malformed)?;
-    let has_front = !matches!(division, Division::None);
-    let head = Head::read(body, has_front, body_bytes).ok_or(Malformed)?;
-    let origin = match division {
-        Division::Front(origin) => Some(origin),
-        Division::None | Division::Whole => None,
-    };
-    if origin.as_ref().is_some_and(|_| head.front_end != body.len().checked_sub(CHECKSUM_BYTES)) {
+    let head = Head::read(body, body_bytes).ok_or(Malformed)?;
+    if origin.is_some() && Some(head.front_end) != body.len().checked_sub(CHECKSUM_BYTES) {
         return Err(Malformed);
     }
     let mut places = Vec::with_capacity(head.part_count());
@@ -319,7 +306,7 @@ impl ColumnarBlock {
 
     /// Opens a part that is not in chunks.
     fn open_piece(&self, entry: &DirectoryEntry) -> Result<Box<[u8]>, BlockError> {
-        let is_behind = self.head.front_end.is_some_and(|end| entry.start > end);
+        let is_behind = entry.start > self.head.front_end;
         let checksum = if is_behind { CHECKSUM_BYTES } else { 0 };
         self.with_bytes(entry.start..entry.end + checksum, |stored| {
             let stored = if is_behind { self.checked(stored)? } else { stored };

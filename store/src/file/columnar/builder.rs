@@ -9,7 +9,7 @@ use crate::descriptor::{Compression, DataBlockEncoding};
 use crate::file::columnar::numbers::append_numbers;
 use crate::file::columnar::strings::StringsBuilder;
 use crate::file::columnar::{
-    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, PLAIN, Storage, WHOLE_HEAD_BYTES,
+    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, FRONT_LENGTH_AT, HEAD_BYTES, PLAIN, Storage,
 };
 use crate::file::compression::{Compressor, LZ4, ZSTD};
 use crate::file::encoding::{BlockBuilder, encoding_code};
@@ -275,7 +275,7 @@ impl ColumnarBuilder {
         out.extend_from_slice(&greatest.to_le_bytes());
         out.extend_from_slice(&last_sequence.to_le_bytes());
         // Length of the front, and zeros.
-        out.extend_from_slice(&[0; HEAD_BYTES - WHOLE_HEAD_BYTES]);
+        out.extend_from_slice(&[0; HEAD_BYTES - FRONT_LENGTH_AT]);
     }
 
     fn clear(&mut self) {
@@ -352,7 +352,7 @@ impl DividedBlock<'_> {
             out[at..at + 4].copy_from_slice(&begin.to_le_bytes());
         }
         let front_bytes = (BLOCK_HEADER_BYTES + front_end) as u32;
-        out[start + WHOLE_HEAD_BYTES..][..4].copy_from_slice(&front_bytes.to_le_bytes());
+        out[start + FRONT_LENGTH_AT..][..4].copy_from_slice(&front_bytes.to_le_bytes());
         let encoding = encoding_code(DataBlockEncoding::Columnar);
         let header = crc32c::crc32c(&data_header(encoding, front_end + behind.len()));
         let checksum = crc32c::crc32c_append(header, &out[start..]);
@@ -364,7 +364,7 @@ impl DividedBlock<'_> {
 
 /// Returns the bytes of the front of a block, including the header of its frame.
 pub(in crate::file) fn front_bytes(raw: &[u8]) -> u32 {
-    u32_at(raw, WHOLE_HEAD_BYTES).unwrap_or_default()
+    u32_at(raw, FRONT_LENGTH_AT).unwrap_or_default()
 }
 
 /// Appends the checksum of all bytes from `start` on.

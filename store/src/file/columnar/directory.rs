@@ -11,8 +11,8 @@ use std::ops::Range;
 use crate::cell::{Sequence, Timestamp};
 use crate::file::columnar::strings::StringsHead;
 use crate::file::columnar::{
-    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, LAYOUT, PLAIN, Span, Storage, WHOLE,
-    WHOLE_ENTRY_BYTES, WHOLE_HEAD_BYTES,
+    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, FRONT_LENGTH_AT, HEAD_BYTES, LAYOUT, PLAIN, Span,
+    Storage, WHOLE,
 };
 use crate::file::compression::{LZ4, NONE, ZSTD, can_become};
 use crate::file::encoding::Malformed;
@@ -28,24 +28,20 @@ pub(super) struct Head {
     pub(super) section_count: usize,
     pub(super) is_plain: bool,
     pub(super) span: Span,
-    /// End of the front, before its checksum; `None` if the block has none.
-    pub(super) front_end: Option<usize>,
+    /// End of the front, before its checksum.
+    pub(super) front_end: usize,
     /// Bytes of the block.
     body_bytes: usize,
 }
 
 impl Head {
     /// Decodes the head of a block of `body_bytes` bytes, of which `bytes` is the beginning.
-    pub(super) fn read(bytes: &[u8], has_front: bool, body_bytes: usize) -> Option<Head> {
+    pub(super) fn read(bytes: &[u8], body_bytes: usize) -> Option<Head> {
         let cell_count = u32_at(bytes, 0)? as usize;
         let [low, high, flags, 0] = *bytes.get(4..8)? else { return None };
         if cell_count == 0 || cell_count > CELLS_MAX || flags & !PLAIN != 0 {
             return None;
         }
-        let front_end = match has_front {
-            true => Some(front_end(bytes).filter(|end| *end <= body_bytes)?),
-            false => None,
-        };
         Some(Head {
             cell_count,
             section_count: usize::from(u16::from_le_bytes([low, high])),
@@ -55,7 +51,7 @@ impl Head {
                 max_timestamp: Timestamp(u64_at(bytes, 16)? as i64),
                 max_sequence: Sequence(u64_at(bytes, 24)?),
             },
-            front_end,
+            front_end: front_end(bytes).filter(|end| *end <= body_bytes)?,
             body_bytes,
         })
     }
@@ -67,7 +63,7 @@ impl Head {
 
 /// Returns the end of the front of a block, before its checksum.
 fn front_end(bytes: &[u8]) -> Option<usize> {
-    let front_bytes = u32_at(bytes, WHOLE_HEAD_BYTES)? as usize;
+    let front_bytes = u32_at(bytes, FRONT_LENGTH_AT)? as usize;
     front_bytes.checked_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES)
 }
 
@@ -85,9 +81,26 @@ pub(super) struct DirectoryEntry {
 impl DirectoryEntry {
     /// Decodes an entry; `bytes` must include the front of the block.
     pub(super) fn of(bytes: &[u8], head: &Head, part: usize) -> Option<DirectoryEntry> {
-        let entry = match head.front_end {
-            None => DirectoryEntry::of_whole(bytes, head, part)?,
-            Some(front_end) => DirectoryEntry::of_divided(bytes, head, front_end, part)?,
+        let at = HEAD_BYTES + part * ENTRY_BYTES;
+        let start = u32_at(bytes, at)? as usize;
+        let end = start + u32_at(bytes, at + 4)? as usize;
+        let [storage, chunk_bits, 0, 0] = *bytes.get(at + 12..at + ENTRY_BYTES)? else {
+            return None;
+        };
+        let is_in_front =
+            start >= HEAD_BYTES + head.part_count() * ENTRY_BYTES && end <= head.front_end;
+        let is_behind = part >= WHOLE
+            && start >= head.front_end + CHECKSUM_BYTES
+            && end + CHECKSUM_BYTES <= head.body_bytes;
+        if !(is_in_front || is_behind) || usize::from(chunk_bits) > CELLS_MAX.ilog2() as usize {
+            return None;
+        }
+        let entry = DirectoryEntry {
+            start,
+            end,
+            raw_length: u32_at(bytes, at + 8)? as usize,
+            storage: Storage::of(storage)?,
+            chunk_bits,
         };
         let stored = entry.end - entry.start;
         let fits = match entry.storage {
@@ -95,55 +108,9 @@ impl DirectoryEntry {
             Storage::Lz4 => can_become(LZ4, stored, entry.raw_length),
             Storage::Zstd => can_become(ZSTD, stored, entry.raw_length),
             Storage::Repeated => stored > 0 && entry.raw_length / stored <= CELLS_MAX,
-            Storage::Chunks => part >= WHOLE && head.front_end.is_some_and(|end| entry.end <= end),
+            Storage::Chunks => part >= WHOLE && entry.end <= head.front_end,
         };
         (fits && (part != LAYOUT || entry.storage == Storage::Plain)).then_some(entry)
-    }
-
-    fn of_whole(bytes: &[u8], head: &Head, part: usize) -> Option<DirectoryEntry> {
-        let directory = bytes.get(WHOLE_HEAD_BYTES..)?;
-        let (directory, parts) =
-            directory.split_at_checked(head.part_count() * WHOLE_ENTRY_BYTES)?;
-        let at = part * WHOLE_ENTRY_BYTES;
-        let start = if part == 0 { 0 } else { u32_at(directory, at - WHOLE_ENTRY_BYTES)? as usize };
-        let end = u32_at(directory, at)? as usize;
-        parts.get(start..end)?;
-        let parts_at = WHOLE_HEAD_BYTES + head.part_count() * WHOLE_ENTRY_BYTES;
-        Some(DirectoryEntry {
-            start: parts_at + start,
-            end: parts_at + end,
-            raw_length: u32_at(directory, at + 4)? as usize,
-            storage: Storage::of(*directory.get(at + 8)?).filter(|s| *s != Storage::Chunks)?,
-            chunk_bits: 0,
-        })
-    }
-
-    fn of_divided(
-        bytes: &[u8],
-        head: &Head,
-        front_end: usize,
-        part: usize,
-    ) -> Option<DirectoryEntry> {
-        let at = HEAD_BYTES + part * ENTRY_BYTES;
-        let start = u32_at(bytes, at)? as usize;
-        let end = start + u32_at(bytes, at + 4)? as usize;
-        let [storage, chunk_bits, 0, 0] = *bytes.get(at + 12..at + ENTRY_BYTES)? else {
-            return None;
-        };
-        let is_in_front = start >= HEAD_BYTES + head.part_count() * ENTRY_BYTES && end <= front_end;
-        let is_behind = part >= WHOLE
-            && start >= front_end + CHECKSUM_BYTES
-            && end + CHECKSUM_BYTES <= head.body_bytes;
-        if !(is_in_front || is_behind) || usize::from(chunk_bits) > CELLS_MAX.ilog2() as usize {
-            return None;
-        }
-        Some(DirectoryEntry {
-            start,
-            end,
-            raw_length: u32_at(bytes, at + 8)? as usize,
-            storage: Storage::of(storage)?,
-            chunk_bits,
-        })
     }
 }
 

@@ -14,8 +14,7 @@
 //! large ones, with a checksum of their own. Behind it are pieces, each with its checksum: a
 //! section, or a chunk of some rows of a large one. So a get reads the front and the pieces that
 //! have its row, and a scan the sections that it needs. The cache holds the front, together with
-//! the opened pieces. Blocks of files of version 2 have no front and are read whole. The byte
-//! format is in `docs/formats/columnar-block.md`.
+//! the opened pieces. The byte format is in `docs/formats/columnar-block.md`.
 //!
 //! # Invariants
 //!
@@ -41,7 +40,7 @@ mod plain_row;
 
 use crate::file::encoding::Malformed;
 
-pub(super) use block::{ColumnarBlock, Division, KnownLayout, prepare};
+pub(super) use block::{ColumnarBlock, KnownLayout, prepare};
 pub(super) use builder::ColumnarBuilder;
 pub(super) use builder::front_bytes;
 pub(super) use cursor::{ColumnarCursor, WalkBackOutcome};
@@ -51,12 +50,10 @@ pub use slice::{ColumnSlice, VariableColumn};
 
 /// Maximal number of cells of a block.
 const CELLS_MAX: usize = 1 << 16;
-/// Bytes before the directory of a block without a front.
-const WHOLE_HEAD_BYTES: usize = 4 + 2 + 1 + 1 + 8 + 8 + 8;
-/// Bytes before the directory: the same, the length of the front, and zeros.
-const HEAD_BYTES: usize = WHOLE_HEAD_BYTES + 4 + 4;
-/// Bytes of a directory entry in a block without a front.
-const WHOLE_ENTRY_BYTES: usize = 4 + 4 + 1;
+/// Offset of the length of the front.
+const FRONT_LENGTH_AT: usize = 4 + 2 + 1 + 1 + 8 + 8 + 8;
+/// Bytes before the directory, which end with the length of the front, and zeros.
+const HEAD_BYTES: usize = FRONT_LENGTH_AT + 4 + 4;
 /// Bytes of a directory entry.
 const ENTRY_BYTES: usize = 4 + 4 + 4 + 1 + 1 + 2;
 /// Flag of a plain block.

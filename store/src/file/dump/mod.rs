@@ -15,7 +15,9 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{AnyCursor, BlockCursor, Malformed, prepare};
-use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, u32_at};
+use crate::file::format::{
+    BlockHandle, BlockKind, FILE_VERSION, TRAILER_BYTES, open_block, u32_at,
+};
 use crate::file::index::{TreeRoot, child};
 use crate::file::properties::FileProperties;
 use crate::file::reader::StoreFile;
@@ -97,11 +99,7 @@ impl Dump<'_> {
             _ => format!(", puts from {}", properties.min_put_timestamp.0),
         };
         let lines = [
-            format!(
-                "store file, version {}, {} bytes",
-                self.file.version(),
-                self.file.byte_count()
-            ),
+            format!("store file, version {FILE_VERSION}, {} bytes", self.file.byte_count()),
             format!(
                 "rows: {}, from {} to {}",
                 properties.row_count,
