@@ -39,8 +39,6 @@ use crate::wal::Cells;
 
 /// The version of the encoding.
 const VERSION: u8 = 2;
-/// The oldest version that is read.
-const OLDEST_VERSION: u8 = 1;
 /// Flag of the mode of a row lock: the row is deleted.
 const DELETED: u8 = 0x80;
 /// Flag of a transaction that is SERIALIZABLE.
@@ -262,7 +260,7 @@ fn read_prepared(
     input: &mut Input<'_>,
 ) -> Result<Option<(bool, PreparedWork)>> {
     let Some([version, flags]) = input.array() else { return Ok(None) };
-    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+    if version != VERSION {
         return Ok(None);
     }
     let Some(lock_count) = input.varint() else { return Ok(None) };
@@ -297,8 +295,7 @@ fn read_prepared(
         let Some(cells) = Cells::parse(bytes, UNPLACED) else { return Ok(None) };
         staging.restore(&table, cells);
     }
-    let moved = if version > OLDEST_VERSION { read_moves(input) } else { Some(Vec::new()) };
-    let Some(moved) = moved else { return Ok(None) };
+    let Some(moved) = read_moves(input) else { return Ok(None) };
     Ok(Some((flags & SERIALIZABLE != 0, PreparedWork { staging, held, moved })))
 }
 

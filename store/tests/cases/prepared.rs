@@ -147,19 +147,6 @@ fn documented_prepared_transaction_example_matches_encoder() {
 }
 
 #[test]
-fn version_1_prepared_transaction_is_readable() {
-    let store = created(&FaultEnv::new(1));
-    let mut bytes = prepare(&store).encode().unwrap();
-    // Without the key changes.
-    assert_eq!((bytes[0], bytes.pop()), (2, Some(0)));
-    bytes[0] = 1;
-    let other = created(&FaultEnv::new(2));
-    put(&other, "b", "2");
-    end(&other.recover_prepared(&bytes).unwrap()).unwrap();
-    assert_eq!(rows(&other), ["n=new"]);
-}
-
-#[test]
 fn prepared_transaction_preserves_key_changes() {
     let store = created(&FaultEnv::new(1));
     put(&store, "b", "2");
