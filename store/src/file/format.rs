@@ -166,34 +166,6 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Appends an unsigned LEB128.
-pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Reads an unsigned LEB128 at `position` and moves it past.
-pub(super) fn read_varint(bytes: &[u8], position: &mut usize) -> Option<u32> {
-    let first = *bytes.get(*position)?;
-    *position += 1;
-    if first < 0x80 {
-        return Some(u32::from(first));
-    }
-    let mut value = u32::from(first & 0x7f);
-    for shift in (7..35).step_by(7) {
-        let byte = *bytes.get(*position)?;
-        *position += 1;
-        value |= u32::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
 /// Returns the trailer of a file of `file_bytes`, itself included.
 pub(super) fn trailer(properties: BlockHandle, file_bytes: u64) -> [u8; TRAILER_BYTES] {
     let mut trailer = [0; TRAILER_BYTES];

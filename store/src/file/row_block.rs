@@ -27,8 +27,9 @@ use std::ops::Range;
 
 use crate::cache::Block;
 use crate::cell::{KeyParts, compare_keys, is_key, row_of};
+use crate::codec::{Input, push_varint};
 use crate::file::encoding::{BlockBuilder, BlockCursor, BlockError, Malformed};
-use crate::file::format::{push_varint, read_varint, u32_at};
+use crate::file::format::u32_at;
 use crate::file::row_slots::RowSlots;
 
 /// Maximal number of entries between restart points in data blocks.
@@ -93,9 +94,9 @@ impl BlockBuilder for RowBlockBuilder {
         let offset = self.entries.len() as u32;
         let is_restart = self.wants_restart();
         let shared = if is_restart { 0 } else { shared_bytes(&self.previous, key) };
-        push_varint(&mut self.entries, shared as u32);
-        push_varint(&mut self.entries, (key.len() - shared) as u32);
-        push_varint(&mut self.entries, value.len() as u32);
+        push_varint(&mut self.entries, shared as u64);
+        push_varint(&mut self.entries, (key.len() - shared) as u64);
+        push_varint(&mut self.entries, value.len() as u64);
         if is_restart {
             let (key_at, row_length) = (self.entries.len() as u32, row_of(key).len() as u16);
             self.restarts.push(Restart { offset, key_at, row_length });
@@ -361,8 +362,11 @@ fn read_entry(entries: &[u8], mut at: usize) -> Option<RowBlockEntry> {
             (usize::from(shared), usize::from(unshared), usize::from(value_length))
         }
         _ => {
-            let mut length = || read_varint(entries, &mut at).map(|length| length as usize);
-            (length()?, length()?, length()?)
+            let mut input = Input { bytes: entries.get(at..)? };
+            let mut length = || u32::try_from(input.varint()?).ok().map(|length| length as usize);
+            let lengths = (length()?, length()?, length()?);
+            at = entries.len() - input.bytes.len();
+            lengths
         }
     };
     let value_at = at + unshared;
