@@ -113,6 +113,7 @@ const ADVICE: &[(&str, &[&str])] = &[
     ("Try the COPY (SELECT ...) TO variant.", &["COPY (SELECT * FROM view) TO STDOUT"]),
     ("Assign the whole field: SET c.f = ROW(…).", &["UPDATE t SET c.a = 1"]),
     ("Create a global index: CREATE INDEX.", &["CREATE INDEX ON t (g)"]),
+    ("Use CREATE TABLE.", &["CREATE TABLE changeable (id int PRIMARY KEY)"]),
     ("Use UPDATE.", &["UPDATE t SET v = 3"]),
     (
         "Use a subquery: WHERE key IN (SELECT key … LIMIT n).",

@@ -24,7 +24,8 @@ impl Message {
     pub(crate) fn field(&self, code: u8) -> Option<String> {
         let fields = self.body.split(|byte| *byte == 0);
         let field = fields.into_iter().find(|field| field.first() == Some(&code))?;
-        Some(String::from_utf8(field[1..].to_vec()).unwrap())
+        // PostgreSQL cuts a value that it quotes, also within a character.
+        Some(String::from_utf8_lossy(&field[1..]).into_owned())
     }
 
     /// Returns the values of a DataRow as text; `None` is NULL.
