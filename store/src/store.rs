@@ -531,8 +531,9 @@ impl Store {
     ///
     /// [`Error::Cancelled`]; the earlier regions are flushed then.
     pub fn flush_until(&self, table: TableId, cancelled: &AtomicBool) -> Result<()> {
-        self.flush_regions(table, cancelled)?;
+        let done = self.flush_regions(table, cancelled)?;
         self.engine.release_log()?;
+        self.report_flush(table, &done);
         for region in self.engine.table(table)?.regions().all() {
             self.engine.schedule.schedule_policy(region);
         }
@@ -543,12 +544,12 @@ impl Store {
     pub fn flush_table(&self, table: TableId) -> Result<RewriteTotals> {
         let done = self.flush_regions(table, &AtomicBool::new(false))?;
         self.engine.release_log()?;
+        self.report_flush(table, &done);
         Ok(done)
     }
 
     fn flush_regions(&self, table: TableId, cancelled: &AtomicBool) -> Result<RewriteTotals> {
-        let master = self.engine.observers.master();
-        if let Some(master) = &master {
+        if let Some(master) = self.engine.observers.master() {
             master.pre_flush_table(table)?;
         }
         let mut done = RewriteTotals::default();
@@ -559,10 +560,14 @@ impl Store {
             done += region.flush(&*self.engine)?;
             self.engine.pressure.relieve();
         }
-        if let Some(master) = master {
-            master.post_flush_table(table, &done.into());
-        }
         Ok(done)
+    }
+
+    /// Tells the observers that a table was flushed.
+    fn report_flush(&self, table: TableId, done: &RewriteTotals) {
+        if let Some(master) = self.engine.observers.master() {
+            master.post_flush_table(table, &(*done).into());
+        }
     }
 
     /// Flushes the memstores of all tables, so that the next opening has no log to replay.
@@ -571,7 +576,7 @@ impl Store {
             match self.flush_regions(table.id, &AtomicBool::new(false)) {
                 // Dropped meanwhile.
                 Err(Error::NoSuchTable(_)) => {}
-                done => drop(done?),
+                done => self.report_flush(table.id, &done?),
             }
         }
         // This looks at all regions, so it is done once.
