@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use crate::harness::TestServer;
 
 /// Returns whether a client program is installed; otherwise prints that the test is skipped.
-fn installed(program: &str) -> bool {
+pub(crate) fn installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
         println!("skipped: {program} is not installed");

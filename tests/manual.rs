@@ -3,7 +3,8 @@
 //! The `sql` blocks of a page run in order, as `bennu sql` runs them, each page in a database of
 //! its own. The `text` block directly after a `sql` block is its output without command tags.
 //! `sql session=NAME` runs in another session than `sql`. `BENNU_MANUAL_UPDATE=1` writes the
-//! outputs. The commands of `bennu` in `sh` blocks are parsed, not run.
+//! outputs. `sh run` blocks run beside a server, and the `text` block after each is their output;
+//! in other `sh` blocks the commands of `bennu` are parsed, not run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use bennu::shell::{Streams, interact};
 use clap::{CommandFactory, Parser};
 use sql::session::Session;
 
-use crate::harness::binary;
+use crate::clients::installed;
+use crate::harness::{TestServer, binary};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -169,6 +171,41 @@ fn examples_of_manual_have_shown_output() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
+/// Returns what a shell block prints in an empty directory, with `bennu` and a server on the port
+/// of the manual's examples.
+fn output_of_shell(text: &str, server: &TestServer) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_BIN_EXE_bennu")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let text = text.replace("5433", &server.address().port().to_string());
+    let mut shell = std::process::Command::new("sh");
+    let output = shell.args(["-ec", &text]).env("PATH", path).current_dir(&directory);
+    let output = output.stdin(std::process::Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn shell_blocks_of_manual_have_shown_output() {
+    let mut count = 0;
+    for path in pages() {
+        let page = fs::read_to_string(&path).unwrap();
+        let blocks = fenced_blocks(&page);
+        let is_installed = |text: &str| !text.contains("psql") || installed("psql");
+        for pair in blocks.windows(2).filter(|pair| pair[0].label == "sh run") {
+            count += 1;
+            if !is_installed(pair[0].text) {
+                continue;
+            }
+            let server = TestServer::start();
+            let printed = output_of_shell(pair[0].text, &server);
+            assert_eq!((pair[1].label, pair[1].text), ("text", &*printed), "{}", path.display());
+        }
+    }
+    assert!(count > 0, "the manual has shell blocks that run");
+}
+
 /// Returns the words of a shell command, without quotes; a comment ends them.
 fn shell_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -204,7 +241,7 @@ fn command_line_accepts_commands_of_manual() {
     let mut count = 0;
     for path in pages() {
         let page = fs::read_to_string(&path).unwrap();
-        for block in fenced_blocks(&page).iter().filter(|block| block.label == "sh") {
+        for block in fenced_blocks(&page).iter().filter(|block| block.label.starts_with("sh")) {
             let text = block.text.replace("\\\n", " ").replace("cargo run --release -- ", "bennu ");
             let lines = text.lines().map(|line| line.trim_start_matches("target/release/"));
             for line in lines.filter(|line| line.starts_with("bennu ")) {
