@@ -101,6 +101,10 @@ const ADVICE: &[(&str, &[&str])] = &[
             "ALTER TABLE t RESET (max_read_bytes_per_second)",
         ],
     ),
+    (
+        "Use ALTER TABLE … SET LOGGED.",
+        &["CREATE UNLOGGED TABLE loose (id int)", "ALTER TABLE loose SET LOGGED"],
+    ),
     ("DELETE FROM", &["DELETE FROM child"]),
     (
         "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",

@@ -160,22 +160,25 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Applies the catalog's descriptors of a table and its indexes to the store: the split
-    /// policy, the durability, and the value layout of columnar blocks.
+    /// Applies the catalog's descriptors of a table and its indexes to the store. Rows that are
+    /// not in the log are flushed if later ones will be logged.
     pub(crate) fn apply_descriptor(&self, record: &TableRecord) -> store::Result<()> {
         let known = self.store.tables();
         let indexes = record.indexes.iter().map(|index| &index.descriptor);
         for wanted in std::iter::once(&record.descriptor).chain(indexes) {
             let found = known.iter().find(|known| known.id == wanted.id);
             let Some(found) = found else { continue };
-            let mut altered = TableDescriptor::clone(found);
-            altered.split = wanted.split.clone();
-            altered.durability = wanted.durability;
-            for (family, wanted) in altered.families.iter_mut().zip(&wanted.families) {
-                family.value_layout = wanted.value_layout.clone();
+            let altered = TableDescriptor {
+                name: found.name.clone(),
+                split_points: found.split_points.clone(),
+                ..wanted.clone()
+            };
+            if altered == **found {
+                continue;
             }
-            if altered != **found {
-                self.store.alter_table(altered)?;
+            self.store.alter_table(altered)?;
+            if found.durability == Durability::SkipWal && wanted.durability != Durability::SkipWal {
+                self.store.flush(wanted.id)?;
             }
         }
         Ok(())

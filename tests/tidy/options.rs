@@ -52,6 +52,7 @@ fn row(spec: &OptionSpec) -> String {
     let change = match spec.change {
         OptionChange::Never => "no",
         OptionChange::AtCommit => "at commit",
+        OptionChange::NewFiles => "for new files",
         OptionChange::NewTransactions => "for new transactions",
         OptionChange::NoEffect => return head.replace(&spec.name.to_uppercase(), spec.name) + "\n",
     };

@@ -202,6 +202,15 @@ pub struct TableOption {
     pub value: OptionValue,
 }
 
+/// The name of a storage option of a table: `ttl`, or `f.ttl` for one family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionName {
+    /// The family that it is for, if written.
+    pub family: Option<Ident>,
+    /// Its name, always in lower case.
+    pub name: Ident,
+}
+
 /// The value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValue {
@@ -732,7 +741,7 @@ pub enum OptionsChange {
     /// `SET (name = value, …)`, or of a role `SET name = value`
     Set(Vec<TableOption>),
     /// `RESET (name, …)`, or of a role `RESET name`
-    Reset(Vec<Ident>),
+    Reset(Vec<OptionName>),
     /// Of a role: `RESET ALL`
     ResetAll,
 }

@@ -42,9 +42,9 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
     CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateAsKind,
     CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
-    ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionValue, OptionsChange,
-    OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameTarget, Role,
-    StorageKind, TableAttribute, TableChange, TableOption, Truncate,
+    ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
+    OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
+    RenameTarget, Role, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, ConflictAction, ConflictTargetClause, DeleteStatement,

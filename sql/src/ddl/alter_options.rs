@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use store::FamilyDescriptor;
+use store::descriptor::Durability;
 use store::quota::QuotaLimits;
 use store::transaction::TableLockMode;
 
@@ -14,15 +16,26 @@ use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::catalog::{CatalogEntry, CatalogObject, CatalogRelation};
+use crate::ddl::create_table::set_value_layouts;
+use crate::ddl::key_constraint::take_table_settings;
+use crate::ddl::options::{check_family, undefined_family};
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
 use crate::storage_options::{
-    OptionScope, OptionSpec, StorageSettings, find, find_changeable, is_of_toast,
+    OptionScope, OptionSpec, StorageSettings, changeable, find, find_quota, find_reset,
+    is_of_toast, set_unlogged,
 };
 
-/// Change of one option: its name, and the written option, or nothing to reset it.
-type OptionUpdate<'a> = (&'a Ident, Option<&'a TableOption>);
+/// Change of one option of a table.
+struct OptionUpdate<'a> {
+    spec: &'static OptionSpec,
+    /// The family that it is for; `None` for the table or all of its families.
+    family: Option<&'a Ident>,
+    name: &'a Ident,
+    /// The written option; `None` to reset it.
+    written: Option<&'a TableOption>,
+}
 
 impl Ddl<'_> {
     /// Changes options of a table, an index or a role.
@@ -36,9 +49,8 @@ impl Ddl<'_> {
                 if statement.change == OptionsChange::ResetAll {
                     settings.quota = QuotaLimits::default();
                 }
-                for update in updates(&statement.change) {
-                    let spec = find_changeable(update.0, OptionScope::Role)?;
-                    change(&mut settings, spec, update.1)?;
+                for (name, written) in updates(&statement.change) {
+                    set(&mut settings, find_quota(name)?, written)?;
                 }
                 self.store_quota(subject, settings.quota)
             }
@@ -75,45 +87,47 @@ impl Ddl<'_> {
     fn alter_table_options(&mut self, table: &Table, of: &OptionsChange) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let subject = QuotaSubject::Table(table.id);
-        let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
+        let before = self.record_of(&catalog, table)?;
+        let mut record = TableRecord::clone(before.as_ref());
         let mut settings = StorageSettings {
             table: record.descriptor.clone(),
             quota: catalog.quota(&subject).unwrap_or_default(),
             ..StorageSettings::default()
         };
-        let (mut has_quotas, mut has_others) = (false, false);
-        for (name, written) in updates(of) {
-            if let Some(option) = written {
-                find(option, OptionScope::Table)?;
-            }
-            let spec = find_changeable(name, OptionScope::Table)?;
-            has_quotas |= spec.is_quota();
-            has_others |= !spec.is_quota();
-            match written {
+        let updates = table_updates(of)?;
+        for update in &updates {
+            match update.written {
                 Some(option) if is_of_toast(option) => {
-                    spec.parse(option)?;
+                    update.spec.parse(option)?;
                     self.note_toast_parameters(std::slice::from_ref(option));
                 }
-                _ if spec.is_parameter() => {
+                written if update.spec.is_parameter() => {
                     let value = parameter(written, OptionScope::Table)?;
-                    set_parameter(&mut record.retained.parameters, spec.name, value);
+                    set_parameter(&mut record.retained.parameters, update.spec.name, value);
                 }
-                _ => change(&mut settings, spec, written)?,
+                _ if update.is_of_families() => {}
+                written => set(&mut settings, update.spec, written)?,
             }
         }
-        if has_others {
-            if settings.table != record.descriptor {
-                for index in &mut record.indexes {
-                    index.descriptor.split = settings.table.split.clone();
-                }
-                record.descriptor = settings.table;
-                self.changes.altered.push(table.oid);
+        check_durability(&record, &updates, settings.table.durability)?;
+        record.descriptor = settings.table;
+        change_families(&mut record.descriptor.families, &updates)?;
+        if record.descriptor != before.descriptor {
+            let layout = relation_assembly::base_layout(&catalog, &record)?;
+            set_value_layouts(&mut record, &layout)?;
+            let (base, unlogged) = (record.descriptor.clone(), record.retained.unlogged);
+            for index in &mut record.indexes {
+                take_table_settings(&mut index.descriptor, &base);
             }
+            set_unlogged(&mut record, unlogged);
+            self.changes.altered.push(table.oid);
+        }
+        if updates.iter().any(|update| !update.spec.is_quota()) {
             let coprocessors = Arc::clone(&table.coprocessors);
             let changed = relation_assembly::table(&catalog, &record, coprocessors)?;
             self.store_object(CatalogObject::of_table(changed, record))?;
         }
-        match has_quotas {
+        match updates.iter().any(|update| update.spec.is_quota()) {
             true => self.store_quota(subject, settings.quota),
             false => Ok(()),
         }
@@ -168,25 +182,123 @@ impl Ddl<'_> {
     }
 }
 
-fn updates(change: &OptionsChange) -> Vec<OptionUpdate<'_>> {
+impl OptionUpdate<'_> {
+    /// Returns whether it changes options of column families.
+    fn is_of_families(&self) -> bool {
+        self.spec.scopes.contains(&OptionScope::Family)
+    }
+}
+
+/// Returns the names of the changed options, with the written ones that are not reset.
+fn updates(change: &OptionsChange) -> Vec<(&Ident, Option<&TableOption>)> {
     match change {
         OptionsChange::Set(options) => {
             options.iter().map(|option| (&option.name, Some(option))).collect()
         }
-        OptionsChange::Reset(names) => names.iter().map(|name| (name, None)).collect(),
+        OptionsChange::Reset(names) => names.iter().map(|name| (&name.name, None)).collect(),
         OptionsChange::ResetAll => Vec::new(),
     }
 }
 
+/// Returns the changes of a table's options: options of all families before those of one, and the
+/// block size, whose default depends on the encoding, behind the encoding.
+///
+/// # Errors
+///
+/// 22023 for an option that a table does not have or that occurs twice, 0A000 for one that cannot
+/// be changed.
+fn table_updates(of: &OptionsChange) -> Result<Vec<OptionUpdate<'_>>> {
+    let update = |spec, (family, name), written| {
+        let spec = changeable(spec, name)?;
+        Ok(OptionUpdate { spec, family, name, written })
+    };
+    let mut updates: Vec<OptionUpdate<'_>> = match of {
+        OptionsChange::Set(options) => {
+            let set = options.iter().map(|option| {
+                let spec = find(option, OptionScope::Table)?;
+                update(spec, (option.family.as_ref(), &option.name), Some(option))
+            });
+            set.collect::<Result<_>>()?
+        }
+        OptionsChange::Reset(names) => {
+            let reset = names
+                .iter()
+                .map(|name| update(find_reset(name)?, (name.family.as_ref(), &name.name), None));
+            reset.collect::<Result<_>>()?
+        }
+        OptionsChange::ResetAll => Vec::new(),
+    };
+    for (at, update) in updates.iter().enumerate() {
+        let is_same = |other: &OptionUpdate<'_>| {
+            let families = [update.family, other.family].map(|one| one.map(|name| &name.value));
+            update.name.value == other.name.value && families[0] == families[1]
+        };
+        if updates[..at].iter().any(is_same) {
+            bail!(INVALID_PARAMETER_VALUE: "parameter \"{}\" specified more than once", update.name.value;
+                at update.name.position);
+        }
+    }
+    let is_block_size = |update: &OptionUpdate<'_>| update.spec.name == BLOCK_SIZE;
+    updates.sort_by_key(|update| (update.family.is_some(), is_block_size(update)));
+    Ok(updates)
+}
+
+/// The option whose default depends on another option.
+const BLOCK_SIZE: &str = "blocksize";
+
+/// Changes options of the families of a table.
+fn change_families(families: &mut [FamilyDescriptor], updates: &[OptionUpdate<'_>]) -> Result<()> {
+    let of_families = || updates.iter().filter(|update| update.is_of_families());
+    for name in of_families().filter_map(|update| update.family) {
+        if families.iter().all(|family| family.name != name.value) {
+            return Err(undefined_family(&name.value, name.position));
+        }
+    }
+    for family in families {
+        let mut settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
+        let own = of_families()
+            .filter(|update| update.family.is_none_or(|name| name.value == family.name));
+        let mut has_block_size = false;
+        for update in own {
+            has_block_size |= update.spec.name == BLOCK_SIZE;
+            set(&mut settings, update.spec, update.written)?;
+        }
+        let mut changed = settings.family;
+        let default = family.data_block_encoding.default_block_bytes();
+        if !has_block_size && family.block_bytes == default {
+            changed.block_bytes = changed.data_block_encoding.default_block_bytes();
+        }
+        check_family(&changed)?;
+        *family = changed;
+    }
+    Ok(())
+}
+
+/// Checks that the durability of an unlogged table is not set to that of a logged one.
+fn check_durability(
+    record: &TableRecord,
+    updates: &[OptionUpdate<'_>],
+    durability: Durability,
+) -> Result<()> {
+    let of_durability = |update: &&OptionUpdate<'_>| update.spec.name == "durability";
+    let written = updates.iter().find(of_durability).and_then(|update| update.written);
+    match written {
+        Some(option) if record.retained.unlogged && durability == Durability::SyncWal => Err(err!(
+            INVALID_PARAMETER_VALUE: "table \"{}\" is unlogged", record.name;
+            hint "Use ALTER TABLE … SET LOGGED."; at option.name.position)),
+        _ => Ok(()),
+    }
+}
+
 /// Sets an option to the written value, or to the default.
-fn change(
+fn set(
     settings: &mut StorageSettings,
     spec: &OptionSpec,
     written: Option<&TableOption>,
 ) -> Result<()> {
     let Some(field) = &spec.field else { return Ok(()) };
     let datum = match written {
-        Some(option) => find(option, OptionScope::Table)?.parse(option)?,
+        Some(option) => spec.parse(option)?,
         None => (field.get)(&settings.defaults()),
     };
     (field.set)(settings, datum);

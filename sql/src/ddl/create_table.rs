@@ -18,7 +18,7 @@ use crate::ddl::key_constraint::{
     DEFAULT_FAMILY, key_constraints, key_indexes, primary_key, retain_key,
 };
 use crate::ddl::name;
-use crate::ddl::options::TableOptions;
+use crate::ddl::options::{TableOptions, undefined_family};
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::stored_text;
@@ -62,7 +62,7 @@ pub fn record(
     for override_ in &options.overrides {
         let family = override_.family.as_ref().map_or("", |family| family.value.as_str());
         if !families.iter().any(|known| known == family) {
-            bail!(UNDEFINED_OBJECT: "column family \"{family}\" does not exist"; at override_.name.position);
+            return Err(undefined_family(family, override_.name.position));
         }
     }
     let id = ids()?;

@@ -267,10 +267,15 @@ pub(super) fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) 
         id,
         name: name.to_owned(),
         families: vec![store::FamilyDescriptor::new(DEFAULT_FAMILY)],
-        region_replication: base.region_replication,
-        durability: base.durability,
         split_points: Vec::new(),
-        memstore_flush_bytes: base.memstore_flush_bytes,
-        split: base.split.clone(),
+        ..base.clone()
     }
+}
+
+/// Sets the options that an index has from its table.
+pub(super) fn take_table_settings(index: &mut TableDescriptor, table: &TableDescriptor) {
+    index.region_replication = table.region_replication;
+    index.durability = table.durability;
+    index.memstore_flush_bytes = table.memstore_flush_bytes;
+    index.split = table.split.clone();
 }

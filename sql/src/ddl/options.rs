@@ -36,7 +36,7 @@ impl TableOptions {
                 other.name.value == option.name.value && other.family == option.family
             });
             if again {
-                return Err(invalid(option, "it is specified more than once"));
+                return Err(invalid(&option.name, "it is specified more than once"));
             }
             let spec = find(option, scope)?;
             if spec.is_quota() {
@@ -107,16 +107,31 @@ impl TableOptions {
             family.block_bytes = family.data_block_encoding.default_block_bytes();
         }
         // Checked after all options are set: FIFO needs a TTL, which may follow it.
-        let of_compaction = family.compaction.objection(family.ttl, family.min_versions);
-        let of_versions = (family.min_versions > family.versions)
-            .then(|| "MIN_VERSIONS must not exceed VERSIONS".to_owned());
-        match of_versions.or(of_compaction.map(Into::into)) {
-            Some(why) => {
-                bail!(INVALID_PARAMETER_VALUE: "invalid options of column family \"{name}\": {why}")
-            }
-            None => Ok(family),
-        }
+        check_family(&family)?;
+        Ok(family)
     }
+}
+
+/// Checks the options of a column family.
+///
+/// # Errors
+///
+/// 22023 for conflicting options.
+pub fn check_family(family: &FamilyDescriptor) -> Result<()> {
+    let of_compaction = family.compaction.objection(family.ttl, family.min_versions);
+    let of_versions = (family.min_versions > family.versions)
+        .then(|| "MIN_VERSIONS must not exceed VERSIONS".to_owned());
+    match of_versions.or(of_compaction.map(Into::into)) {
+        Some(why) => {
+            bail!(INVALID_PARAMETER_VALUE: "invalid options of column family \"{}\": {why}", family.name)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the error for a column family that does not exist.
+pub fn undefined_family(family: &str, position: usize) -> Error {
+    err!(UNDEFINED_OBJECT: "column family \"{family}\" does not exist"; at position)
 }
 
 #[cfg(test)]

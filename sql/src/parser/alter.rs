@@ -6,8 +6,8 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
-    Ident, NameSpace, ObjectKind, OptionValue, OptionsChange, OptionsOwner, RegionAction,
-    Statement, TableName, TableOption,
+    Ident, NameSpace, ObjectKind, OptionName, OptionValue, OptionsChange, OptionsOwner,
+    RegionAction, Statement, TableName, TableOption,
 };
 
 impl TokenCursor<'_> {
@@ -101,11 +101,15 @@ impl TokenCursor<'_> {
         position: usize,
     ) -> Result<Statement> {
         let action = match self.peek_word().as_str() {
+            "set" | "reset" if self.begins_options(0) => {
+                return self.alter_options(OptionsOwner::Table(name), if_exists);
+            }
+            "alter" if self.nth_word_is(1, "family") && self.begins_options(3) => {
+                return self.alter_family(name, if_exists);
+            }
             "add" | "alter" | "drop" | "rename" | "validate" | "cluster" | "replica" | "enable"
             | "disable" => AlterTableAction::Changes(self.table_changes(&name)?),
-            "set" if self.parser.peek_nth_token_ref(1).token != Token::LParen => {
-                AlterTableAction::Changes(self.table_changes(&name)?)
-            }
+            "set" => AlterTableAction::Changes(self.table_changes(&name)?),
             "split" => AlterTableAction::Regions(self.split_regions()?),
             "merge" => AlterTableAction::Regions(self.merge_regions()?),
             "attach" if self.is_words(&["attach", "coprocessor"]) => {
@@ -117,7 +121,6 @@ impl TokenCursor<'_> {
             "detach" if self.take_words(&["detach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Detach(self.name()?))
             }
-            "set" | "reset" => return self.alter_options(OptionsOwner::Table(name), if_exists),
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER TABLE … {}", word.to_uppercase());
@@ -128,14 +131,53 @@ impl TokenCursor<'_> {
         Ok(Statement::AlterTable(Box::new(AlterTable { kind, if_exists, name, action })))
     }
 
-    /// Reads `SET (…)` and `RESET (…)`.
+    /// Returns whether the token at `at` begins `SET (…)`, `RESET (…)`, or Phoenix's
+    /// `SET name = value` and `SET family.name = value`.
+    fn begins_options(&self, at: usize) -> bool {
+        let token = |n: usize| &self.parser.peek_nth_token_ref(at + n).token;
+        match token(1) {
+            Token::LParen => self.nth_word_is(at, "set") || self.nth_word_is(at, "reset"),
+            Token::Word(_) if self.nth_word_is(at, "set") => {
+                matches!(token(2), Token::Eq | Token::Period)
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads `SET (…)`, `RESET (…)`, and Phoenix's `SET name = value, …`.
     fn alter_options(&mut self, of: OptionsOwner, if_exists: bool) -> Result<Statement> {
-        let change = if self.take_word("set") {
-            OptionsChange::Set(self.parenthesized(Self::option)?)
-        } else {
+        let change = self.options_change()?;
+        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, if_exists, change })))
+    }
+
+    fn options_change(&mut self) -> Result<OptionsChange> {
+        if !self.take_word("set") {
             self.expect_words(&["reset"])?;
-            OptionsChange::Reset(self.parenthesized(Self::option_name)?)
+            return self.parenthesized(Self::qualified_option_name).map(OptionsChange::Reset);
+        }
+        let options = match self.peek() == &Token::LParen {
+            true => self.parenthesized(Self::option)?,
+            false => self.list(Self::option)?,
         };
+        Ok(OptionsChange::Set(options))
+    }
+
+    /// Reads `ALTER FAMILY f` with `SET …` or `RESET (…)`: the options of the family.
+    fn alter_family(&mut self, table: TableName, if_exists: bool) -> Result<Statement> {
+        self.expect_words(&["alter", "family"])?;
+        let family = self.label()?;
+        let mut change = self.options_change()?;
+        let owners: Vec<&mut Option<Ident>> = match &mut change {
+            OptionsChange::Set(options) => options.iter_mut().map(|one| &mut one.family).collect(),
+            OptionsChange::Reset(names) => names.iter_mut().map(|one| &mut one.family).collect(),
+            OptionsChange::ResetAll => Vec::new(),
+        };
+        for owner in owners {
+            if let Some(other) = owner.replace(family.clone()) {
+                return Err(self.syntax_error_near(other.position));
+            }
+        }
+        let of = OptionsOwner::Table(table);
         Ok(Statement::AlterOptions(Box::new(AlterOptions { of, if_exists, change })))
     }
 
@@ -247,7 +289,10 @@ impl TokenCursor<'_> {
         } else if self.take_word("reset") {
             match self.take_word("all") {
                 true => OptionsChange::ResetAll,
-                false => OptionsChange::Reset(vec![self.option_name()?]),
+                false => OptionsChange::Reset(vec![OptionName {
+                    family: None,
+                    name: self.option_name()?,
+                }]),
             }
         } else if self.at_end() {
             return Err(self.unexpected());

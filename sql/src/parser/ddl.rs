@@ -9,8 +9,8 @@ use super::operator;
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexClauses, IndexKey,
-    KeyColumn, NullsOrder, OnCommit, OptionValue, SortOrder, SourceExpr, Statement, TEMP,
-    TableConstraint, TableName, TableOption, UniqueKey,
+    KeyColumn, NullsOrder, OnCommit, OptionName, OptionValue, SortOrder, SourceExpr, Statement,
+    TEMP, TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 impl TokenCursor<'_> {
@@ -395,12 +395,17 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// Reads `name = value` or `family.name = value`.
-    pub(super) fn option(&mut self) -> Result<TableOption> {
+    /// Reads `name` or `family.name`.
+    pub(super) fn qualified_option_name(&mut self) -> Result<OptionName> {
         let first = self.label()?;
         let (family, name) =
             if self.take(&Token::Period) { (Some(first), self.label()?) } else { (None, first) };
-        let (family, name) = split_option(family, name);
+        Ok(split_option(family, name))
+    }
+
+    /// Reads `name = value` or `family.name = value`.
+    pub(super) fn option(&mut self) -> Result<TableOption> {
+        let OptionName { family, name } = self.qualified_option_name()?;
         let value = if self.take(&Token::Eq) {
             self.option_value()?
         } else if matches!(self.peek(), Token::Comma | Token::RParen) {
@@ -512,14 +517,15 @@ impl TokenCursor<'_> {
 }
 
 /// Splits a name that `pg_dump` has quoted: `"f.ttl"` is `ttl` of family `f`.
-fn split_option(family: Option<Ident>, name: Ident) -> (Option<Ident>, Ident) {
+fn split_option(family: Option<Ident>, name: Ident) -> OptionName {
     let position = name.position;
     match name.value.rsplit_once('.') {
         Some((family, option)) if !family.is_empty() => {
             let family = Ident { value: family.to_owned(), position };
-            (Some(family), Ident { value: option.to_owned(), position })
+            let name = Ident { value: option.to_owned(), position };
+            OptionName { family: Some(family), name }
         }
-        _ => (family, name),
+        _ => OptionName { family, name },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Look-up of the options that statements name, and its errors.
 
-use crate::ast::{Ident, TableOption};
+use crate::ast::{Ident, OptionName, TableOption};
 use crate::error::{Error, Result};
 use crate::storage_options::parse::{invalid, listed};
 use crate::storage_options::table::{OPTIONS, OptionChange, OptionScope, OptionSpec};
@@ -21,38 +21,67 @@ pub(crate) fn is_of_toast(option: &TableOption) -> bool {
 ///
 /// 22023 for an option that the object does not have.
 pub(crate) fn find(option: &TableOption, scope: OptionScope) -> Result<&'static OptionSpec> {
-    let name = &option.name;
+    match is_of_toast(option) && scope == OptionScope::Table {
+        true => named(&option.name, scope).ok_or_else(|| unrecognized(&option.name, scope)),
+        false => find_named((option.family.as_ref(), &option.name), scope),
+    }
+}
+
+/// As [`find`], for the name of an option: that of one family if a family is given.
+fn find_named(
+    (family, name): (Option<&Ident>, &Ident),
+    scope: OptionScope,
+) -> Result<&'static OptionSpec> {
     let of_object = named(name, scope);
-    let found = match &option.family {
+    let found = match family {
         None => of_object,
         Some(_) if scope != OptionScope::Table => None,
-        Some(_) if is_of_toast(option) => of_object,
         Some(_) => named(name, OptionScope::Family),
     };
-    let is_other = option.family.is_some() && scope == OptionScope::Table;
+    let is_other = family.is_some() && scope == OptionScope::Table;
     found.ok_or_else(|| match of_object {
         Some(spec) if is_other && !spec.is_parameter() => {
-            invalid(option, "it is an option of the table, not of a column family")
+            invalid(name, "it is an option of the table, not of a column family")
         }
         _ => unrecognized(name, scope),
     })
 }
 
-/// Returns the option that ALTER … SET or RESET names for a table or a role.
+/// Returns the option that RESET names for a table.
+///
+/// # Errors
+///
+/// 22023 for an option that the table does not have.
+pub(crate) fn find_reset(name: &OptionName) -> Result<&'static OptionSpec> {
+    find_named((name.family.as_ref(), &name.name), OptionScope::Table)
+}
+
+/// Returns an option of a table if ALTER … SET and RESET can change it.
 ///
 /// # Errors
 ///
 /// 0A000 for an option that cannot be changed.
-pub(crate) fn find_changeable(name: &Ident, scope: OptionScope) -> Result<&'static OptionSpec> {
-    let found = named(name, scope).filter(|spec| spec.change != OptionChange::Never);
-    found.ok_or_else(|| {
-        let quotas = names(OptionSpec::is_quota).join(", ");
-        let others = names(|spec| spec.change == OptionChange::AtCommit).join(" and ");
-        Error::not_supported(
+pub(crate) fn changeable(spec: &'static OptionSpec, name: &Ident) -> Result<&'static OptionSpec> {
+    match spec.change {
+        OptionChange::Never => Err(Error::not_supported(
             format!("changing \"{}\"", name.value),
-            format!("Only quotas ({quotas}) and, for tables, {others} can be changed."),
+            "Create a table with the option and copy the rows.",
         )
-        .at(name.position)
+        .at(name.position)),
+        _ => Ok(spec),
+    }
+}
+
+/// Returns the option that ALTER … SET or RESET names for a role.
+///
+/// # Errors
+///
+/// 0A000 for anything but a quota.
+pub(crate) fn find_quota(name: &Ident) -> Result<&'static OptionSpec> {
+    named(name, OptionScope::Role).ok_or_else(|| {
+        let quotas = names(OptionSpec::is_quota).join(", ");
+        let hint = format!("Options of roles are {quotas}.");
+        Error::not_supported(format!("changing \"{}\"", name.value), hint).at(name.position)
     })
 }
 

@@ -6,7 +6,7 @@ use store::descriptor::SplitPolicy;
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
-use crate::ast::{OptionValue, TableOption};
+use crate::ast::{Ident, OptionValue, TableOption};
 use crate::error::{Error, Result};
 use crate::parser::parse_column_families;
 use crate::settings::parse_bytes;
@@ -105,13 +105,13 @@ impl OptionKind {
             OptionKind::Word(words) => format!("use {}", listed(words, "or")),
             _ => "it has another type".to_owned(),
         };
-        invalid(option, &why)
+        invalid(&option.name, &why)
     }
 }
 
 /// Returns the error for an invalid value.
-pub(crate) fn invalid(option: &TableOption, why: &str) -> Error {
-    err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{}\": {why}", option.name.value; at option.name.position)
+pub(crate) fn invalid(name: &Ident, why: &str) -> Error {
+    err!(INVALID_PARAMETER_VALUE: "invalid value for parameter \"{}\": {why}", name.value; at name.position)
 }
 
 /// Returns a list of names in upper case: `A, B and C`.
@@ -150,18 +150,18 @@ pub(super) fn duration(option: &TableOption) -> Result<OptionDatum> {
         }
         OptionValue::String(text) => {
             let interval = types::text::parse(text, DataType::Interval, &TextStyle::default())
-                .map_err(|error| invalid(option, &error.message))?;
+                .map_err(|error| invalid(&option.name, &error.message))?;
             let Datum::Interval(interval) = interval else {
-                return Err(invalid(option, "it must be an interval"));
+                return Err(invalid(&option.name, "it must be an interval"));
             };
             let days = i64::from(interval.months) * 30 + i64::from(interval.days);
             let micros = i128::from(days) * 86_400_000_000 + i128::from(interval.microseconds);
             u64::try_from(micros)
                 .ok()
                 .filter(|micros| *micros >= 1_000_000)
-                .ok_or_else(|| invalid(option, "it must be at least a second"))?
+                .ok_or_else(|| invalid(&option.name, "it must be at least a second"))?
         }
-        _ => return Err(invalid(option, "use seconds, an interval or FOREVER")),
+        _ => return Err(invalid(&option.name, "use seconds, an interval or FOREVER")),
     };
     Ok(OptionDatum::Duration(Duration::from_micros(micros)))
 }
@@ -204,7 +204,7 @@ pub(super) fn not_yet(option: &TableOption) -> Result<OptionDatum> {
 /// `key_prefix(4)`, `delimited_key_prefix(_)`.
 pub(super) fn split_policy(option: &TableOption) -> Result<OptionDatum> {
     let (OptionValue::String(text) | OptionValue::Word(text)) = &option.value else {
-        return Err(invalid(option, "it must be the name of a policy"));
+        return Err(invalid(&option.name, "it must be the name of a policy"));
     };
     let (name, argument) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
         Some((name, argument)) => (name, Some(argument)),
@@ -215,14 +215,19 @@ pub(super) fn split_policy(option: &TableOption) -> Result<OptionDatum> {
         (_, None, Some((_, policy))) => policy.clone(),
         ("key_prefix", Some(length), _) => match length.trim().parse() {
             Ok(length @ 1..) => SplitPolicy::KeyPrefix { length },
-            _ => return Err(invalid(option, "KEY_PREFIX takes a number of bytes: KEY_PREFIX(4)")),
+            _ => {
+                return Err(invalid(
+                    &option.name,
+                    "KEY_PREFIX takes a number of bytes: KEY_PREFIX(4)",
+                ));
+            }
         },
         ("delimited_key_prefix", Some(delimiter), _) if !delimiter.is_empty() => {
             SplitPolicy::DelimitedKeyPrefix { delimiter: delimiter.as_bytes().to_vec() }
         }
         _ => {
             return Err(invalid(
-                option,
+                &option.name,
                 "use DISABLED, CONSTANT_SIZE, INCREASING_TO_UPPER_BOUND, STEPPING, KEY_PREFIX(n), \
                  DELIMITED_KEY_PREFIX(delimiter) or BUSY",
             ));
@@ -238,5 +243,5 @@ pub(super) fn column_families(option: &TableOption) -> Result<OptionDatum> {
         _ => None,
     };
     let families = families.map(OptionDatum::Families);
-    families.ok_or_else(|| invalid(option, "write 'family(column, …), …'"))
+    families.ok_or_else(|| invalid(&option.name, "write 'family(column, …), …'"))
 }

@@ -65,6 +65,9 @@ pub enum OptionChange {
     Never,
     /// The new value is used from the commit on.
     AtCommit,
+    /// The new value is used for files that are written after the commit, by flushes and
+    /// compactions.
+    NewFiles,
     /// The new value is used by transactions that begin after the commit.
     NewTransactions,
     /// The value is stored and shown; it never has an effect.
@@ -204,11 +207,11 @@ options! {
             "algorithm that divides the keys into `SPLIT_REGIONS` regions";
         "split_regions" => Integer(2, SPLIT_REGIONS_MAX), INDEXES, "", Never, field!(split_regions),
             "initial number of regions, with `SPLIT_ALGORITHM`";
-        "region_replication" => Integer(1, 3), TABLES, "1", Never, field!(table.region_replication),
+        "region_replication" => Integer(1, 3), TABLES, "1", AtCommit, field!(table.region_replication),
             "number of copies of each region";
-        "durability" => Word(Durability::WORDS), TABLES, "SYNC_WAL", Never, field!(table.durability),
+        "durability" => Word(Durability::WORDS), TABLES, "SYNC_WAL", AtCommit, field!(table.durability),
             "durability of commits; `SKIP_WAL` is `ASYNC_WAL` while the table has an index";
-        "memstore_flushsize" => Bytes(SIZE_MIN, i64::MAX), TABLES, "", Never, field!(table.memstore_flush_bytes),
+        "memstore_flushsize" => Bytes(SIZE_MIN, i64::MAX), TABLES, "", AtCommit, field!(table.memstore_flush_bytes),
             "size of a region's memstores at which they are flushed; by default, the server's";
         "split_policy" => Special(SPLIT_POLICIES, split_policy), TABLES, "STEPPING", AtCommit, field!(table.split.policy),
             "policy of automatic splits of the table's and its indexes' regions";
@@ -224,19 +227,20 @@ options! {
             "age at which rows expire";
         "keep_deleted_cells" => Word(KeepDeletedCells::WORDS), FAMILIES, "FALSE", Never, field!(family.keep_deleted_cells),
             "whether deleted rows are retained for time travel; TTL: until their deletion is older than the TTL";
-        "compression" => Word(Compression::WORDS), FAMILIES, "LZ4", Never, field!(family.compression),
+        "compression" => Word(Compression::WORDS), FAMILIES, "LZ4", NewFiles, field!(family.compression),
             "compression of blocks";
-        "bloomfilter" => Word(BloomFilter::WORDS), FAMILIES, "ROW", Never, field!(family.bloom_filter),
+        "bloomfilter" => Word(BloomFilter::WORDS), FAMILIES, "ROW", NewFiles, field!(family.bloom_filter),
             "keys of the Bloom filters of store files";
-        "data_block_encoding" => Word(DataBlockEncoding::WORDS), FAMILIES, "COLUMNAR", Never, field!(family.data_block_encoding),
+        "data_block_encoding" => Word(DataBlockEncoding::WORDS), FAMILIES, "COLUMNAR", NewFiles,
+            field!(family.data_block_encoding),
             "COLUMNAR stores columns separately, for scans of some columns; ROW is faster for gets of wide rows";
-        "blocksize" => Bytes(1 << 10, 1 << 24), FAMILIES, "64kB; 32kB for ROW", Never, field!(family.block_bytes),
+        "blocksize" => Bytes(1 << 10, 1 << 24), FAMILIES, "64kB; 32kB for ROW", NewFiles, field!(family.block_bytes),
             "size at which a block is closed";
-        "blockcache" => Word(bool::WORDS), FAMILIES, "TRUE", Never, field!(family.block_cache),
+        "blockcache" => Word(bool::WORDS), FAMILIES, "TRUE", AtCommit, field!(family.block_cache),
             "whether blocks enter the block cache when they are read";
-        "compaction" => Word(COMPACTIONS), FAMILIES, "EXPLORING", Never, Some(COMPACTION),
+        "compaction" => Word(COMPACTIONS), FAMILIES, "EXPLORING", AtCommit, Some(COMPACTION),
             "compaction policy; FIFO merges nothing, drops files whose rows have all expired, and requires a TTL";
-        "major_compaction_period" => DURATION, FAMILIES, "FOREVER", Never, field!(family.compaction.major_period),
+        "major_compaction_period" => DURATION, FAMILIES, "FOREVER", AtCommit, field!(family.compaction.major_period),
             "age of the oldest file at which all files are merged; FOREVER: only by MAJOR COMPACT";
         "storage" => Special("ROW", storage), TABLES, "ROW", Never, None, "for compatibility with Phoenix";
         "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";
